@@ -1,0 +1,104 @@
+"""What can go wrong, and what do we tell the one who asked?
+
+    UllageError                      every error that Ullage raises on purpose
+    ├── BadInput                     the caller can mend it by asking differently
+    │   ├── InvalidArguments         a tool's or function's arguments do not fit
+    │   ├── UnsupportedModel         no card, alias or family has that name
+    │   ├── UnknownTool              no source offers a tool of that name
+    │   ├── UnreadableRequest        a request body in none of the four formats
+    │   └── UnreadableFile           a file that is not there, or is not text
+    ├── Unavailable                  the caller did nothing wrong; trying later may help
+    │   ├── DeadlinePassed           the call's deadline came before its answer
+    │   └── SourceFailed             a source died, hung or spoke nonsense
+    └── MissingExtra                 an optional package is not installed
+
+An error knows what happened (`message`), what to do (`suggestion`) and what would have been accepted
+(`options`). `wire()` makes the only shape in which it leaves the process. Protocol errors (JSON-RPC codes)
+are not made here: the wire does that.
+"""
+
+from typing import ClassVar, TypedDict
+
+__all__ = [
+    "BadInput",
+    "DeadlinePassed",
+    "ErrorShape",
+    "InvalidArguments",
+    "MissingExtra",
+    "SourceFailed",
+    "UllageError",
+    "Unavailable",
+    "UnknownTool",
+    "UnreadableFile",
+    "UnreadableRequest",
+    "UnsupportedModel",
+]
+
+
+class ErrorShape(TypedDict):
+    """The one shape of a failed result, as JSON (contract U:errors)."""
+
+    error_code: str
+    message: str
+    suggestion: str
+    available_options: list[str]
+
+
+class UllageError(Exception):
+    """The root of the tree; raise a leaf, catch this at an edge."""
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+
+    def __init__(self, message: str, *, suggestion: str = "", options: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestion = suggestion
+        self.options = options
+
+    def wire(self) -> ErrorShape:
+        return {
+            "error_code": self.code,
+            "message": self.message,
+            "suggestion": self.suggestion,
+            "available_options": list(self.options),
+        }
+
+
+class BadInput(UllageError):
+    code = "BAD_INPUT"
+
+
+class InvalidArguments(BadInput):
+    code = "INVALID_ARGUMENTS"
+
+
+class UnsupportedModel(BadInput):
+    code = "UNSUPPORTED_MODEL"
+
+
+class UnknownTool(BadInput):
+    code = "UNKNOWN_TOOL"
+
+
+class UnreadableRequest(BadInput):
+    code = "UNREADABLE_REQUEST"
+
+
+class UnreadableFile(BadInput):
+    code = "UNREADABLE_FILE"
+
+
+class Unavailable(UllageError):
+    code = "UNAVAILABLE"
+
+
+class DeadlinePassed(Unavailable):
+    code = "DEADLINE_PASSED"
+
+
+class SourceFailed(Unavailable):
+    code = "SOURCE_FAILED"
+
+
+class MissingExtra(UllageError):
+    code = "MISSING_EXTRA"

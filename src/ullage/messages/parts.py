@@ -1,0 +1,130 @@
+"""What is in this request, whoever's format it is?
+
+The neutral parts that the four readers make of a request body. Nothing is dropped: what a reader does not know becomes
+`Unknown` with its JSON value. Nothing is weighed here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+__all__ = [
+    "Format",
+    "Json",
+    "Media",
+    "Message",
+    "Part",
+    "Request",
+    "Role",
+    "Text",
+    "Thinking",
+    "ToolCall",
+    "ToolDefinition",
+    "ToolResult",
+    "Unknown",
+]
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+class Format(StrEnum):
+    """Whose way of writing a request it is."""
+
+    OPENAI_CHAT = "openai-chat"
+    OPENAI_RESPONSES = "openai-responses"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thinking:
+    """Reasoning carried back to the model."""
+
+    text: str
+    signature: str | None = None
+    """Opaque bytes the provider wants back (a signature, encrypted reasoning), as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """An image, a sound, a film or a document."""
+
+    kind: Literal["image", "audio", "video", "document"]
+    media_type: str | None = None
+    data: str | None = None
+    """Base64, where the request carries the bytes."""
+    url: str | None = None
+    """An address or a file id, where it does not."""
+    detail: str | None = None
+    """OpenAI's `low`, `high`, `auto`, `original`; Gemini's media resolution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    name: str
+    arguments: str
+    """JSON text, as it stood on the wire where the wire has text, else compact JSON."""
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    parts: tuple["Part", ...]
+    call_id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A part no reader knows; it passes through and is weighed as JSON."""
+
+    value: Json
+
+
+Part = Text | Thinking | Media | ToolCall | ToolResult | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: Role
+    parts: tuple[Part, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool as the request defines it."""
+
+    name: str
+    description: str | None = None
+    schema: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """JSON Schema of the arguments, as written (Gemini's `parameters` kept in its own spelling)."""
+    strict: bool | None = None
+    hosted: Mapping[str, Json] | None = None
+    """The raw definition of a tool the provider runs itself (web search, code execution); None for the caller's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request to a model, in neutral parts and in the order it was written."""
+
+    format: Format
+    model: str | None
+    system: tuple[Message, ...] = ()
+    """What stands outside the messages (Anthropic's `system`, `instructions`, `systemInstruction`)."""
+    messages: tuple[Message, ...] = ()
+    """The conversation; OpenAI chat keeps its system and developer messages here, in place."""
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: Json = None
+    output_schema: Json = None
+    """What the answer must look like (`response_format`, `text.format`, `responseSchema`), raw."""
+    settings: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Every other key of the body (thinking, reasoning, temperature, …), raw."""
