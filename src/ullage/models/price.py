@@ -1,0 +1,194 @@
+"""What does a use of a model cost?
+
+The user's own price wins; else genai-prices knows; else nobody does, and that is None, never 0. genai-prices is
+imported only when money is asked for, and never told to fetch anything: its prices are those of the installed version.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from .card import Match
+from .name import forms
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
+
+__all__ = ["Cost", "Price", "Usage", "cost_of", "price_of"]
+
+_ZERO = Decimal(0)
+_HOSTS = {"bedrock": "aws", "google-vertex": "google", "moonshot": "moonshotai", "xai": "x-ai"}
+"""Our name of a host to that of genai-prices, where they differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens as a provider reports them, in inclusive buckets. None is what it did not report."""
+
+    input: int | None = None
+    """All input, what was read from and written to a cache included."""
+    output: int | None = None
+    """All output, reasoning included."""
+    cache_read: int | None = None
+    """The part of the input that came from a cache; priced as other input where it was not reported."""
+    cache_write: int | None = None
+    """The part of the input that went into a cache; priced as other input where it was not reported."""
+    reasoning: int | None = None
+    """The part of the output that was reasoning."""
+
+    def __post_init__(self) -> None:
+        parts = (self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
+        if any(part is not None and part < 0 for part in parts):
+            raise ValueError(f"a usage cannot be negative: {self}")
+        if self.input is not None and self.input < (self.cache_read or 0) + (self.cache_write or 0):
+            raise ValueError(f"input includes what was read from and written to the cache: {self}")
+        if self.output is not None and self.output < (self.reasoning or 0):
+            raise ValueError(f"output includes reasoning: {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a use cost. A part whose tokens or price nobody knows is None, and so is then the total."""
+
+    input: Decimal | None
+    output: Decimal | None
+    currency: str
+    source: str
+    date: date
+    """The day whose prices were taken."""
+
+    @property
+    def total(self) -> Decimal | None:
+        return None if self.input is None or self.output is None else self.input + self.output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What one token costs. Of a price that rises with the length of the prompt, this is the lowest."""
+
+    input: Decimal | None
+    output: Decimal | None
+    cache_read: Decimal | None = None
+    """None where reading from a cache has no price of its own, and costs as other input does."""
+    cache_write: Decimal | None = None
+    """None where writing to a cache has no price of its own, and costs as other input does."""
+    currency: str = "USD"
+    source: str
+    date: date
+
+    def cost(self, usage: Usage) -> Cost:
+        return Cost(
+            input=self._input(usage),
+            output=_times(usage.output, self.output),
+            currency=self.currency,
+            source=self.source,
+            date=self.date,
+        )
+
+    def _input(self, usage: Usage) -> Decimal | None:
+        if usage.input is None or self.input is None:
+            return _times(usage.input, self.input)
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        cached = read * (self.input if self.cache_read is None else self.cache_read)
+        cached += write * (self.input if self.cache_write is None else self.cache_write)
+        return (usage.input - read - write) * self.input + cached
+
+
+def price_of(match: Match, *, when: datetime, host: str | None = None, own: Price | None = None) -> Price | None:
+    """The price of a token on that day: the user's own, else the host's, else None."""
+    if own is not None:
+        return own
+    found = _calculated(Usage(input=0, output=0), match, when, host)
+    if found is None:
+        return None
+    price = found.model_price
+    return Price(
+        input=_each(price.input_mtok),
+        output=_each(price.output_mtok),
+        cache_read=_each(price.cache_read_mtok),
+        cache_write=_each(price.cache_write_mtok),
+        source=_source(),
+        date=when.date(),
+    )
+
+
+def cost_of(
+    usage: Usage, match: Match, *, when: datetime, host: str | None = None, own: Price | None = None
+) -> Cost | None:
+    """What the use cost, with the steps by which a price rises with the prompt; None where nobody knows a price."""
+    if own is not None:
+        return own.cost(usage)
+    found = _calculated(usage, match, when, host)
+    if found is None:
+        return None
+    return Cost(
+        input=_known(usage.input, found.model_price.input_mtok, found.input_price),
+        output=_known(usage.output, found.model_price.output_mtok, found.output_price),
+        currency="USD",
+        source=_source(),
+        date=when.date(),
+    )
+
+
+def _times(tokens: int | None, price: Decimal | None) -> Decimal | None:
+    if tokens == 0:
+        return _ZERO
+    return None if tokens is None or price is None else tokens * price
+
+
+def _known(tokens: int | None, price: object, cost: Decimal) -> Decimal | None:
+    """genai-prices adds nothing for what has no price; we say that it is unknown."""
+    if tokens == 0:
+        return _ZERO
+    return None if tokens is None or price is None else cost
+
+
+def _each(price: object) -> Decimal | None:
+    """Of a million tokens' price, that of one; of a stepped price, the first step."""
+    base = getattr(price, "base", price)
+    return base.scaleb(-6) if isinstance(base, Decimal) else None
+
+
+def _calculated(usage: Usage, match: Match, when: datetime, host: str | None) -> "PriceCalculation | None":
+    import genai_prices
+
+    billed = host or match.host or match.card.provider
+    counted = genai_prices.Usage(
+        input_tokens=usage.input or 0,
+        output_tokens=usage.output or 0,
+        cache_read_tokens=(usage.cache_read or 0) if usage.input else 0,
+        cache_write_tokens=(usage.cache_write or 0) if usage.input else 0,
+        output_reasoning_tokens=(usage.reasoning or 0) if usage.output else 0,
+    )
+    for reference in _references(match):
+        try:
+            return genai_prices.calc_price(
+                counted, reference, provider_id=_HOSTS.get(billed, billed), genai_request_timestamp=when
+            )
+        except LookupError:
+            continue
+    return None
+
+
+def _references(match: Match) -> Iterator[str]:
+    """The names to ask a price for: as written, since a region can have its price, then shorter, then the card's id.
+
+    A card found by family is another model than the one asked for, and its price would be a guess.
+    """
+    written = match.asked
+    yield written
+    while "/" in written:
+        written = written.partition("/")[2]
+        yield written
+    for _, bare in forms(match.asked):
+        yield bare
+    if match.how != "family":
+        yield match.card.id
+
+
+def _source() -> str:
+    import genai_prices
+
+    return f"genai-prices {genai_prices.__version__}"

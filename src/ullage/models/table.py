@@ -1,0 +1,202 @@
+"""Which card does a name stand for, and how large is its window?
+
+The table of cards that ships with the package, and the rules by which a name as people write it finds one. Spelling
+is `name`'s matter, prices are `price`'s. Reading `data/cards.json` is the room's only I/O; `docs/models.md` tells how
+that file is made.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from typing import Required, TypedDict
+
+from ullage.errors import UnsupportedModel
+
+from .card import Match, ModelCard, Source
+from .name import fold, forms, prefixes, soften, undated
+
+__all__ = ["DEFAULT_MODEL", "DEFAULT_WINDOW", "ModelTable", "Window", "shipped"]
+
+DEFAULT_MODEL = "gpt-4"
+DEFAULT_WINDOW = 128_000
+OFFERED = (DEFAULT_MODEL, "gpt-3.5-turbo", "gpt-4o", "claude")
+"""The names that an error always offers, before the nearest."""
+_CLAUDE = "claude"
+
+
+class _RawCard(TypedDict, total=False):
+    id: Required[str]
+    provider: Required[str]
+    family: Required[str]
+    aliases: list[str]
+    window: int
+    max_output: int
+    tokenizer: str
+    accepts: str
+    """What it takes, by spaces; what it refuses has a dash before it."""
+    retired: str
+    replaced_by: str
+    sources: dict[str, int]
+
+
+class _RawTable(TypedDict):
+    sources: list[tuple[str, str]]
+    cards: list[_RawCard]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    tokens: int
+    resolved: bool
+    """False where nobody knows the model or its window, and the default stands in."""
+
+
+class ModelTable:
+    """Cards by every name they go by. A card is made when it is first asked for."""
+
+    def __init__(self, raw: _RawTable) -> None:
+        self._raw = raw["cards"]
+        self._sources = [Source(name, date.fromisoformat(day)) for name, day in raw["sources"]]
+        self._index = _index(self._raw)
+        self._made: dict[int, ModelCard] = {}
+
+    @classmethod
+    def read(cls, path: Path) -> "ModelTable":
+        return cls(json.loads(path.read_text(encoding="utf-8")))
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def cards(self) -> Iterator[ModelCard]:
+        """Every card, by provider, family and id."""
+        return map(self._card, range(len(self._raw)))
+
+    def find(self, name: str) -> Match:
+        """The card for the name; `UnsupportedModel` where there is none."""
+        if match := self.get(name):
+            return match
+        near = self.nearest(name, 16)
+        hint = f" Nearest: {', '.join(f'`{other}`' for other in near[:3])}." if near else ""
+        raise UnsupportedModel(
+            f"no model is known as `{name}`",
+            suggestion=f"Use `{DEFAULT_MODEL}`, the default, or another of the options.{hint}",
+            options=tuple(dict.fromkeys((*OFFERED, *near))),
+        )
+
+    def get(self, name: str) -> Match | None:
+        """The card for the name, or None. Each rule in turn is tried on the name with fewer and fewer prefixes."""
+        spelt = list(forms(name))
+        for rule in (self._by_name, self._by_release, self._by_family, self._by_maker):
+            for host, bare in spelt:
+                if (found := rule(bare)) is not None:
+                    position, how = found
+                    return Match(asked=name, card=self._card(position), host=host, how=how)
+        return None
+
+    def nearest(self, name: str, count: int = 3) -> tuple[str, ...]:
+        """Ids like the name, the likest first; none where nothing is like it."""
+        asked = fold(list(forms(name))[-1][1])[:64]
+        matcher = SequenceMatcher(b=asked)
+        scored: list[tuple[float, str]] = []
+        for raw in self._raw:
+            matcher.set_seq1(fold(raw["id"]))
+            if matcher.real_quick_ratio() > 0.6 and matcher.quick_ratio() > 0.6:
+                scored.append((matcher.ratio(), raw["id"]))
+        likely = sorted((pair for pair in scored if pair[0] > 0.6), key=lambda pair: (-pair[0], pair[1]))
+        return tuple(identity for _, identity in likely[:count])
+
+    def window(self, name: str, override: int | None = None) -> Window:
+        """How many tokens the model holds. A model nobody knows is no error: it gets the default, not resolved."""
+        if override is not None:
+            return Window(override, resolved=True)
+        match = self.get(name)
+        if match is None or match.card.window is None:
+            return Window(DEFAULT_WINDOW, resolved=False)
+        return Window(match.card.window, resolved=True)
+
+    def _by_name(self, bare: str) -> tuple[int, str] | None:
+        folded = fold(bare)
+        position = self._index.get(folded)
+        if position is None:
+            return None
+        return position, "id" if fold(self._raw[position]["id"]) == folded else "alias"
+
+    def _by_release(self, bare: str) -> tuple[int, str] | None:
+        """`gpt-4o-2031-01-01` is a `gpt-4o` of a day we do not know. A date on a bare maker's name says nothing."""
+        for older in undated(fold(bare)):
+            if "-" in older or any(map(str.isdigit, older)):
+                position = self._index.get(older)
+                if position is not None:
+                    return position, "dated"
+        return None
+
+    def _by_family(self, bare: str) -> tuple[int, str] | None:
+        """`gpt-4o-anything` is a kind of `gpt-4o`."""
+        for family in prefixes(soften(bare)):
+            position = self._index.get(fold(family))
+            if position is not None:
+                return position, "family"
+        return None
+
+    def _by_maker(self, bare: str) -> tuple[int, str] | None:
+        """Every `claude-…` is some Claude: the newest of those whose id begins with the most of its words."""
+        words = fold(bare).split("-")
+        if words[0] != _CLAUDE:
+            return None
+        for size in range(len(words), 1, -1):
+            kin = [place for place, raw in enumerate(self._raw) if raw["id"].split("-")[:size] == words[:size]]
+            if kin:
+                return max(kin, key=lambda place: _version(self._raw[place]["id"])), "family"
+        return self._index[_CLAUDE], "family"
+
+    def _card(self, position: int) -> ModelCard:
+        if position not in self._made:
+            self._made[position] = _card(self._raw[position], self._sources)
+        return self._made[position]
+
+
+def _index(cards: list[_RawCard]) -> dict[str, int]:
+    """Folded name to position. A name with a publisher (`meta-llama/…`) is also known without."""
+    index: dict[str, int] = {}
+    for position, raw in enumerate(cards):
+        for name in (raw["id"], *raw.get("aliases", ())):
+            index[fold(name)] = position
+            if "/" in name:
+                index.setdefault(fold(name.rpartition("/")[2]), position)
+    return index
+
+
+def _version(identity: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", identity)]
+
+
+def _card(raw: _RawCard, sources: list[Source]) -> ModelCard:
+    retired = raw.get("retired")
+    return ModelCard(
+        id=raw["id"],
+        provider=raw["provider"],
+        family=raw["family"],
+        aliases=tuple(raw.get("aliases", ())),
+        window=raw.get("window"),
+        max_output=raw.get("max_output"),
+        tokenizer=raw.get("tokenizer"),
+        accepts=_accepts(raw.get("accepts", "")),
+        retired=date.fromisoformat(retired) if retired else None,
+        replaced_by=raw.get("replaced_by"),
+        sources={figure: sources[place] for figure, place in raw.get("sources", {}).items()},
+    )
+
+
+def _accepts(words: str) -> Mapping[str, bool]:
+    return {word.removeprefix("-"): not word.startswith("-") for word in words.split()}
+
+
+@cache
+def shipped() -> ModelTable:
+    """The table that comes with the package, read once."""
+    return ModelTable.read(Path(__file__).parent / "data" / "cards.json")

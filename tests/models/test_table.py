@@ -1,0 +1,230 @@
+"""A name as people write it finds its card, and nonsense finds none."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ullage.errors import UnsupportedModel
+from ullage.models import DEFAULT_WINDOW, Window, shipped
+
+TABLE = shipped()
+
+
+@pytest.mark.parametrize(
+    ("name", "identity", "host", "how"),
+    [
+        ("gpt-4o", "gpt-4o", None, "id"),
+        (" GPT-4o ", "gpt-4o", None, "id"),
+        ("gpt-4o-2024-08-06", "gpt-4o", None, "alias"),
+        ("gpt-35-turbo", "gpt-3.5-turbo", None, "alias"),
+        ("claude-3.5-sonnet", "claude-3-5-sonnet", None, "id"),
+        ("gpt-4-1", "gpt-4.1", None, "id"),
+        ("claude-3-5-sonnet-20241022", "claude-3-5-sonnet", None, "alias"),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5", None, "alias"),
+        ("claude-4-opus", "claude-opus-4-0", None, "alias"),
+        ("mistral-small-latest", "mistral-small-2603", None, "alias"),
+        ("text-embedding-3-small", "text-embedding-3-small", None, "id"),
+    ],
+)
+def test_an_id_or_alias_is_found_whatever_its_case_and_separators(
+    name: str, identity: str, host: str | None, how: str
+) -> None:
+    match = TABLE.find(name)
+    assert (match.asked, match.card.id, match.host, match.how) == (name, identity, host, how)
+
+
+@pytest.mark.parametrize(
+    ("name", "identity", "host"),
+    [
+        ("azure/gpt-4o", "gpt-4o", "azure"),
+        ("openai/gpt-4o", "gpt-4o", "openai"),
+        ("anthropic:claude-3-5-sonnet", "claude-3-5-sonnet", "anthropic"),
+        ("openrouter/anthropic/claude-3.5-sonnet", "claude-3-5-sonnet", "openrouter"),
+        ("openrouter:openai/gpt-4o:free", "gpt-4o", "openrouter"),
+        ("bedrock/us.anthropic.claude-3-5-sonnet-20240620-v1:0", "claude-3-5-sonnet", "bedrock"),
+        ("anthropic.claude-v2:1", "claude-2.1", "bedrock"),
+        (
+            "arn:aws:bedrock:us-east-1:012345678901:inference-profile/us.anthropic.claude-3-7-sonnet-20250219-v1:0",
+            "claude-3-7-sonnet",
+            "bedrock",
+        ),
+        ("us.amazon.nova-lite-v1:0", "nova-lite", "bedrock"),
+        ("models/gemini-2.0-flash", "gemini-2.0-flash", "google"),
+        ("vertex_ai/gemini-2.5-flash", "gemini-2.5-flash", "google-vertex"),
+        ("google-vertex:gemini-2.5-flash", "gemini-2.5-flash", "google-vertex"),
+        ("groq/meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b-instruct", "groq"),
+        ("together_ai/openai/gpt-oss-120b", "gpt-oss-120b", "together"),
+        ("accounts/fireworks/models/llama-v3p1-8b-instruct", "llama-3.1-8b", "fireworks"),
+        ("databricks-claude-opus-4", "claude-opus-4-0", "databricks"),
+        ("ollama/llama3.1:8b", "llama-3.1-8b", "ollama"),
+        ("ft:gpt-4o-mini-2024-07-18:acme::a1b2", "gpt-4o-mini", "openai"),
+    ],
+)
+def test_the_outermost_host_of_a_prefixed_name_is_kept(name: str, identity: str, host: str) -> None:
+    match = TABLE.find(name)
+    assert (match.card.id, match.host) == (identity, host)
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.3-70b-instruct"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+        ("Qwen/Qwen3-32B", "qwen3-32b"),
+        ("deepseek-ai/DeepSeek-R1", "deepseek-r1"),
+        ("somebody/gpt-4o", "gpt-4o"),
+    ],
+)
+def test_a_publisher_before_a_name_is_no_host(name: str, identity: str) -> None:
+    match = TABLE.find(name)
+    assert (match.card.id, match.host) == (identity, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("llama3.1:8b", "llama-3.1-8b"),
+        ("llama3.1", "llama-3.1-8b"),
+        ("llama3.1:8b-instruct-q4_K_M", "llama-3.1-8b"),
+        ("qwen3:4b", "qwen3-4b"),
+        ("qwen3.6:latest", "qwen3.6-35b-a3b"),
+        ("gpt-oss:20b", "gpt-oss-20b"),
+        ("mistral", "mistral-7b-v0.3"),
+    ],
+)
+def test_the_tag_of_a_local_model_is_part_of_its_name(name: str, identity: str) -> None:
+    assert TABLE.find(name).card.id == identity
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("gpt-4o-2031-01-01", "gpt-4o"),
+        ("o3-2031-01-01", "o3"),
+        ("claude-sonnet-4-5-20990101", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5@20990101", "claude-sonnet-4-5"),
+        ("gemini-2.5-pro-preview-12-31", "gemini-2.5-pro"),
+        ("gemini-2.0-flash-009", "gemini-2.0-flash"),
+        ("us.anthropic.claude-opus-4-8-20990101-v3:0", "claude-opus-4-8"),
+    ],
+)
+def test_a_release_of_a_day_not_in_the_table_is_that_model(name: str, identity: str) -> None:
+    match = TABLE.find(name)
+    assert (match.card.id, match.how) == (identity, "dated")
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("gpt-4o-anything", "gpt-4o"),
+        ("gpt-4o-mini-anything", "gpt-4o-mini"),
+        ("Llama-3.3-70B-Instruct-Turbo", "llama-3.3-70b-instruct"),
+        ("claude-sonnet-4-thinking", "claude-sonnet-4-0"),
+        ("claude-opus-4-9", "claude-opus-4-8"),
+        ("claude-opus-99", "claude-opus-5-5"),
+        ("claude-*", "claude-sonnet-5-5"),
+        ("claude-of-tomorrow", "claude-sonnet-5-5"),
+    ],
+)
+def test_a_variant_is_found_by_the_longest_name_it_begins_with(name: str, identity: str) -> None:
+    match = TABLE.find(name)
+    assert (match.card.id, match.how) == (identity, "family")
+
+
+def test_plain_claude_is_the_newest_sonnet() -> None:
+    newest = TABLE.find("claude").card
+    sonnets = [card for card in TABLE.cards() if card.id.startswith("claude-sonnet-")]
+    assert newest == max(sonnets, key=lambda card: card.id.split("-")[2:])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        "gpt",
+        "foo",
+        "gpt-44",
+        "gpt4o",
+        "gpt-4.9",
+        "gpt-5-99",
+        "llama",
+        "mistral-foo",
+        "claudette",
+        "/",
+        ":",
+        "-",
+    ],
+)
+def test_nonsense_is_not_matched(name: str) -> None:
+    assert TABLE.get(name) is None
+    with pytest.raises(UnsupportedModel):
+        TABLE.find(name)
+
+
+def test_an_unknown_name_is_answered_with_the_default_and_the_nearest() -> None:
+    with pytest.raises(UnsupportedModel) as caught:
+        TABLE.find("gtp-4o-mini")
+    error = caught.value
+    assert "`gtp-4o-mini`" in error.message
+    assert "`gpt-4`" in error.suggestion
+    assert "`gpt-4o-mini`" in error.suggestion
+    assert error.options[:4] == ("gpt-4", "gpt-3.5-turbo", "gpt-4o", "claude")
+    assert "gpt-4o-mini" in error.options[4:]
+    assert len(error.options) == len(set(error.options)) <= 20
+
+
+def test_the_nearest_names_begin_with_the_likest() -> None:
+    assert TABLE.nearest("gpt4o")[0] == "gpt-4o"
+    assert TABLE.nearest("openrouter/anthropic/cluade-haiku-4.5")[0] == "claude-haiku-4-5"
+    assert TABLE.nearest("") == ()
+
+
+def test_every_name_an_error_offers_is_known() -> None:
+    with pytest.raises(UnsupportedModel) as caught:
+        TABLE.find("gpt5mini")
+    assert all(TABLE.get(name) for name in caught.value.options)
+
+
+def test_the_window_is_the_override_else_the_cards_else_the_default() -> None:
+    assert TABLE.window("anthropic/claude-3.5-sonnet") == Window(200_000, resolved=True)
+    assert TABLE.window("openai/gpt-4o") == Window(128_000, resolved=True)
+    assert TABLE.window("openai/gpt-4o", override=9_000) == Window(9_000, resolved=True)
+    assert TABLE.window("nobody/knows") == Window(DEFAULT_WINDOW, resolved=False)
+    assert TABLE.window("") == Window(DEFAULT_WINDOW, resolved=False)
+
+
+def test_a_model_whose_window_nobody_published_has_the_default_unresolved() -> None:
+    assert TABLE.find("qwen3-0.6b").card.window is None
+    assert TABLE.window("qwen3-0.6b") == Window(DEFAULT_WINDOW, resolved=False)
+
+
+PIECES = st.sampled_from(
+    ["gpt", "claude", "4o", "3.5", "openrouter", "/", ":", "-", "us.", "anthropic.", "@", "2024", "v1"]
+)
+NAMES = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=12).map("".join))
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(NAMES)
+def test_no_name_breaks_the_look_up(name: str) -> None:
+    match = TABLE.get(name)
+    assert match is None or (match.asked == name and match.how in {"id", "alias", "dated", "family"})
+
+
+@settings(max_examples=200, deadline=None)
+@given(NAMES)
+def test_no_name_breaks_the_error(name: str) -> None:
+    try:
+        TABLE.find(name)
+    except UnsupportedModel as error:
+        assert len(error.options) <= 20  # noqa: PT017 - some names are found
+
+
+def test_importing_the_room_loads_neither_prices_nor_a_client() -> None:
+    check = "import sys, ullage.models as m; m.shipped().find('gpt-4o'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"genai_prices", "pydantic", "httpx", "httpx2", "mcp"} & set(loaded)
