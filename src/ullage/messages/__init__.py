@@ -2,7 +2,6 @@
 
 from .parts import (
     Format,
-    Json,
     Media,
     Message,
     Part,
@@ -15,10 +14,10 @@ from .parts import (
     ToolResult,
     Unknown,
 )
+from .read import detect_format, read_request
 
 __all__ = [
     "Format",
-    "Json",
     "Media",
     "Message",
     "Part",
@@ -30,4 +29,6 @@ __all__ = [
     "ToolDefinition",
     "ToolResult",
     "Unknown",
+    "detect_format",
+    "read_request",
 ]

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from ullage.tool import Json
+
 __all__ = [
     "Format",
-    "Json",
     "Media",
     "Message",
     "Part",
@@ -25,7 +26,7 @@ __all__ = [
     "Unknown",
 ]
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
@@ -108,8 +109,11 @@ class ToolDefinition:
     schema: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """JSON Schema of the arguments, as written (Gemini's `parameters` kept in its own spelling)."""
     strict: bool | None = None
+    extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Every other key of the definition, raw."""
     hosted: Mapping[str, Json] | None = None
-    """The raw definition of a tool the provider runs itself (web search, code execution); None for the caller's own."""
+    """The raw definition where it is no plain function of the caller's: a tool that the provider runs itself (web
+    search, code execution), a custom or deferred one, or a malformed one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

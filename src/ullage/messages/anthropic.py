@@ -1,0 +1,209 @@
+"""What is in a request to Anthropic's Messages API?
+
+Nothing is checked and nothing is dropped: a block, role or tool of unknown shape is kept raw. Only the marks that steer
+caching (`cache_control`) and say who may call (`caller`) are left out of the parts, for no model reads them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from json import dumps
+
+from ullage.tool import Json
+
+from .parts import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Request,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Unknown,
+)
+
+__all__ = ["read"]
+
+Block = Mapping[str, Json]
+Reader = Callable[[Block], tuple[Part, ...] | None]
+
+_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_READ_KEYS = frozenset({"model", "system", "messages", "tools", "tool_choice", "output_format"})
+_MARKS = frozenset({"type", "cache_control", "caller"})
+_TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control"})
+
+
+def read(body: Mapping[str, Json]) -> Request:
+    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    model, system = body.get("model"), body.get("system")
+    return Request(
+        format=Format.ANTHROPIC,
+        model=model if isinstance(model, str) else None,
+        system=(Message(role="system", parts=_read_content(system)),) if system else (),
+        messages=tuple(map(_read_message, _items(body.get("messages")))),
+        tools=tuple(map(_read_tool, _items(body.get("tools")))),
+        tool_choice=body.get("tool_choice"),
+        output_schema=_output_schema(body),
+        settings={key: value for key, value in body.items() if key not in _READ_KEYS},
+    )
+
+
+def _output_schema(body: Mapping[str, Json]) -> Json:
+    """What the answer must look like: `output_format`, or since 2026 `output_config.format`."""
+    config = body.get("output_config")
+    newer = config.get("format") if isinstance(config, dict) else None
+    return body.get("output_format") if newer is None else newer
+
+
+def _items(value: Json) -> list[Json]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _read_message(message: Json) -> Message:
+    role = _ROLES.get(_text(message.get("role"))) if isinstance(message, dict) else None
+    if not isinstance(message, dict) or role is None:
+        return Message(role="user", parts=(Unknown(message),))
+    extras = _extras(message, frozenset({"role", "content"}))
+    return Message(role=role, parts=(*_read_content(message.get("content")), *extras))
+
+
+def _read_tool(tool: Json) -> ToolDefinition:
+    """A definition; one that the provider runs, or keeps back until it is looked for, stays raw in `hosted`."""
+    if not isinstance(tool, dict):
+        return ToolDefinition(name="", hosted={"tool": tool})
+    description, schema, strict = tool.get("description"), tool.get("input_schema"), tool.get("strict")
+    own = tool.get("type", "custom") in (None, "custom") and tool.keys() <= _TOOL_KEYS
+    return ToolDefinition(
+        name=_text(tool.get("name", tool.get("type"))),
+        description=description if isinstance(description, str) else None,
+        schema=schema if isinstance(schema, dict) else {},
+        strict=strict if isinstance(strict, bool) else None,
+        hosted=None if own else tool,
+    )
+
+
+def _read_content(content: Json) -> tuple[Part, ...]:
+    """The parts of a `content`: a text, a list of blocks, one block, or nothing."""
+    return tuple(part for item in _items(content) for part in _read_block(item))
+
+
+def _read_block(item: Json) -> tuple[Part, ...]:
+    if isinstance(item, str):
+        return (Text(item),)
+    if not isinstance(item, dict):
+        return (Unknown(item),)
+    kind = _text(item.get("type"))
+    reader = _read_result if kind.endswith("tool_result") else _READERS.get(kind)
+    return (reader and reader(item)) or (Unknown(item),)
+
+
+def _extras(item: Block, known: frozenset[str]) -> Iterator[Part]:
+    """What stands beside the known keys and is not empty, so that nothing is lost."""
+    for key, value in item.items():
+        if key not in known and value not in (None, "", [], {}):
+            yield Unknown({key: value})
+
+
+def _read_text(item: Block) -> tuple[Part, ...] | None:
+    text = item.get("text")
+    return (Text(text), *_extras(item, _MARKS | {"text"})) if isinstance(text, str) else None
+
+
+def _read_thinking(item: Block) -> tuple[Part, ...] | None:
+    text, signature = item.get("thinking"), item.get("signature")
+    if not isinstance(text, str):
+        return None
+    thinking = Thinking(text=text, signature=signature if isinstance(signature, str) else None)
+    return (thinking, *_extras(item, _MARKS | {"thinking", "signature"}))
+
+
+def _read_redacted(item: Block) -> tuple[Part, ...] | None:
+    data = item.get("data")
+    return (Thinking(text="", signature=data),) if isinstance(data, str) else None
+
+
+def _read_image(item: Block) -> tuple[Part, ...] | None:
+    source = item.get("source")
+    media = _read_source("image", source) if isinstance(source, dict) else ()
+    return (*media, *_extras(item, _MARKS | {"source"})) if media else None
+
+
+def _read_document(item: Block) -> tuple[Part, ...] | None:
+    """A document: its text where it is text, else a medium; then all that is said about it, under `document`."""
+    source = item.get("source")
+    if not isinstance(source, dict):
+        return None
+    kind, data = source.get("type"), source.get("data")
+    said: dict[str, Json] = {key: item[key] for key in item if key not in _MARKS | {"source"}}
+    if kind == "content":
+        return (*_read_content(source.get("content")), Unknown({"document": said}))
+    if kind == "text" and isinstance(data, str):
+        said["media_type"] = source.get("media_type")
+        return (Text(data), Unknown({"document": said}))
+    media = _read_source("document", source)
+    return (*media, Unknown({"document": said})) if media else None
+
+
+def _read_source(kind: str, source: Block) -> tuple[Part, ...]:
+    """Where the bytes of an image or a document are: in the request, at an address, or in a file kept by Anthropic."""
+    media_type = source.get("media_type")
+    place = {key: value for key in ("data", "url", "file_id") if isinstance(value := source.get(key), str)}
+    if not place:
+        return ()
+    medium = Media(
+        kind="image" if kind == "image" else "document",
+        media_type=media_type if isinstance(media_type, str) else None,
+        data=place.get("data"),
+        url=place.get("url", place.get("file_id")),
+    )
+    return (medium, *_extras(source, frozenset({"type", "media_type", "data", "url", "file_id"})))
+
+
+def _read_call(item: Block) -> tuple[Part, ...] | None:
+    name, identity = item.get("name"), item.get("id")
+    if not isinstance(name, str):
+        return None
+    call = ToolCall(
+        name=name,
+        arguments=_arguments(item.get("input")),
+        id=identity if isinstance(identity, str) else None,
+    )
+    return (call, *_extras(item, _MARKS | {"name", "id", "input"}))
+
+
+def _arguments(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _read_result(item: Block) -> tuple[Part, ...]:
+    """The result of a call; one of a tool that Anthropic ran is named by its block's type."""
+    kind, call_id = _text(item.get("type")), item.get("tool_use_id")
+    result = ToolResult(
+        parts=_read_content(item.get("content")),
+        call_id=call_id if isinstance(call_id, str) else None,
+        name=None if kind == "tool_result" else kind,
+        is_error=item.get("is_error") is True,
+    )
+    return (result, *_extras(item, _MARKS | {"content", "tool_use_id", "is_error"}))
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_READERS: Mapping[str, Reader] = {
+    "text": _read_text,
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted,
+    "image": _read_image,
+    "document": _read_document,
+    "tool_use": _read_call,
+    "server_tool_use": _read_call,
+    "mcp_tool_use": _read_call,
+}

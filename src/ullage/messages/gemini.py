@@ -1,0 +1,237 @@
+"""What is in a request to Google's `generateContent`, on AI Studio or on Vertex?
+
+Both spellings of a key are read (`functionCall`, `function_call`). A call's arguments and a function's response are
+objects on this wire; they become compact JSON text. A signature that rides on another part becomes an empty `Thinking`
+in front of it. Nothing is dropped: what has no place in the neutral parts is `Unknown`, or stays in `settings`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from json import dumps
+from typing import Literal
+
+from ullage.tool import Json
+
+from .parts import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Request,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Unknown,
+)
+
+__all__ = ["read"]
+
+_DECLARATIONS = "functionDeclarations"
+_READ_KEYS = frozenset({"model", "contents", "content", "requests", "systemInstruction", "tools", "toolConfig"})
+_ROLES: Mapping[str, Role] = {"model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
+_KINDS: Mapping[str, Literal["image", "audio", "video"]] = {"image": "image", "audio": "audio", "video": "video"}
+_SCHEMAS = ("responseSchema", "responseJsonSchema")
+
+
+def read(body: Mapping[str, Json]) -> Request:
+    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    top = _camel(body)
+    model = top.get("model")
+    config = _object(top.get("generationConfig"))
+    declared = tuple(_declarations(top.get("tools")))
+    return Request(
+        format=Format.GEMINI,
+        model=model if isinstance(model, str) else None,
+        system=tuple(_read_contents(top.get("systemInstruction"), "system")),
+        messages=tuple(message for contents in _contents(top) for message in _read_contents(contents, "user")),
+        tools=(*map(_read_declaration, declared), *_hosted_tools(top.get("tools"))),
+        tool_choice=top.get("toolConfig"),
+        output_schema=next((config[key] for key in _SCHEMAS if config.get(key) is not None), None),
+        settings={key: value for key, value in top.items() if key not in _READ_KEYS},
+    )
+
+
+def _contents(top: Mapping[str, Json]) -> Iterator[Json]:
+    """Where the conversation stands: in `contents`, or for an embedding in `content` or a batch of `requests`."""
+    yield top.get("contents")
+    yield top.get("content")
+    for request in _items(top.get("requests")):
+        yield _camel(request).get("content") if isinstance(request, dict) else request
+
+
+def _read_contents(contents: Json, role: Role) -> Iterator[Message]:
+    """One message a content. Texts may stand bare, alone or in a list, and then are the user's."""
+    for content in _items(contents):
+        fields = _camel(content) if isinstance(content, dict) else {}
+        if "parts" not in fields:
+            yield Message(role=role, parts=tuple(_read_part(content)))
+            continue
+        name = fields.get("role")
+        parts = tuple(part for item in _items(fields["parts"]) for part in _read_part(item))
+        rest = _unknown(fields, "parts", "role")
+        yield Message(role=_role(name, role), parts=(*parts, *rest))
+
+
+def _role(name: Json, default: Role) -> Role:
+    """The role as written; a `systemInstruction` is the system's whatever role it claims."""
+    return default if default == "system" or not isinstance(name, str) else _ROLES.get(name, default)
+
+
+def _read_part(item: Json) -> Iterator[Part]:
+    if isinstance(item, str):
+        yield Text(item)
+        return
+    if not isinstance(item, dict):
+        yield Unknown(item)
+        return
+    fields = _camel(item)
+    signature = fields.get("thoughtSignature")
+    text = fields.get("text")
+    if isinstance(text, str) and fields.get("thought") is True:
+        yield Thinking(text=text, signature=signature if isinstance(signature, str) else None)
+        yield from _unknown(fields, "text", *_marks(fields))
+        return
+    if isinstance(signature, str):
+        yield Thinking(text="", signature=signature)
+    if isinstance(text, str):
+        yield Text(text)
+        yield from _unknown(fields, "text", *_marks(fields))
+        return
+    yield from _read_object(fields)
+
+
+def _read_object(fields: Mapping[str, Json]) -> Iterator[Part]:
+    """A part that is no text: a call, a response, media, or something of which only the JSON is known."""
+    for key, (reader, read_keys) in _READERS.items():
+        value = fields.get(key)
+        inner = _camel(value) if isinstance(value, dict) else {}
+        known = reader(inner)
+        if known is None:
+            continue
+        resolution = _resolution(fields.get("mediaResolution")) if isinstance(known, Media) else None
+        yield replace(known, detail=resolution) if isinstance(known, Media) else known
+        yield from _unknown(inner, *read_keys)
+        yield from _unknown(fields, key, *_marks(fields), *(["mediaResolution"] if resolution else []))
+        return
+    yield from _unknown(fields, *_marks(fields))
+
+
+def _marks(fields: Mapping[str, Json]) -> tuple[str, ...]:
+    """The keys that say of a part that it is a thought, where they hold what they should."""
+    marks: dict[str, type] = {"thought": bool, "thoughtSignature": str}
+    return tuple(key for key, kind in marks.items() if isinstance(fields.get(key), kind))
+
+
+def _resolution(value: Json) -> str | None:
+    """A part's own resolution, which is an object with a level or, in some clients, the level itself."""
+    return _text_or_none(value.get("level") if isinstance(value, dict) else value)
+
+
+def _read_call(call: Mapping[str, Json]) -> Part | None:
+    name, identity = call.get("name"), call.get("id")
+    if not isinstance(name, str):
+        return None
+    return ToolCall(name=name, arguments=_compact(call.get("args") or {}), id=_text_or_none(identity))
+
+
+def _read_response(response: Mapping[str, Json]) -> Part | None:
+    name = response.get("name")
+    if not isinstance(name, str):
+        return None
+    media = (part for item in _items(response.get("parts")) for part in _read_part(item))
+    return ToolResult(
+        parts=(Text(_compact(response.get("response") or {})), *media),
+        call_id=_text_or_none(response.get("id")),
+        name=name,
+    )
+
+
+def _read_inline(media: Mapping[str, Json]) -> Part | None:
+    data = media.get("data")
+    return _media(media, data=data) if isinstance(data, str) else None
+
+
+def _read_file(media: Mapping[str, Json]) -> Part | None:
+    address = media.get("fileUri")
+    return _media(media, url=address) if isinstance(address, str) else None
+
+
+def _media(media: Mapping[str, Json], data: str | None = None, url: str | None = None) -> Media:
+    media_type = _text_or_none(media.get("mimeType"))
+    kind = _KINDS.get((media_type or "").partition("/")[0])
+    return Media(kind=kind or "document", media_type=media_type, data=data, url=url)
+
+
+_READERS: Mapping[str, tuple[Callable[[Mapping[str, Json]], Part | None], tuple[str, ...]]] = {
+    "functionCall": (_read_call, ("name", "args", "id")),
+    "functionResponse": (_read_response, ("name", "response", "parts", "id")),
+    "inlineData": (_read_inline, ("mimeType", "data")),
+    "fileData": (_read_file, ("mimeType", "fileUri")),
+}
+
+
+def _declarations(tools: Json) -> Iterator[Mapping[str, Json]]:
+    for tool in _items(tools):
+        fields = _camel(tool) if isinstance(tool, dict) else {}
+        yield from (_camel(item) for item in _items(fields.get(_DECLARATIONS)) if isinstance(item, dict))
+
+
+def _read_declaration(declared: Mapping[str, Json]) -> ToolDefinition:
+    """A schema that came as `parametersJsonSchema` stays in `extra` too: on some paths Google weighs it otherwise."""
+    parameters, schema = declared.get("parameters"), declared.get("parametersJsonSchema")
+    known = {"name", "description", "parameters"} | ({"parametersJsonSchema"} if parameters else set[str]())
+    chosen = parameters or schema
+    return ToolDefinition(
+        name=_text_or_none(declared.get("name")) or "",
+        description=_text_or_none(declared.get("description")),
+        schema=chosen if isinstance(chosen, dict) else {},
+        extra={key: value for key, value in declared.items() if key not in known and value is not None},
+    )
+
+
+def _hosted_tools(tools: Json) -> Iterator[ToolDefinition]:
+    """What Google runs itself: `googleSearch`, `codeExecution`, `urlContext`, … each a key of a tool object."""
+    for tool in _items(tools):
+        if not isinstance(tool, dict):
+            yield ToolDefinition(name="", hosted={"tool": tool})
+            continue
+        for key, value in _camel(tool).items():
+            if key != _DECLARATIONS and value is not None:
+                yield ToolDefinition(name=key, hosted={key: value})
+
+
+def _unknown(fields: Mapping[str, Json], *known: str) -> Iterator[Part]:
+    rest: dict[str, Json] = {key: value for key, value in fields.items() if key not in known and value is not None}
+    if rest:
+        yield Unknown(rest)
+
+
+def _camel(fields: Mapping[str, Json]) -> dict[str, Json]:
+    """The same object with its own keys in camel case; what is below keeps its spelling."""
+    return {_camel_key(key): value for key, value in fields.items()}
+
+
+def _camel_key(key: str) -> str:
+    head, *rest = key.split("_")
+    return key if not head else head + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def _items(value: Json) -> list[Json]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return _camel(value) if isinstance(value, dict) else {}
+
+
+def _text_or_none(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _compact(value: Json) -> str:
+    return dumps(value, ensure_ascii=False, separators=(",", ":"))

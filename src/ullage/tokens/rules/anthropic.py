@@ -1,0 +1,275 @@
+"""What does a request to Claude weigh, as Anthropic counts it?
+
+A definition costs what its JSON costs, written with spaces; a call is not JSON to Claude: each argument stands alone
+with its value as plain text. Caching marks, effort and sampling cost nothing. What Anthropic runs or fetches itself
+(search results, files, pages of a PDF) nobody else can weigh: such a part is estimated and says so.
+"""
+
+import re
+from binascii import a2b_base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from json import dumps, loads
+
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Unknown,
+)
+from ullage.models import Match
+from ullage.tool import Json
+
+from ..count import ZERO, Count, Method, total
+from ..weight import CountText, Weight
+from .anthropic_frames import Frame, frame_of, hosted_tokens
+from .image import anthropic_image, image_size
+
+__all__ = ["weigh"]
+
+_DEFINITION = 0.962
+"""A definition's tokens, to those of its JSON counted as text."""
+_SCHEMA = 1.49
+"""The same for the schema of an answer, of which more is made."""
+_THINKING = 9
+_SIGNATURE = 0.2
+"""Tokens of thinking, a character of its signature: what is left to go by where the text is withheld."""
+_PAGE = 1600
+"""A page of a PDF is seen as an image and read as text too; the text comes on top."""
+_FETCHED = 20_000
+"""How much a search may add before the model answers."""
+_REMOTE = 2700
+"""What one remote MCP server of three tools cost; others may cost anything."""
+_NEWER = 1.35
+"""What Anthropic's own tools cost more of under the newer tokenizer; seen on three of them only."""
+
+
+def weigh(request: Request, match: Match, count: CountText) -> Weight:
+    """The weight of a request to a Claude model, in whichever format it was written."""
+    scale = _Scale(
+        frame=frame_of(match.card),
+        count=count,
+        newer=match.card.tokenizer == "claude_4_7",
+        tools={tool.name: tool for tool in request.tools},
+    )
+    current = 0 if scale.frame.keeps_thinking else _current_turn(request.messages)
+    return Weight(
+        framing=_fixed(scale.frame.opening, 0.0) + _of_settings(request, scale.frame),
+        system=total(scale.part(part) for message in request.system for part in message.parts),
+        tools=tuple(map(scale.tool, request.tools)),
+        tools_framing=_of_tools(request, scale.frame),
+        messages=tuple(
+            scale.message(message, framed=_is_turn(message, request.format), thinks=at >= current)
+            for at, message in enumerate(request.messages)
+        ),
+        output_schema=scale.schema(request.output_schema),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """Weighs the pieces of one request."""
+
+    frame: Frame
+    count: CountText
+    newer: bool
+    tools: Mapping[str, ToolDefinition]
+
+    def message(self, message: Message, *, framed: bool, thinks: bool) -> Count:
+        calls = sum(isinstance(part, ToolCall) for part in message.parts)
+        constant = self.frame.message * framed + self.frame.parallel * max(0, calls - 1)
+        parts = (part for part in message.parts if thinks or not isinstance(part, Thinking))
+        return _fixed(constant, 0.0) + total(map(self.part, parts))
+
+    def part(self, part: Part) -> Count:
+        match part:
+            case Text(text):
+                return self.count(text) if text else ZERO
+            case Thinking():
+                return self.thinking(part)
+            case ToolCall():
+                return self.call(part)
+            case ToolResult():
+                constant = self.frame.result + self.frame.failed * part.is_error
+                return _fixed(constant, 0.1) + total(map(self.part, part.parts))
+            case Media():
+                return self.medium(part)
+            case Unknown(value):
+                return self.unknown(value)
+
+    def thinking(self, part: Thinking) -> Count:
+        """Thinking that stays: what is shown of it may be a summary, and its signature is longer than it."""
+        shown = _THINKING + (self.count(part.text).tokens if part.text else 0)
+        return _fixed(max(shown, _SIGNATURE * len(part.signature or "") - 40), 0.35, Method.ESTIMATED)
+
+    def call(self, call: ToolCall) -> Count:
+        pairs = list(_arguments(call.arguments))
+        texts = [call.name, *(text for pair in pairs for text in pair)]
+        return _fixed(self.frame.call + self.frame.argument * len(pairs), 0.1) + total(
+            map(self.count, filter(None, texts))
+        )
+
+    def medium(self, medium: Media) -> Count:
+        if medium.kind == "image":
+            size = image_size(medium.data) if medium.data else None
+            return anthropic_image(size, long_edge=self.frame.long_edge, most=self.frame.most_of_image)
+        pages = _pages(medium.data) if medium.data else None
+        tokens = _PAGE * (pages or 1)
+        return Count(tokens=tokens, method=Method.ESTIMATED, low=int(tokens * 0.9), high=tokens * (2 if pages else 50))
+
+    def tool(self, tool: ToolDefinition) -> Count:
+        return self.definition(tool) if tool.hosted is None else self.hosted(tool.hosted)
+
+    def definition(self, tool: ToolDefinition) -> Count:
+        shown: dict[str, Json] = {
+            "description": tool.description or "",
+            "name": tool.name,
+            "parameters": dict(tool.schema),
+        }
+        return _fixed(self.frame.tool, 0.0) + _scaled(self.count(_json(shown)), _DEFINITION)
+
+    def hosted(self, raw: Mapping[str, Json]) -> Count:
+        """A tool that Anthropic defines or runs; one that is kept back until it is looked for costs nothing yet."""
+        if raw.get("defer_loading"):
+            return ZERO
+        kind = raw.get("type")
+        known = hosted_tokens(kind) if isinstance(kind, str) else None
+        if known is None:
+            return _scaled(self.count(_json(dict(raw))), _DEFINITION, Method.ESTIMATED)
+        tokens = round(known * (_NEWER if self.newer else 1.0))
+        reach = _FETCHED if str(kind).startswith(("web_", "mcp_", "code_", "tool_search")) else tokens // 3
+        return Count(tokens=tokens, method=Method.ESTIMATED, low=tokens * 2 // 3, high=tokens + reach)
+
+    def unknown(self, value: Json) -> Count:
+        """What is said about a document, or which tools were found (each is then shown whole); else JSON."""
+        about = value.get("document") if isinstance(value, dict) else None
+        if isinstance(about, dict):
+            titles = [text for key in ("title", "context") if isinstance(text := about.get(key), str) and text]
+            return _fixed(self.frame.document, 0.2) + total(map(self.count, titles))
+        found = [self.tools[name] for name in _referred(value) if name in self.tools]
+        if found:
+            return total(map(self.definition, found))
+        return _scaled(self.count(_json(value)), 1.0, Method.ESTIMATED)
+
+    def schema(self, schema: Json) -> Count:
+        if not isinstance(schema, dict):
+            return ZERO
+        return _fixed(self.frame.schema, 0.1) + _scaled(self.count(_json(schema.get("schema", schema))), _SCHEMA)
+
+
+def _of_settings(request: Request, frame: Frame) -> Count:
+    """What thinking, citing and budgets add once."""
+    thinking, config = request.settings.get("thinking"), request.settings.get("output_config")
+    kind = thinking.get("type") if isinstance(thinking, dict) else None
+    tokens = {"enabled": frame.budgeted, "adaptive": frame.adaptive}.get(str(kind), 0)
+    tokens += 35 if isinstance(config, dict) and config.get("task_budget") else 0
+    tokens += frame.citations if any(map(_cites, request.messages)) else 0
+    return _fixed(tokens, 0.05) + _of_servers(request)
+
+
+def _of_servers(request: Request) -> Count:
+    """The tools of remote MCP servers, whose definitions Anthropic fetches; where toolsets are listed, they weigh."""
+    servers = request.settings.get("mcp_servers")
+    listed = any(tool.hosted is not None and "mcp_server_name" in tool.hosted for tool in request.tools)
+    if not isinstance(servers, list) or listed:
+        return ZERO
+    tokens = _REMOTE * len(servers)
+    return Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=tokens + _FETCHED)
+
+
+def _of_tools(request: Request, frame: Frame) -> Count:
+    if not request.tools:
+        return ZERO
+    deferred = any(tool.hosted is not None and tool.hosted.get("defer_loading") for tool in request.tools)
+    choice = request.tool_choice if isinstance(request.tool_choice, dict) else {"type": request.tool_choice}
+    forced = choice.get("type") in ("any", "tool", "required", "function")
+    alone = forced and choice.get("disable_parallel_tool_use") is True
+    tokens = frame.preamble + frame.forced * forced + frame.alone * alone + frame.deferred * deferred
+    return _fixed(tokens, 0.02 if frame.measured else 0.4)
+
+
+def _is_turn(message: Message, format: Format) -> bool:  # noqa: A002
+    """Whether a message is framed; a system message among OpenAI's joins the system prompt instead."""
+    return format is Format.ANTHROPIC or message.role not in ("system", "developer")
+
+
+def _current_turn(messages: tuple[Message, ...]) -> int:
+    """Where the turn under way begins: after the last message in which the user said something new."""
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].role == "user" and not any(isinstance(part, ToolResult) for part in messages[at].parts):
+            return at
+    return 0
+
+
+def _cites(holder: Message | ToolResult) -> bool:
+    """Whether a document or a search result in it asks to be cited."""
+    for part in holder.parts:
+        if isinstance(part, ToolResult) and _cites(part):
+            return True
+        value = part.value if isinstance(part, Unknown) and isinstance(part.value, dict) else {}
+        about = value.get("document", value)
+        citations = about.get("citations") if isinstance(about, dict) else None
+        if isinstance(citations, dict) and citations.get("enabled"):
+            return True
+    return False
+
+
+def _referred(value: Json) -> Iterator[str]:
+    """The names of the tools that a search found."""
+    if isinstance(value, dict):
+        name = value.get("tool_name")
+        if isinstance(name, str):
+            yield name
+        for inner in value.values():
+            yield from _referred(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _referred(inner)
+
+
+def _arguments(arguments: str) -> Iterator[tuple[str, str]]:
+    """The names and values of a call's arguments, as Claude sees them; text that is no JSON object is one value."""
+    try:
+        value: Json = loads(arguments) if arguments else {}
+    except ValueError:
+        value = arguments
+    if not isinstance(value, dict):
+        yield "", _plain(value)
+        return
+    for name, item in value.items():
+        yield name, _plain(item)
+
+
+def _plain(value: Json) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Json) -> str:
+    return dumps(value, ensure_ascii=False)
+
+
+def _pages(data: str) -> int | None:
+    """The pages of a PDF given in base64, where its page objects can be seen."""
+    try:
+        return len(_PAGE_OBJECT.findall(a2b_base64(data))) or None
+    except ValueError:
+        return None
+
+
+_PAGE_OBJECT = re.compile(rb"/Type\s*/Page\b")
+
+
+def _fixed(tokens: float, band: float, method: Method = Method.CALIBRATED) -> Count:
+    return Count.within(tokens, band, method) if tokens else ZERO
+
+
+def _scaled(count: Count, factor: float, method: Method = Method.CALIBRATED) -> Count:
+    low, tokens, high = (round(number * factor) for number in (count.low, count.tokens, count.high))
+    return Count(tokens=tokens, method=method, low=low, high=high)

@@ -1,0 +1,256 @@
+import pytest
+
+from ullage.messages.openai_chat import read
+from ullage.messages.openai_responses import read as read_responses
+from ullage.models import Match, ModelCard
+from ullage.tokens.count import Count, Method
+from ullage.tokens.rules.chat import weigh
+from ullage.tokens.rules.chat_templates import template_of
+from ullage.tokens.rules.chat_writing import MARK, braces_tool, lined_call, tagged_call, typescript
+from ullage.tokens.weight import Weight
+from ullage.tool import Json
+
+
+def words(text: str) -> Count:
+    """A tokenizer for which a word is a token, and so is a run of line breaks at the end of one."""
+    return Count.exact(len(text.split()) + text.count("\n") - text.count("\n\n"))
+
+
+def match(model: str, host: str | None = None) -> Match:
+    return Match(asked=model, card=ModelCard(id=model, provider="", family=""), host=host, how="id")
+
+
+def weighed(body: dict[str, Json], model: str, host: str | None = None) -> Weight:
+    return weigh(read(body), match(model, host), words)
+
+
+def user(text: Json = "two words") -> dict[str, Json]:
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("model", "host", "frame"),
+    [
+        ("qwen3-4b", None, 8),
+        ("qwen3.5-9b", None, 10),
+        ("qwen2.5-7b-instruct", None, 29),
+        ("deepseek-v4-flash", "deepseek", 4),
+        ("deepseek-v4-pro", "together", 83),
+        ("deepseek-v4-pro", "baseten", 5),
+        ("mistral-large-2512", "mistral", 3),
+        ("ministral-3b-2512", None, 3),
+        ("mistral-small-2603", None, 15),
+        ("mistral-small-2506", None, 3),
+        ("llama-3-8b", "groq", 10),
+        ("llama-3.1-8b", "groq", 35),
+        ("llama-3.3-70b-instruct", "huggingface", 35),
+        ("llama-3.1-8b", "nvidia", 10),
+        ("gpt-oss-120b", "together", 67),
+        ("gpt-oss-120b", "groq", 71),
+        ("gpt-oss-20b", "baseten", 78),
+        ("kimi-k2.6", None, 8),
+        ("glm-4.7", None, 5),
+        ("glm-5.2", None, 12),
+        ("gemma-3-4b-it", "ollama", 9),
+        ("gemma-4-31b-it", "cerebras", 13),
+        ("mimo-v2.5", None, 247),
+        ("mimo-v2.5-pro", None, 251),
+        ("grok-3", "xai", 6),
+    ],
+)
+def test_the_frame_of_one_message_is_what_its_host_was_seen_to_add(model: str, host: str | None, frame: int) -> None:
+    assert weighed({"messages": [user()]}, model, host).total.tokens == 2 + frame
+
+
+@pytest.mark.parametrize(
+    ("model", "frame"),
+    [("qwen3-4b", 13), ("mistral-large-2512", 5), ("llama-3.3-70b-instruct", 35), ("deepseek-v3", 4)],
+)
+def test_a_system_message_has_the_frame_of_its_template(model: str, frame: int) -> None:
+    body: dict[str, Json] = {"messages": [{"role": "system", "content": "two words"}, user()]}
+    assert weighed(body, model).total.tokens == 4 + frame
+
+
+@pytest.mark.parametrize(("model", "frame"), [("qwen3-4b", 18), ("mistral-large-2512", 6), ("deepseek-v3", 8)])
+def test_an_answer_in_between_has_the_frame_of_its_template(model: str, frame: int) -> None:
+    body: dict[str, Json] = {"messages": [user(), {"role": "assistant", "content": "two words"}, user()]}
+    assert weighed(body, model).total.tokens == 6 + frame
+
+
+def test_two_user_messages_become_one_where_the_template_merges_them() -> None:
+    request = read({"messages": [user("abc"), user("de"), user("f")]})
+    weight = weigh(request, match("deepseek-v4-flash"), lambda text: Count.exact(len(text)))
+    assert [count.tokens for count in weight.messages] == [1 + 3, 2 + 2, 2 + 1]
+
+
+def test_the_texts_of_one_message_are_joined_as_the_host_joins_them() -> None:
+    parts: Json = [{"type": "text", "text": "two words"}, {"type": "text", "text": "and three more"}]
+    here = weighed({"messages": [user(parts)]}, "qwen3-4b").total.tokens
+    there = weighed({"messages": [user(parts)]}, "qwen3-4b", "huggingface").total.tokens
+    assert (here, there) == (8 + 4, 8 + 6)
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        {"enable_thinking": False},
+        {"think": False},
+        {"thinking": {"type": "disabled"}},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+    ],
+)
+def test_thinking_switched_off_is_seen_in_every_spelling(off: dict[str, Json]) -> None:
+    loud = weighed({"messages": [user()]}, "qwen3.8-max").total.tokens
+    assert weighed({"messages": [user()], **off}, "qwen3.8-max").total.tokens < loud
+
+
+def tool(name: str = "rain", **properties: Json) -> dict[str, Json]:
+    schema: Json = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "description": "Says it.", "parameters": schema}}
+
+
+@pytest.mark.parametrize(
+    "model", ["qwen3-4b", "deepseek-v4-pro", "mistral-large-2512", "gpt-oss-20b", "glm-5.2", "grok-4"]
+)
+def test_tools_cost_something_each_and_something_once(model: str) -> None:
+    weight = weighed({"messages": [user()], "tools": [tool("rain"), tool("snow")]}, model)
+    assert len(weight.tools) == 2
+    assert all(count.tokens > 0 for count in weight.tools)
+    assert weight.tools_framing.tokens > 0
+    assert weight.total.method is Method.CALIBRATED
+
+
+def test_tools_that_may_not_be_called_are_not_shown_but_keep_their_place() -> None:
+    body: dict[str, Json] = {"messages": [user()], "tools": [tool()], "tool_choice": "none"}
+    weight = weighed(body, "deepseek-v4-pro")
+    assert weight.tools == (Count.exact(0),)
+    assert weight.tools_framing == Count.exact(0)
+
+
+def test_some_hosts_show_them_all_the_same_once_there_was_a_call() -> None:
+    call: Json = {"id": "1", "type": "function", "function": {"name": "rain", "arguments": "{}"}}
+    body: dict[str, Json] = {
+        "messages": [
+            user(),
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "yes"},
+        ],
+        "tools": [tool()],
+        "tool_choice": "none",
+    }
+    assert weighed(body, "gpt-oss-20b", "groq").tools[0].tokens > 0
+    assert weighed(body, "gpt-oss-20b", "cerebras").tools[0].tokens == 0
+
+
+def test_a_forced_call_costs_more_on_deepseek() -> None:
+    free: dict[str, Json] = {"messages": [user()], "tools": [tool()]}
+    forced = weighed({**free, "tool_choice": "required"}, "deepseek-v4-pro").total.tokens
+    assert forced - weighed(free, "deepseek-v4-pro").total.tokens == 7
+
+
+def test_asking_for_json_costs_what_the_host_adds() -> None:
+    body: dict[str, Json] = {"messages": [user()], "response_format": {"type": "json_object"}}
+    assert weighed(body, "deepseek-v4-pro", "deepseek").output_schema.tokens == 20
+    assert weighed(body, "gpt-oss-20b", "together").output_schema.tokens == 0
+    assert weighed({**body, "response_format": {"type": "text"}}, "deepseek-v4-pro").output_schema.tokens == 0
+
+
+def test_asking_for_json_switches_thinking_off_on_mistral_small() -> None:
+    body: dict[str, Json] = {"messages": [user()], "response_format": {"type": "json_object"}}
+    assert weighed(body, "mistral-small-2603").total.tokens == 2 + 3
+
+
+def test_reasoning_comes_back_only_with_calls() -> None:
+    thought: dict[str, Json] = {"role": "assistant", "content": "fine", "reasoning_content": "one two three"}
+    call: Json = {"id": "1", "type": "function", "function": {"name": "rain", "arguments": "{}"}}
+    plain = weighed({"messages": [user(), thought, user()]}, "deepseek-v4-pro")
+    calling = weighed({"messages": [user(), {**thought, "tool_calls": [call]}, user()]}, "deepseek-v4-pro")
+    silent = weighed(
+        {"messages": [user(), {"role": "assistant", "content": "fine", "tool_calls": [call]}, user()]},
+        "deepseek-v4-pro",
+    )
+    assert plain.messages[1].tokens == 1 + 3
+    assert calling.messages[1].tokens - silent.messages[1].tokens == 3 + 2
+
+
+def test_the_responses_api_adds_its_own() -> None:
+    chat = weighed({"messages": [user()]}, "deepseek-v4-flash", "deepseek").total.tokens
+    responses = weigh(read_responses({"input": "two words"}), match("deepseek-v4-flash", "deepseek"), words)
+    assert responses.total.tokens - chat == 79
+
+
+@pytest.mark.parametrize(("model", "frame"), [("qwen3-embedding-8b", 1), ("mistral-embed-2312", 2)])
+def test_every_text_to_embed_has_a_frame(model: str, frame: int) -> None:
+    weight = weigh(read({"input": ["two words", "one more word"]}), match(model), words)
+    assert [count.tokens for count in weight.messages] == [2 + frame, 3 + frame]
+
+
+def test_what_a_host_may_add_on_other_days_is_in_the_band() -> None:
+    total = weighed({"messages": [user()]}, "deepseek-v4-flash", "deepseek").total
+    assert (total.method, total.low, total.high) == (Method.CALIBRATED, total.tokens - 1, total.tokens + 79)
+
+
+def test_a_tool_on_the_hosts_side_and_media_make_an_estimate() -> None:
+    image: Json = [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]
+    assert (
+        weighed({"messages": [user()], "tools": [{"type": "web_search"}]}, "qwen3-4b").total.method is Method.ESTIMATED
+    )
+    assert weighed({"messages": [user(image)]}, "qwen3-4b").total.method is Method.ESTIMATED
+
+
+def test_a_model_nobody_measured_gets_a_wide_band() -> None:
+    total = weighed({"messages": [user()]}, "somebodys-model").total
+    assert total.method is Method.CALIBRATED
+    assert total.high > 10 * total.tokens
+
+
+def test_an_uncertain_tokenizer_keeps_its_own_band() -> None:
+    def doubtful(text: str) -> Count:
+        return Count.within(len(text.split()), 0.5, Method.ESTIMATED)
+
+    request = read({"messages": [user("one two three four")]})
+    assert weigh(request, match("mistral-large-2512"), doubtful).total == Count(
+        tokens=7, method=Method.ESTIMATED, low=5, high=9
+    )
+
+
+def test_tools_and_calls_are_written_as_each_template_writes_them() -> None:
+    request = read(
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"function": {"name": "rain", "arguments": '{"city":"Oslo","days":[1]}'}}],
+                }
+            ],
+            "tools": [
+                tool(
+                    city={"type": "string", "description": "Where."},
+                    days={"type": "array", "items": {"type": "integer"}},
+                )
+            ],
+        }
+    )
+    (call,) = request.messages[0].parts
+    assert tagged_call(call).replace(MARK, "§") == (  # type: ignore[arg-type]
+        "§\n<function=rain>\n<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n[1]\n</parameter>\n</function>\n§"
+    )
+    assert lined_call(call).strip(MARK).split(MARK)[0] == "rain"  # type: ignore[arg-type]
+    assert typescript(request.tools[0]) == (
+        "// Says it.\ntype rain = (_: {\n// Where.\ncity: string,\ndays: number[],\n}) => any;\n\n"
+    )
+    assert braces_tool(request.tools[0]).startswith(f"{MARK}declaration:rain{{description:{MARK}Says it.{MARK},")
+
+
+def test_every_known_family_finds_a_template_of_its_own() -> None:
+    names = [
+        "qwen3-4b",
+        "deepseek-v4-pro",
+        "mistral-large-2512",
+        "llama-3-8b",
+        "llama-4-scout",
+        "gpt-oss-20b",
+        "kimi-k2",
+    ]
+    templates = [template_of(match(name)) for name in (*names, "glm-5.2", "gemma-4-31b-it", "grok-4", "mimo-v2.5")]
+    assert len({id(template) for template in templates}) == len(templates)

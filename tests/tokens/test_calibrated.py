@@ -1,0 +1,139 @@
+"""Is Claude's count near, never absurd, and honest about how far off it may be?"""
+
+from base64 import b64encode
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from splintr import Tokenizer
+
+from ullage.tokens.calibrated import CALIBRATIONS, VOCABULARIES, Features, calibration_of, measure, measure_steps
+from ullage.tokens.count import Count, Method
+from ullage.tokens.steps import drain
+
+ENGINES = {name: Tokenizer.from_pretrained(name) for name in VOCABULARIES}
+PANGRAM = "The quick brown fox jumps over the lazy dog every morning at sunrise"
+PROSE = (
+    "A vessel is seldom filled to the brim. What is left above the liquid has a name of its own, and whoever ships "
+    "wine or oil measures it at both ends of the voyage, for the difference is what was lost on the way. "
+)
+CODE = (
+    "def fetchRows(tableName):\n    rows = []\n    for key in tableName:\n        rows.append(key)\n    return rows\n"
+)
+texts = st.text(max_size=60) | st.sampled_from(
+    [PANGRAM, PROSE, CODE, "日本語のテキスト", "Привет, мир", "x = 1 234 567"]
+)
+tokenizers = st.sampled_from(sorted(CALIBRATIONS))
+
+
+def exactly(vocabulary: str, text: str) -> int:
+    return len(ENGINES[vocabulary].encode_ordinary(text.encode("utf-8", "replace").decode()))
+
+
+def claude(text: str, tokenizer: str = "claude_3") -> Count:
+    return CALIBRATIONS[tokenizer].count(measure(text, exactly))
+
+
+@pytest.mark.parametrize(("tokenizer", "published"), [("claude_3", 14), ("claude_4_7", 25)])
+def test_a_sentence_counted_by_others_lies_within_the_band(tokenizer: str, published: int) -> None:
+    """Published at muninn.austegard.com, 2026-05-03, by Anthropic's own counter; a token of it may be framing."""
+    count = claude(PANGRAM, tokenizer)
+    assert count.low <= published <= count.high + 1
+    assert count.method is Method.CALIBRATED
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        (PROSE * 9, 1.15, 1.6),
+        (CODE * 9, 1.1, 1.4),
+        ("日本語のテキスト" * 40, 1.0, 1.0),
+        ("Привет, мир! " * 40, 1.0, 1.05),
+    ],
+)
+def test_the_newer_tokenizer_costs_more_only_in_latin_letters(text: str, least: float, most: float) -> None:
+    """Published: English prose 1.20 to 1.45, code 1.13 to 1.33, Chinese, Japanese and Russian 1.00 (sol.ava.dev)."""
+    assert least <= claude(text, "claude_4_7").tokens / claude(text).tokens <= most
+
+
+def test_only_the_tokenizers_of_claude_are_calibrated() -> None:
+    assert calibration_of("claude_3") is CALIBRATIONS["claude_3"]
+    assert calibration_of("o200k_base") is None
+    assert calibration_of(None) is None
+
+
+@pytest.mark.parametrize("tokenizer", sorted(CALIBRATIONS))
+def test_nothing_is_nothing_and_anything_is_at_least_a_token(tokenizer: str) -> None:
+    assert claude("", tokenizer).tokens == 0
+    assert min(claude(text, tokenizer).tokens for text in ("a", " ", "\n", "\0", "é", "好", "\ud800", "🙂")) == 1
+
+
+@given(texts, tokenizers)
+def test_more_text_is_never_fewer_tokens(text: str, tokenizer: str) -> None:
+    assert claude(text + " word", tokenizer).tokens >= claude(text, tokenizer).tokens
+
+
+@given(texts, tokenizers)
+def test_there_are_never_more_tokens_than_bytes_allow(text: str, tokenizer: str) -> None:
+    assert claude(text, tokenizer).tokens <= 2 * len(text.encode("utf-8", "replace")) + 2
+
+
+def test_the_band_is_narrow_for_prose_and_wide_where_nothing_was_recorded() -> None:
+    noise = b64encode(Random(7).randbytes(1500)).decode()
+    kinds = {
+        "prose": PROSE * 9,
+        "code": CODE * 9,
+        "Japanese": "日本語のテキスト" * 40,
+        "noise": noise,
+        "dashes": "-" * 4000,
+    }
+    width = {kind: (count.high - count.low) / count.tokens for kind, text in kinds.items() for count in [claude(text)]}
+    assert max(width["prose"], width["code"]) < 0.2
+    assert min(width["Japanese"], width["noise"], width["dashes"]) > 0.4
+
+
+def test_a_longer_text_has_a_narrower_band() -> None:
+    short, long = claude(PROSE), claude(PROSE * 50)
+    assert (short.high - short.low) / short.tokens > (long.high - long.low) / long.tokens
+
+
+@pytest.mark.parametrize("letter", ["a", " ", "-", "0", "🙂", "好", "\n"])
+def test_a_megabyte_of_one_letter_is_counted_sanely(letter: str) -> None:
+    text = letter * 200_000
+    count = CALIBRATIONS["claude_4_7"].count(drain(measure_steps(text, exactly)))
+    assert 500 <= count.tokens <= len(text.encode())
+
+
+def test_digits_go_in_threes_at_the_most() -> None:
+    assert claude("0" * 999).tokens >= 333
+
+
+def test_the_features_of_a_long_text_are_those_of_its_slices() -> None:
+    text = (PROSE + CODE + "Größe 12 and naïve 345. " + "日本語 mixed in. ") * 300
+    pieces = []
+
+    def watched(vocabulary: str, piece: str) -> int:
+        pieces.append(len(piece))
+        return exactly(vocabulary, piece)
+
+    steps = measure_steps(text, watched)
+    assert sum(1 for _ in steps) > 5
+    assert max(pieces) <= 16_384
+    whole, sliced = measure(text, exactly), drain(measure_steps(text, exactly))
+    assert sliced == whole
+
+
+@given(texts, texts)
+def test_features_add_up(left: str, right: str) -> None:
+    one, other = measure(left, exactly), measure(right, exactly)
+    assert (one + other).modernbert == one.modernbert + other.modernbert
+    assert one + Features() == one
+
+
+def test_marks_that_an_engine_sets_around_a_text_are_not_counted() -> None:
+    assert (
+        measure("word", exactly).modernbert
+        == measure("word", lambda name, text: exactly(name, text) + 5).modernbert
+        == 1
+    )
