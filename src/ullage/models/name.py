@@ -26,6 +26,7 @@ HOSTS = {
     "cohere": "cohere",
     "cohere-chat": "cohere",
     "dashscope": "dashscope",
+    "dashscope-us": "dashscope-us",
     "alibaba": "dashscope",
     "databricks": "databricks",
     "deepinfra": "deepinfra",

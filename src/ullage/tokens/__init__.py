@@ -1,0 +1,27 @@
+"""How many tokens, and how sure?"""
+
+from .anchor import Anchor
+from .count import ZERO, Count, Method, total
+from .engine import Engine
+from .memo import Memo
+from .meter import Meter
+from .source import CountSource, count_to_json
+from .steps import Steps, drain, patiently
+from .weight import Weight
+
+__all__ = [
+    "ZERO",
+    "Anchor",
+    "Count",
+    "CountSource",
+    "Engine",
+    "Memo",
+    "Meter",
+    "Method",
+    "Steps",
+    "Weight",
+    "count_to_json",
+    "drain",
+    "patiently",
+    "total",
+]

@@ -36,6 +36,17 @@ class Weight:
     def total(self) -> Count:
         return total((self.framing, self.system, *self.tools, self.tools_framing, *self.messages, self.output_schema))
 
+    def map(self, change: Callable[[Count], Count]) -> "Weight":
+        """Every part changed in the same way."""
+        return Weight(
+            framing=change(self.framing),
+            system=change(self.system),
+            tools=tuple(map(change, self.tools)),
+            tools_framing=change(self.tools_framing),
+            messages=tuple(map(change, self.messages)),
+            output_schema=change(self.output_schema),
+        )
+
 
 Rule = Callable[[Request, Match, CountText], Weight]
 """Weighs a request for the model (and host) of the match. Pure."""

@@ -1,0 +1,86 @@
+# Two commands on a fresh machine with Python 3.11 or newer: `make run` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+PORT ?= 8787
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count wheel clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: .venv/.run ## serve MCP over HTTP on loopback, on the next free port
+	@$(BIN)/ullage serve --http $(PORT) --next-free
+
+test: .venv/.dev ## pass the tests (those marked heavy are left out)
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --skip-covered
+	@$(BIN)/python scripts/coverage_floor.py
+
+test-heavy: .venv/.dev .bench/node/.installed ## pass the tests that need real clients, servers or models
+	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python -m pytest -m heavy $(ARGS)
+
+check: .venv/.dev ## format, lint, types, layers, dependencies
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+	@$(BIN)/deptry src
+	@$(BIN)/pyright
+
+format: .venv/.dev ## put the code into the house's shape
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+docs: .venv/.dev ## write the generated part of the documentation
+	@$(BIN)/python scripts/build_reference.py
+
+bench: bench-accuracy bench-count ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+
+bench-accuracy: .venv/.dev ## our counts against what providers reported
+	@$(BIN)/python bench/accuracy.py
+
+bench-count: .venv/.dev ## how fast a count is, beside other tokenizers
+	@$(BIN)/python bench/count.py
+
+wheel: .venv/.dev ## build the wheel into dist/
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+lock: ## resolve the dependencies anew (needs a package index)
+	@test -x .bench/lock/bin/uv || { $(PYTHON) -m venv .bench/lock && .bench/lock/bin/pip install --quiet uv; }
+	@for lock in "requirements.lock" "requirements-dev.lock --group test --group check"; do \
+		set -- $$lock; out=$$1; shift; \
+		.bench/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+			--group build "$$@" --output-file $$out pyproject.toml || exit 1; \
+	done
+
+clean: ## remove the environment and everything made
+	@rm -rf .venv .bench dist build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+.bench/node/.installed:
+	@echo "Installing the protocol's conformance suite …" >&2
+	@mkdir -p .bench/node
+	@npm install --silent --no-audit --no-fund --prefix .bench/node node@24 \
+		@modelcontextprotocol/conformance@0.2.0-alpha.12
+	@touch $@
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Ullage needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
+	@echo "Making the environment .venv …" >&2
+	@$(PYTHON) -m venv .venv
+
+.venv/.run: requirements.lock pyproject.toml | .venv/bin/python
+	@echo "Installing what Ullage needs …" >&2
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock >&2
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . >&2
+	@touch $@
+
+.venv/.dev: requirements-dev.lock pyproject.toml | .venv/bin/python
+	@echo "Installing what the tests and checks need …" >&2
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock >&2
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . >&2
+	@touch $@ .venv/.run

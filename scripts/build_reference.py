@@ -1,0 +1,35 @@
+"""Writes docs/cli.md out of the command line's own grammar. `make docs` runs it; a stale page fails the tests."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from ullage.cli.main import VERBS, parser_of
+
+PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+_WIDTH = "100"
+
+
+def page() -> str:
+    os.environ["COLUMNS"] = _WIDTH
+    parts = ["# The command line\n", "Made by `make docs` from the program itself; do not edit.\n"]
+    for verb, question in VERBS.items():
+        parser = subparser(parser_of(verb), verb)
+        parts += [f"## ullage {verb}\n", f"{question[0].upper()}{question[1:]}\n", f"```text\n{usage(parser)}```\n"]
+    return "\n".join(parts)
+
+
+def subparser(parser: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
+    actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
+    return actions[0].choices[verb]
+
+
+def usage(parser: argparse.ArgumentParser) -> str:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    return parser.format_help()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.name}", file=sys.stderr)

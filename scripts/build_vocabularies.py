@@ -1,0 +1,52 @@
+"""How are the vocabularies of the pure-Python fallback made?
+
+Writes `src/ullage/tokens/data/{o200k_base,cl100k_base}.gz` out of the installed splintr. The source is OpenAI's: the
+two files that tiktoken (MIT) fetches, `o200k_base.tiktoken` and `cl100k_base.tiktoken`. Splintr carries the same ranks;
+the published file is rebuilt from them here and must have the published SHA-256, else nothing is written.
+
+The written form is a gzip of the tokens in the order of their ranks, each as one byte of length and its bytes.
+Run it again when a vocabulary is added: `.venv/bin/python scripts/build_vocabularies.py`.
+"""
+
+import base64
+import gzip
+import hashlib
+from pathlib import Path
+
+import splintr
+
+DATA = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "data"
+PUBLISHED = {
+    "o200k_base": (199_998, "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
+    "cl100k_base": (100_256, "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
+}
+"""How many ranks each has, and the SHA-256 of the file OpenAI publishes."""
+
+
+def tokens_of(name: str, size: int) -> list[bytes]:
+    tokenizer = splintr.Tokenizer.from_pretrained(name)
+    return [tokenizer.decode_token_bytes(rank) for rank in range(size)]
+
+
+def published_form(tokens: list[bytes]) -> bytes:
+    return b"".join(base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens))
+
+
+def written_form(tokens: list[bytes]) -> bytes:
+    return gzip.compress(b"".join(bytes((len(token),)) + token for token in tokens), 9, mtime=0)
+
+
+def main() -> None:
+    DATA.mkdir(exist_ok=True)
+    for name, (size, digest) in PUBLISHED.items():
+        tokens = tokens_of(name, size)
+        found = hashlib.sha256(published_form(tokens)).hexdigest()
+        if found != digest:
+            raise SystemExit(f"{name}: the rebuilt file has SHA-256 `{found}`, the published one `{digest}`")
+        target = DATA / f"{name}.gz"
+        target.write_bytes(written_form(tokens))
+        print(f"{target.name}: {size:,} tokens, {target.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

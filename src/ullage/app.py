@@ -1,0 +1,45 @@
+"""How are the rooms wired together?
+
+The composition root: it builds what the rest receives, and decides nothing else. What it imports, `ullage count` waits
+for, so the MCP SDK is not among it.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from ullage.messages import Format, read_request
+from ullage.models import DEFAULT_MODEL, ModelCard, shipped
+from ullage.tokens import Count, CountSource, Meter, Weight
+from ullage.tool import Json, ToolSource
+
+__all__ = ["count", "count_request", "find_model", "meter", "source"]
+
+
+@cache
+def meter() -> Meter:
+    """The one meter of this process."""
+    return Meter(shipped())
+
+
+def source() -> ToolSource:
+    """Every tool that Ullage offers, as one source."""
+    return CountSource(meter())
+
+
+def count(text: str, model: str = DEFAULT_MODEL) -> Count:
+    """How many tokens `text` is to `model`, with method and band."""
+    return meter().count(text, model)
+
+
+def count_request(body: Mapping[str, Json], model: str | None = None, format: Format | str | None = None) -> Weight:  # noqa: A002
+    """What a whole request weighs, part by part, as its provider would count it.
+
+    `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from
+    its shape unless `format` says so. `model` is the body's own unless given.
+    """
+    return meter().weigh(read_request(body, None if format is None else Format(format)), model)
+
+
+def find_model(name: str) -> ModelCard:
+    """The card of a model, by any name people write for it."""
+    return meter().models.find(name).card

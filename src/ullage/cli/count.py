@@ -1,0 +1,176 @@
+"""How many tokens are these files, to these models? Each count says how it was found, and its band if not exact."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ullage import app
+from ullage.errors import InvalidArguments, UnreadableFile
+from ullage.models import DEFAULT_MODEL, Match
+from ullage.tokens import Count, count_to_json, total
+from ullage.tool import Json
+
+from .files import STDIN, Found, find_files, read_text
+from .output import bold, columns, dim, emit, emit_json
+from .progress import with_progress
+
+__all__ = ["arguments", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the answer: a file, a folder's sum or the sum of all, with a count for each model."""
+
+    path: str
+    depth: int
+    counts: tuple[Count, ...]
+    kind: str
+    """`file`, `folder` or `total`."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files or folders; - or nothing is standard input")
+    parser.add_argument(
+        "--model",
+        "-m",
+        action="append",
+        metavar="MODEL",
+        help=f"count for this model; give it several times to compare (default: {DEFAULT_MODEL})",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    names: list[str] = arguments.model or [DEFAULT_MODEL]
+    matches = [app.meter().models.find(name) for name in names]
+    lines, skipped = _measure(_paths(arguments.files), names)
+    if arguments.json:
+        emit_json(_as_json(lines, skipped, names, matches))
+    else:
+        _print_lines(lines, skipped, matches)
+    return 0
+
+
+def _paths(words: Sequence[str]) -> list[Path]:
+    if not words and sys.stdin.isatty():
+        raise InvalidArguments(
+            "there is nothing to count", suggestion="name a file or a folder, or pipe a text in: ullage count README.md"
+        )
+    return [Path(word) for word in words or [STDIN]]
+
+
+def _measure(paths: Sequence[Path], models: Sequence[str]) -> tuple[list[Line], list[str]]:
+    found = [(path, list(find_files(path)) if path.is_dir() else [Found(path, 0)]) for path in paths]
+    whole = sum(file.size for _, files in found for file in files)
+    skipped: list[str] = []
+    lines: list[Line] = []
+    for path, files in found:
+        weighed = with_progress(((file, file.size) for file in files), whole, "counting")
+        counted = list(_count_files(weighed, models, skipped if path.is_dir() else None))
+        if path.is_dir():
+            lines += _tree(path, counted, len(models))
+        else:
+            lines += [Line(str(path), 0, counts, "file") for _, counts in counted]
+    if len(paths) > 1:
+        lines.append(Line("total", 0, _sum([line.counts for line in lines if line.depth == 0], len(models)), "total"))
+    return lines, skipped
+
+
+def _count_files(
+    files: Iterator[Found], models: Sequence[str], skipped: list[str] | None
+) -> Iterator[tuple[Path, tuple[Count, ...]]]:
+    """Counts each file; one that is not text is noted in `skipped`, or an error where there is no such list."""
+    for file in files:
+        try:
+            text = read_text(file.path)
+        except UnreadableFile:
+            if skipped is None:
+                raise
+            skipped.append(str(file.path))
+            continue
+        yield file.path, tuple(app.count(text, model) for model in models)
+
+
+def _tree(folder: Path, counted: Sequence[tuple[Path, tuple[Count, ...]]], models: int) -> list[Line]:
+    """A folder with its sum, then what is in it, folders before files at every level."""
+    depth_of = len(folder.parts)
+    sums: dict[Path, list[tuple[Count, ...]]] = {folder: []}
+    for path, counts in counted:
+        for parent in reversed(path.parents[: len(path.parts) - depth_of]):
+            sums.setdefault(parent, []).append(counts)
+    folders = {
+        path: Line(f"{path}/", len(path.parts) - depth_of, _sum(each, models), "folder") for path, each in sums.items()
+    }
+    lines = [folders.pop(folder)]
+    for path, counts in counted:
+        lines += [folders.pop(parent) for parent in reversed(path.parents) if parent in folders]
+        lines.append(Line(str(path), len(path.parts) - depth_of, counts, "file"))
+    return lines
+
+
+def _sum(rows: Sequence[tuple[Count, ...]], models: int) -> tuple[Count, ...]:
+    return tuple(total(row[index] for row in rows) for index in range(models))
+
+
+def _as_json(lines: Sequence[Line], skipped: list[str], names: Sequence[str], matches: Sequence[Match]) -> Json:
+    return {
+        "models": [
+            {"model": name, "resolved": match.card.id, "window": match.card.window}
+            for name, match in zip(names, matches, strict=True)
+        ],
+        "lines": [
+            {
+                "path": line.path,
+                "kind": line.kind,
+                "counts": [_count_json(*pair) for pair in _with_model(line, matches)],
+            }
+            for line in lines
+        ],
+        "skipped": [*skipped],
+    }
+
+
+def _with_model(line: Line, matches: Sequence[Match]) -> list[tuple[Count, Match]]:
+    return list(zip(line.counts, matches, strict=True))
+
+
+def _count_json(count: Count, match: Match) -> dict[str, Json]:
+    share = None if not match.card.window else round(100 * count.tokens / match.card.window, 2)
+    return {"token_count": count.tokens, "model": match.asked, **count_to_json(count), "window_percent": share}
+
+
+def _print_lines(lines: Sequence[Line], skipped: Sequence[str], matches: Sequence[Match]) -> None:
+    header = ["", *(cell for match in matches for cell in (match.asked, ""))]
+    rows = [[_label(line), *(cell for pair in _with_model(line, matches) for cell in _cells(*pair))] for line in lines]
+    right = frozenset(range(1, len(header), 2))
+    titles, *body = columns([header, *rows], right=right)
+    emit(dim(titles))
+    for line, text in zip(lines, body, strict=True):
+        emit(text if line.kind == "file" else bold(text))
+    if skipped:
+        emit(dim(f"{len(skipped)} {'file is' if len(skipped) == 1 else 'files are'} not text and not counted"))
+
+
+def _label(line: Line) -> str:
+    if line.kind == "total" or line.depth == 0:
+        return line.path
+    name = Path(line.path).name + ("/" if line.kind == "folder" else "")
+    return "  " * line.depth + name
+
+
+def _cells(count: Count, match: Match) -> tuple[str, str]:
+    return f"{count.tokens:,}", "  ".join(filter(None, (_sureness(count), _share(count, match))))
+
+
+def _sureness(count: Count) -> str:
+    if count.band is None:
+        return count.method.value
+    reach = max(count.high - count.tokens, count.tokens - count.low)
+    return f"{count.method.value} ±{reach:,}"
+
+
+def _share(count: Count, match: Match) -> str:
+    window = match.card.window
+    return f"{count.tokens / window:.1%} of {window:,}" if window else ""

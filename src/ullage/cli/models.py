@@ -1,0 +1,136 @@
+"""Which models does Ullage know? Without a name the whole table; with one, its card and the source of each figure."""
+
+import argparse
+from datetime import UTC, date, datetime
+
+from ullage import app
+from ullage.models import Match, ModelCard, Price, price_of
+from ullage.tool import Json
+
+from .output import bold, columns, dim, emit, emit_json
+
+__all__ = ["arguments", "run"]
+
+_PER = 1_000_000
+"""Prices are said by the million tokens, as providers do."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a model's id, alias or dated id, with or without a host"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    table = app.meter().models
+    if arguments.name is None:
+        cards = list(table.cards())
+        emit_json([_card_json(card) for card in cards]) if arguments.json else _print_table(cards)
+        return 0
+    match = table.find(arguments.name)
+    price = price_of(match, when=datetime.now(UTC))
+    if arguments.json:
+        emit_json({"asked": match.asked, "host": match.host, **_card_json(match.card), "price": _price_json(price)})
+    else:
+        _print_card(match, price)
+    return 0
+
+
+def _print_table(cards: list[ModelCard]) -> None:
+    header = ("model", "provider", "window", "output", "tokenizer", "")
+    rows = [
+        (card.id, card.provider, _number(card.window), _number(card.max_output), card.tokenizer or "-", _state(card))
+        for card in cards
+    ]
+    titles, *lines = columns([header, *rows], right=frozenset({2, 3}))
+    emit(dim(titles))
+    for line in lines:
+        emit(line)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _state(card: ModelCard) -> str:
+    if card.retired is None:
+        return ""
+    verb = "retired" if card.retired <= datetime.now(UTC).date() else "retires"
+    instead = f", use {card.replaced_by}" if card.replaced_by else ""
+    return f"{verb} {card.retired}{instead}"
+
+
+def _print_card(match: Match, price: Price | None) -> None:
+    card = match.card
+    emit(bold(card.id) + (f"  (you wrote `{match.asked}`)" if match.asked != card.id else ""))
+    yes = sorted(name for name, taken in card.accepts.items() if taken)
+    no = sorted(name for name, taken in card.accepts.items() if not taken)
+    facts = [
+        (
+            "provider",
+            card.provider + (f", served by {match.host}" if match.host not in (None, card.provider) else ""),
+            "",
+        ),
+        ("family", card.family, ""),
+        ("window", _tokens(card.window), _source(card, "window")),
+        ("output", _tokens(card.max_output), _source(card, "max_output")),
+        ("tokenizer", card.tokenizer or "none that is public", _source(card, "tokenizer")),
+        ("accepts", ", ".join(yes) or "unknown", _source(card, "accepts")),
+        ("refuses", ", ".join(no), ""),
+        ("status", _state(card), _source(card, "retired")),
+        ("price", _price_text(price), f"{price.source}, {price.date}" if price else ""),
+        ("also", ", ".join(card.aliases), ""),
+    ]
+    for line in columns([("", name, value, dim(source)) for name, value, source in facts if value]):
+        emit(line)
+
+
+def _tokens(value: int | None) -> str:
+    return "unknown" if value is None else f"{value:,} tokens"
+
+
+def _source(card: ModelCard, figure: str) -> str:
+    source = card.sources.get(figure)
+    return f"{source.name}, {source.date}" if source else ""
+
+
+def _price_text(price: Price | None) -> str:
+    if price is None:
+        return "unknown"
+    parts = {"in": price.input, "out": price.output, "cache read": price.cache_read, "cache write": price.cache_write}
+    said = ", ".join(f"{(each * _PER).normalize():f} {name}" for name, each in parts.items() if each is not None)
+    return f"{price.currency} a million tokens: {said}"
+
+
+def _price_json(price: Price | None) -> Json:
+    if price is None:
+        return None
+    parts = {
+        "input": price.input,
+        "output": price.output,
+        "cache_read": price.cache_read,
+        "cache_write": price.cache_write,
+    }
+    each: dict[str, Json] = {name: None if value is None else f"{value:f}" for name, value in parts.items()}
+    return {"currency": price.currency, "per": "token", **each, "source": price.source, "date": str(price.date)}
+
+
+def _card_json(card: ModelCard) -> dict[str, Json]:
+    return {
+        "id": card.id,
+        "provider": card.provider,
+        "family": card.family,
+        "aliases": [*card.aliases],
+        "window": card.window,
+        "max_output": card.max_output,
+        "tokenizer": card.tokenizer,
+        "accepts": dict(card.accepts),
+        "retired": _day(card.retired),
+        "replaced_by": card.replaced_by,
+        "sources": {name: {"name": source.name, "date": str(source.date)} for name, source in card.sources.items()},
+    }
+
+
+def _day(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()

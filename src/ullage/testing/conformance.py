@@ -1,0 +1,105 @@
+"""Does this source keep what its Protocol promises?
+
+Plain functions that raise AssertionError with a sentence; call them from any test runner. They check what a Protocol
+says, not whether the answers are right.
+"""
+
+import anyio
+
+from ullage.errors import BadInput, UnknownTool
+from ullage.tokens import Engine, drain
+from ullage.tool import (
+    Call,
+    Change,
+    Closing,
+    PromptRequest,
+    PromptSource,
+    Read,
+    Reply,
+    ResourceSource,
+    Tool,
+    ToolSource,
+    Watched,
+)
+
+__all__ = ["check_closing", "check_engine", "check_prompts", "check_resources", "check_source", "check_watched"]
+
+_NOBODY = "a name that no tool, resource or prompt has"
+
+
+async def check_source(source: ToolSource, sample: Call) -> Reply:
+    """A `ToolSource`: a stable listing, calls by name and alias, `UnknownTool` for the rest. Returns the reply."""
+    first, second = await source.tools(), await source.tools()
+    assert first == second, "two listings in a row differ, and so would a client's prompt cache"
+    names = [name for tool in first.tools for name in (tool.name, *tool.aliases)]
+    assert len(set(names)) == len(names), "two tools share a name or an alias"
+    for tool in first.tools:
+        _check_tool(tool)
+    await _check_unknown(source)
+    reply = await source.call(sample)
+    assert reply.needs is None or not reply.content, "a reply either answers or needs something, not both"
+    return reply
+
+
+def _check_tool(tool: Tool) -> None:
+    assert tool.input_schema.get("type") == "object", f"the schema of `{tool.name}` does not say type object"
+    assert tool.description, f"`{tool.name}` has no description: a model cannot know what it is for"
+
+
+async def _check_unknown(source: ToolSource) -> None:
+    try:
+        await source.call(Call(tool=_NOBODY))
+    except UnknownTool:
+        return
+    raise AssertionError("a call of an unknown tool did not raise UnknownTool")
+
+
+def check_watched(source: Watched) -> None:
+    """`watch` returns a function that ends it, and ending twice is harmless."""
+    heard: list[Change] = []
+    unwatch = source.watch(heard.append)
+    unwatch()
+    unwatch()
+
+
+async def check_closing(source: Closing) -> None:
+    """`close` returns within five seconds, also a second time."""
+    with anyio.fail_after(5):
+        await source.close()
+        await source.close()
+
+
+async def check_resources(source: ResourceSource) -> None:
+    """Every listed resource can be read, and an unlisted one is refused as bad input."""
+    for resource in await source.resources():
+        uri = resource.get("uri")
+        assert isinstance(uri, str), f"a resource without an address: {resource}"
+        read = await source.read(Read(uri=uri))
+        assert read.contents or read.needs, f"`{uri}` is listed but holds nothing"
+    try:
+        await source.read(Read(uri=_NOBODY))
+    except BadInput:
+        return
+    raise AssertionError("reading an unknown address did not raise BadInput")
+
+
+async def check_prompts(source: PromptSource, sample: PromptRequest) -> None:
+    """The sample is listed and gives messages; an unlisted prompt is refused as bad input."""
+    assert sample.name in [prompt.get("name") for prompt in await source.prompts()], f"`{sample.name}` is not listed"
+    assert (await source.prompt(sample)).messages, f"`{sample.name}` gave no messages"
+    try:
+        await source.prompt(PromptRequest(name=_NOBODY))
+    except BadInput:
+        return
+    raise AssertionError("an unknown prompt did not raise BadInput")
+
+
+def check_engine(engine: Engine, vocabulary: str) -> None:
+    """An `Engine`: counts the empty text as nothing, any other as something, and in steps as at once."""
+    assert engine.available(vocabulary), f"`{vocabulary}` is not available"
+    assert not engine.available(_NOBODY), "a vocabulary nobody has is said to be available"
+    assert engine.count(vocabulary, "") == 0, "the empty text is not empty"
+    text = "The quick brown fox, 12345 times: naïve 数字 🦊 and\nmore. " * 50
+    assert engine.count(vocabulary, text) > 0, "a text weighs nothing"
+    in_steps = drain(engine.steps(vocabulary, text))
+    assert in_steps == engine.count(vocabulary, text), "counting in steps gives another number"

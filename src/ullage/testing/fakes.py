@@ -1,0 +1,108 @@
+"""What stands in for a source or an engine in a test?
+
+Each fake implements a public Protocol in full and keeps what it was asked, so that nobody needs to patch anything.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, field
+
+from ullage.errors import BadInput, UnknownTool
+from ullage.tool import (
+    Call,
+    Change,
+    Contents,
+    JsonObject,
+    Listener,
+    Listing,
+    PromptMessages,
+    PromptRequest,
+    Read,
+    Reply,
+    Tool,
+)
+
+__all__ = ["FakeEngine", "FakeSource"]
+
+Answer = Callable[[Call], Awaitable[Reply]]
+
+
+async def _echo(call: Call) -> Reply:
+    return Reply.text(f"{call.tool}: {dict(call.arguments)}")
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeSource:
+    """A source of anything: tools answered by one function, resources and prompts from dictionaries."""
+
+    offered: tuple[Tool, ...] = ()
+    answer: Answer = _echo
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    """Resources, by address."""
+    messages: dict[str, str] = field(default_factory=dict[str, str])
+    """Prompts, by name; `{}` fields are filled from the arguments."""
+    calls: list[Call] = field(default_factory=list[Call])
+    """Every call, in order."""
+    closed: bool = False
+    listeners: list[Listener] = field(default_factory=list[Listener])
+
+    async def tools(self) -> Listing:
+        return Listing(self.offered, revision=str(hash(tuple(tool.name for tool in self.offered))))
+
+    async def call(self, call: Call) -> Reply:
+        names = [name for tool in self.offered for name in (tool.name, *tool.aliases)]
+        if call.tool not in names:
+            raise UnknownTool(f"no tool is called `{call.tool}`", options=tuple(names))
+        self.calls.append(call)
+        return await self.answer(call)
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener) if listener in self.listeners else None
+
+    def change(self, change: Change) -> None:
+        """Makes the source say that something changed."""
+        for listener in tuple(self.listeners):
+            listener(change)
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return tuple({"uri": uri, "name": uri} for uri in self.texts)
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return ()
+
+    async def read(self, read: Read) -> Contents:
+        if read.uri not in self.texts:
+            raise BadInput(f"no resource is at `{read.uri}`", options=tuple(self.texts))
+        return Contents(contents=({"uri": read.uri, "text": self.texts[read.uri]},))
+
+    async def prompts(self) -> tuple[JsonObject, ...]:
+        return tuple({"name": name} for name in self.messages)
+
+    async def prompt(self, request: PromptRequest) -> PromptMessages:
+        if request.name not in self.messages:
+            raise BadInput(f"no prompt is called `{request.name}`", options=tuple(self.messages))
+        text = self.messages[request.name].format(**request.arguments)
+        return PromptMessages(messages=({"role": "user", "content": {"type": "text", "text": text}},))
+
+
+@dataclass(slots=True)
+class FakeEngine:
+    """Counts words, and says that it knows every vocabulary in `vocabularies`."""
+
+    vocabularies: frozenset[str] = frozenset({"o200k_base", "cl100k_base"})
+    asked: list[str] = field(default_factory=list[str])
+    """Every text that was counted, in order."""
+
+    def available(self, vocabulary: str) -> bool:
+        return vocabulary in self.vocabularies
+
+    def count(self, vocabulary: str, text: str) -> int:
+        self.asked.append(text)
+        return len(text.split())
+
+    def steps(self, vocabulary: str, text: str) -> Generator[None, None, int]:
+        yield
+        return self.count(vocabulary, text)

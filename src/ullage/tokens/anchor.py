@@ -1,0 +1,81 @@
+"""What does a provider's own count of an earlier request tell of this one?
+
+An anchor is the reported input of a request; a longer request that begins the same way weighs that, and what follows is
+all that must be counted. Each report also corrects the meter for that model. Nothing is stored beyond the process.
+"""
+
+import math
+import threading
+from dataclasses import dataclass, replace
+
+from ullage.messages import Request
+
+from .count import Count, Method, total
+from .weight import Weight
+
+__all__ = ["Anchor", "Corrections"]
+
+_LEAST_TOKENS = 50
+"""Shorter requests say more about framing than about text, and teach nothing."""
+_LEARNING = 0.2
+"""The weight of one report against all before it."""
+_FURTHEST = math.log(2)
+"""A report further off than twice or half is a mistake in matching, not a correction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What a provider reported for a request."""
+
+    request: Request
+    tokens: int
+
+    def holds_for(self, request: Request) -> bool:
+        """Whether `request` is this one with messages added at its end."""
+        mine, theirs = self.request, request
+        return (
+            theirs.messages[: len(mine.messages)] == mine.messages
+            and (theirs.system, theirs.tools) == (mine.system, mine.tools)
+            and (theirs.tool_choice, theirs.output_schema) == (mine.tool_choice, mine.output_schema)
+        )
+
+    def weigh(self, weight: Weight) -> Count:
+        """The weight of a request it holds for, given that request's own weight."""
+        tail = total(weight.messages[len(self.request.messages) :])
+        known = Count(tokens=self.tokens, method=Method.ANCHORED, low=self.tokens, high=self.tokens)
+        return replace(known + tail, method=Method.ANCHORED)
+
+
+class Corrections:
+    """How far our counts of each model have been from its provider's; safe between threads."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def learn(self, model: str, ours: Count, reported: int) -> None:
+        """Takes one report into account. Exact counts teach nothing: what differs there is not the tokenizer."""
+        if ours.method is Method.EXACT or min(ours.tokens, reported) < _LEAST_TOKENS:
+            return
+        off = math.log(reported / ours.tokens)
+        if abs(off) > _FURTHEST:
+            return
+        with self._lock:
+            before = self._logs.get(model)
+            self._logs[model] = off if before is None else before + _LEARNING * (off - before)
+
+    def factor(self, model: str) -> float:
+        return math.exp(self._logs.get(model, 0.0))
+
+    def apply(self, model: str, count: Count) -> Count:
+        """The count as experience has it; exact ones are left alone."""
+        factor = self.factor(model)
+        if count.method is Method.EXACT or factor == 1.0:
+            return count
+        tokens = round(count.tokens * factor)
+        return replace(
+            count,
+            tokens=tokens,
+            low=min(tokens, math.floor(count.low * factor)),
+            high=max(tokens, math.ceil(count.high * factor)),
+        )

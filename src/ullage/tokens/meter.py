@@ -1,0 +1,129 @@
+"""How many tokens is this, to that model?
+
+The one meter: every token number in Ullage comes from here. It decides which tokenizer speaks for a model and remembers
+what it has counted. How a tokenizer works, how a provider frames a request and which models exist, others know.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from ullage.errors import InvalidArguments
+from ullage.messages import Request
+from ullage.models import DEFAULT_MODEL, Match, ModelTable
+
+from .anchor import Anchor, Corrections
+from .bpe import default_engine
+from .calibrated import CALIBRATIONS, VOCABULARIES, Calibration, measure_steps
+from .count import ZERO, Count, Method
+from .engine import Engine
+from .memo import Memo
+from .rules import rule_of, texts_of
+from .steps import Steps, drain
+from .weight import Weight
+
+__all__ = ["Meter"]
+
+_UNKNOWN = "unknown"
+"""Stands for the tokenizer of a model that has no public one."""
+_STAND_IN = "o200k_base"
+"""Speaks for a vocabulary that is not public, or not to be had on this machine."""
+_STAND_IN_BAND = 0.3
+_LONG = 4_096
+"""Characters above which a text is counted in steps."""
+_NAMES_KEPT = 1_000
+
+
+class Meter:
+    """Counts texts and requests, and remembers. Safe between threads; one a process is enough."""
+
+    def __init__(
+        self,
+        models: ModelTable,
+        *,
+        engine: Engine | None = None,
+        memo: Memo[Count] | None = None,
+        calibrations: Mapping[str, Calibration] = CALIBRATIONS,
+    ) -> None:
+        self.models = models
+        self._calibrations = calibrations
+        self._engine = default_engine() if engine is None else engine
+        self._memo = Memo[Count]() if memo is None else memo
+        self._corrections = Corrections()
+        self._matches: dict[str, Match] = {}
+
+    def count(self, text: str, model: str = DEFAULT_MODEL) -> Count:
+        """The tokens of a plain text. A text seen before costs a look-up."""
+        match = self._matches.get(model) or self._match(model)
+        known = self._memo.get(match.card.tokenizer or _UNKNOWN, text)
+        return self._corrections.apply(match.card.id, drain(self._fresh(match, text)) if known is None else known)
+
+    def steps(self, text: str, model: str = DEFAULT_MODEL) -> Steps[Count]:
+        """The same count in steps of a few milliseconds: `await patiently(meter.steps(text, model))`."""
+        match = self._match(model)
+        return self._corrections.apply(match.card.id, (yield from self._raw_steps(match, text)))
+
+    def weigh(self, request: Request, model: str | None = None) -> Weight:
+        """What a request weighs, part by part, as the model's provider counts it."""
+        match = self._match_for(request, model)
+        return self._weigh(match, request).map(partial(self._corrections.apply, match.card.id))
+
+    def weigh_steps(self, request: Request, model: str | None = None) -> Steps[Weight]:
+        """The same weight in steps: what is long is counted first, so that weighing only looks it up."""
+        match = self._match_for(request, model)
+        for text in texts_of(request):
+            if len(text) > _LONG:
+                yield from self._raw_steps(match, text)
+        return self.weigh(request, model)
+
+    def observe(self, request: Request, reported: int, model: str | None = None) -> Anchor:
+        """Takes the provider's own count of a request: an anchor for longer ones, and a lesson for this model."""
+        match = self._match_for(request, model)
+        self._corrections.learn(match.card.id, self._weigh(match, request).total, reported)
+        return Anchor(request, reported)
+
+    def anchored(self, request: Request, anchor: Anchor, model: str | None = None) -> Count:
+        """The weight of a request from an anchor on, or from nothing where the anchor does not hold for it."""
+        weight = self.weigh(request, model)
+        return anchor.weigh(weight) if anchor.holds_for(request) else weight.total
+
+    def _match(self, model: str) -> Match:
+        found = self._matches.get(model)
+        if found is None:
+            found = self.models.find(model)
+            if len(self._matches) >= _NAMES_KEPT:
+                self._matches.clear()
+            self._matches[model] = found
+        return found
+
+    def _match_for(self, request: Request, model: str | None) -> Match:
+        name = model or request.model
+        if name is None:
+            raise InvalidArguments("the request names no model", suggestion="say which: count_request(body, model=…)")
+        return self._match(name)
+
+    def _weigh(self, match: Match, request: Request) -> Weight:
+        return rule_of(match)(request, match, lambda text: drain(self._raw_steps(match, text)))
+
+    def _raw_steps(self, match: Match, text: str) -> Steps[Count]:
+        known = self._memo.get(match.card.tokenizer or _UNKNOWN, text)
+        return (yield from self._fresh(match, text)) if known is None else known
+
+    def _fresh(self, match: Match, text: str) -> Steps[Count]:
+        tokenizer = match.card.tokenizer or _UNKNOWN
+        count = (yield from self._tokenize(tokenizer, text)) if text else ZERO
+        self._memo.put(tokenizer, text, count)
+        return count
+
+    def _tokenize(self, tokenizer: str, text: str) -> Steps[Count]:
+        calibration = self._calibrations.get(tokenizer)
+        if calibration is not None and all(map(self._engine.available, VOCABULARIES)):
+            return calibration.count((yield from measure_steps(text, self._engine.count)))
+        if self._engine.available(tokenizer):
+            return Count.exact((yield from self._number(tokenizer, text)))
+        stand_in = yield from self._number(_STAND_IN, text)
+        return Count.within(stand_in, _STAND_IN_BAND, Method.ESTIMATED)
+
+    def _number(self, vocabulary: str, text: str) -> Steps[int]:
+        if len(text) <= _LONG:
+            return self._engine.count(vocabulary, text)
+        return (yield from self._engine.steps(vocabulary, text))

@@ -1,0 +1,133 @@
+r"""How far may one call of the tokenizer go, so that the counts of the slices sum to the count of the whole?
+
+`next_stop` says where a slice that began at a piece's beginning may end. There are three kinds of places, each with its
+proof; the proofs speak of all the rules of `split` at once. A rule matches pieces from left to right, each as far as
+its first fitting alternative goes; it looks ahead only after white space (`\s+(?!\S)`, and cl100k's `\s+$`).
+
+1. A *seam* (`_SEAM`): two neighbours that no piece holds together, the first of which is not white space. A piece ends
+   between them whatever stands around, the left slice cannot see what it lost (nothing there looks ahead), and the
+   right slice begins where a piece begins. The one seam after white space is after a line end and before what is
+   neither white nor `/`: the piece there is all white space up to this line end, with or without what follows.
+2. The end of a piece found by matching from the slice's beginning, in text that is all seen (`_settled`: no match that
+   begins before that position can reach the end of what was looked at). The slice alone gives the same pieces if its
+   last match does not look ahead, or ends in a line end, or is all the white space there is at the slice's end.
+3. Inside a giant piece (`open`). The next slice must then begin a little earlier and be stitched on: see `stitch`.
+   That needs three things: the slice is one piece; the true piece goes at least as far; and a match begun later in the
+   run ends where the true piece ends. They hold in a run of one of `Split.words` (each set is on one side of the case
+   rule, so its greedy parts take the same turn wherever they begin), of `Split.symbols` (two symbols in a row are never
+   the one character before a word, nor a contraction), of white space without line ends, and in any white space up
+   to a line end (`\s*[\r\n]+` takes all up to the last line end, from wherever it begins).
+
+Where none is found within reach there is no stop, and the caller must reach further. That takes a run of many thousand
+characters that mixes what a rule holds together (upper case with caseless letters, symbols with combining marks, white
+space with line ends far apart; for DeepSeek, one word after a punctuation mark), or a character that this Python's
+Unicode tables do not know, or a long s after an apostrophe: a contraction to OpenAI's tokenizer, none to splintr.
+"""
+
+import re
+from typing import NamedTuple
+
+from .characters import LETTER, WHITE, kinds
+from .split import Split
+
+__all__ = ["Stop", "next_stop"]
+
+
+class Stop(NamedTuple):
+    end: int
+    open: bool
+    """Whether the piece goes on after `end`."""
+
+
+_NEAR = 32
+"""How much of a slice is spelt in kinds first, in search of a seam; nearly every text has one there."""
+_CLEAR = "".join(sorted(set(LETTER)))
+_SEAM = re.compile(
+    rf"[{_CLEAR}](?=[ ~\n1./\-c])"  # a letter, then neither letter, mark nor apostrophe
+    r"|1(?=[^1Hk?])"  # a number is never followed by anything else in its piece,
+    rf"|[{_CLEAR}xc./'\-](?=1)"  # nor preceded
+    r"|[xc./'\-](?=[ ~])"  # a symbol, then white space that is no line end
+    r"|\n(?=[^ ~\n/?])"
+)
+"""No kind on which the rules differ (`q`, `k`, `H`) and none this Python does not know (`?`) takes part."""
+
+
+def next_stop(text: str, start: int, reach: int, split: Split) -> Stop | None:
+    """Where the slice from `start` may end, at most `reach` characters on; None if there is no such place."""
+    limit = start + reach
+    if limit >= len(text):
+        return Stop(len(text), open=False)
+    seam = _last_seam(text, max(start, limit - _NEAR), limit) or _last_seam(text, start, limit)
+    if seam is not None:
+        return Stop(seam, open=False)
+    seen = kinds(text[start : limit + 2])
+    if "?" in seen or "'f" in seen:
+        return None
+    piece = _last_piece(seen, split)
+    if piece:
+        return Stop(start + piece, open=False)
+    inside = _inside(seen, split)
+    return Stop(start + inside, open=True) if inside else None
+
+
+def _last_seam(text: str, start: int, end: int) -> int | None:
+    seams = [seam.end() for seam in _SEAM.finditer(kinds(text[start : end + 1]))]
+    return start + seams[-1] if seams else None
+
+
+def _last_piece(seen: str, split: Split) -> int:
+    """The end of the last piece that is certain and may end a slice; 0 if there is none."""
+    if not seen.strip("1"):
+        return len(seen) // 3 * 3
+    words, symbols, white = _settled(seen, split)
+    settled = {None: words, "symbols": min(words, symbols), "white": min(words, symbols, white)}
+    last = 0
+    for match in split.pattern.finditer(seen):
+        if match.start() >= settled[match.lastgroup]:
+            break
+        if match.lastgroup != "white" or _may_end_a_slice(seen, match):
+            last = match.end()
+    return last
+
+
+def _may_end_a_slice(seen: str, match: re.Match[str]) -> bool:
+    """Whether white space at the end of a slice is one piece there as well."""
+    return match[0][-1] == "\n" or match.start() == 0 or seen[match.start() - 1] not in WHITE
+
+
+def _settled(seen: str, split: Split) -> tuple[int, int, int]:
+    """Before which position a word, symbols, white space may begin without reaching the end of `seen`.
+
+    A word is at most one character and what `word_tails` say, with three more for a contraction; symbols come after a
+    space. A rule tries words first, then symbols, then white space, so that a later one depends on those before.
+    """
+    words = [_strip(seen[: len(seen) - cut], tail) for tail in split.word_tails for cut in range(4)]
+    symbols = [_strip(seen, tail) for tail in split.symbol_tails]
+    return min(words) - 1, min(symbols) - 1, len(seen.rstrip(WHITE))
+
+
+def _strip(seen: str, tail: tuple[str, ...]) -> int:
+    for kinds_of_run in tail:
+        seen = seen.rstrip(kinds_of_run)
+    return len(seen)
+
+
+def _inside(seen: str, split: Split) -> int:
+    """Where inside the giant piece that begins `seen` a slice may end; 0 if nowhere. Two characters stay in hand."""
+    end = len(seen) - 2
+    if not seen.strip(WHITE):
+        return end if "\n" not in seen else seen.rindex("\n", 0) + 1
+    if _is_run(seen, split) and _is_one_piece(seen[:end], split):
+        return end
+    return 0
+
+
+def _is_run(seen: str, split: Split) -> bool:
+    first, body = seen[0], seen[1:]
+    words = any(first in run + split.opening and not body.strip(run) for run in split.words)
+    return words or any(first in run + " " and not body.strip(run) for run in split.symbols)
+
+
+def _is_one_piece(seen: str, split: Split) -> bool:
+    match = split.pattern.match(seen)
+    return match is not None and match.end() == len(seen)

@@ -1,0 +1,127 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from ullage.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    (tmp_path / "notes" / "deep").mkdir(parents=True)
+    (tmp_path / "notes" / "one.txt").write_text("Hello, world!", encoding="utf-8")
+    (tmp_path / "notes" / "two.md").write_text("안녕하세요, 세계", encoding="utf-8")
+    (tmp_path / "notes" / "deep" / "three.py").write_text("def f(x):\n    return x + 1\n", encoding="utf-8")
+    (tmp_path / "notes" / "picture.png").write_bytes(b"\x89PNG\0\0")
+    (tmp_path / "notes" / ".hidden").write_text("secret", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]) == 0
+    assert capsys.readouterr().out == snapshot()
+
+
+def test_a_folder_is_a_tree_with_totals(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes", "-m", "gpt-4o"]) == 0
+    assert capsys.readouterr().out == snapshot()
+
+
+def test_json_has_every_figure(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "--json", "-m", "claude-sonnet-4-5"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["models"] == [{"model": "claude-sonnet-4-5", "resolved": "claude-sonnet-4-5", "window": 200_000}]
+    (line,) = found["lines"]
+    (counted,) = line["counts"]
+    assert counted["method"] == "calibrated"
+    assert counted["exact"] is False
+    assert counted["error_band"]["low"] <= counted["token_count"] <= counted["error_band"]["high"]
+    assert counted["window_percent"] >= 0
+
+
+def test_several_files_have_a_total(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "notes/two.md", "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)["lines"]
+    counts = [line["counts"][0]["token_count"] for line in lines]
+    assert [line["kind"] for line in lines] == ["file", "file", "total"]
+    assert counts[2] == counts[0] + counts[1]
+
+
+def test_standard_input_is_counted(folder: Path):
+    run = subprocess.run(
+        [sys.executable, "-m", "ullage", "count", "--json"],
+        input="Hello, world!",
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(run.stdout)["lines"][0]["counts"][0]["token_count"] == 4
+
+
+def test_an_empty_folder_counts_nothing(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "empty").mkdir()
+    assert main(["count", "empty", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lines"][0]["counts"][0]["token_count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["nowhere.txt"], "UNREADABLE_FILE"),
+        (["notes/picture.png"], "UNREADABLE_FILE"),
+        (["notes/one.txt", "-m", "gpt-44"], "UNSUPPORTED_MODEL"),
+    ],
+)
+@pytest.mark.requirement("U:errors")
+def test_bad_input_is_one_shape_on_standard_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: str
+):
+    assert main(["count", "--json", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert json.loads(captured.err)["error_code"] == code
+
+
+def test_bad_input_is_said_in_words_to_a_person(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "-m", "gpt4o"]) == 2
+    assert capsys.readouterr().err == snapshot()
+
+
+def test_a_file_that_is_not_utf_8_says_which_byte(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    assert main(["count", "latin.txt"]) == 2
+    assert "byte 3 is 0xe9" in capsys.readouterr().err
+
+
+@pytest.mark.requirement("S3:offline")
+def test_everything_counts_with_sockets_closed_and_an_empty_home(tmp_path: Path):
+    script = """
+import socket
+def closed(*_, **__): raise OSError("the network is closed")
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = closed
+from ullage import count, count_request, find_model
+from ullage.models import price_of, shipped
+from datetime import datetime, UTC
+models = "gpt-4 gpt-4o claude gemini-2.5-pro deepseek-chat qwen3-32b llama-3.3-70b mistral-large-latest glm-4.5 kimi-k2"
+for model in (*models.split(), "grok-4"):
+    assert count("Hello, world!", model).tokens > 0
+    find_model(model)
+assert count_request({"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}).total.tokens > 0
+assert price_of(shipped().find("gpt-4o"), when=datetime.now(UTC)) is not None
+import ullage.cli
+assert ullage.cli.main(["models", "gpt-4o", "--json"]) == 0
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={"HOME": str(tmp_path), "PATH": ""},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert list(tmp_path.iterdir()) == []

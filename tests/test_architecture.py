@@ -1,0 +1,92 @@
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src"
+
+EDGES = {
+    "ullage",
+    "ullage.__main__",
+    "ullage.app",
+    "ullage.cli",
+    "ullage.cli.count",
+    "ullage.cli.files",
+    "ullage.cli.main",
+    "ullage.cli.models",
+    "ullage.cli.output",
+    "ullage.cli.progress",
+    "ullage.cli.serve",
+    "ullage.models.table",
+    "ullage.testing",
+    "ullage.testing.conformance",
+    "ullage.testing.fakes",
+    "ullage.tokens.bpe",
+    "ullage.tokens.fallback",
+    "ullage.tokens.steps",
+    "ullage.wire",
+    "ullage.wire.http",
+    "ullage.wire.serve",
+    "ullage.wire.stdio",
+}
+"""Files that may do I/O. Every other file is pure, and listed so in pyproject.toml, where import-linter reads it."""
+
+
+def _modules() -> set[str]:
+    paths = (path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py"))
+    return {".".join(path.parts).removesuffix(".__init__") for path in paths}
+
+
+def test_every_file_is_listed_as_pure_or_as_an_edge():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    pure = {name for contract in contracts if contract["type"] == "forbidden" for name in contract["source_modules"]}
+    assert _modules() - pure - EDGES == set(), "a file is neither pure nor an edge"
+    assert (pure | EDGES) - _modules() == set(), "a listed file does not exist"
+    assert pure & EDGES == set(), "a file is listed twice"
+
+
+def _loaded_by(code: str) -> set[str]:
+    """The modules in memory after running some code in a fresh interpreter."""
+    script = f"{code}\nimport sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ)
+    return set(run.stdout.splitlines()[-1].split())
+
+
+HEAVY = {"mcp", "mcp_types", "pydantic", "httpx", "httpx2", "genai_prices", "starlette", "uvicorn"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from ullage import count; count('hello', 'gpt-4o')",
+        "from ullage import count; count('hello', 'claude-sonnet-4-5')",
+        "from ullage import find_model; find_model('gpt-4o')",
+        "from ullage import count_request; count_request({'model': 'gpt-4o', 'messages': []})",
+        "import ullage.cli; ullage.cli.main(['count', 'LICENSE'])",
+    ],
+)
+def test_counting_imports_neither_mcp_nor_pydantic_nor_an_http_client(code: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+    assert _loaded_by(code) & HEAVY == set()
+
+
+def test_importing_the_package_loads_none_of_its_rooms():
+    assert not {name for name in _loaded_by("import ullage") if name.startswith("ullage.")}
+
+
+@pytest.mark.requirement("U:one-meter")
+def test_only_one_file_knows_a_tokenizer():
+    importers = [path.name for path in SOURCE.rglob("*.py") if "splintr" in _imports(path)]
+    assert importers == ["bpe.py"]
+    assert not [path for path in SOURCE.rglob("*.py") if "tiktoken" in _imports(path)]
+
+
+def _imports(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if line.lstrip().startswith(("import ", "from ")))

@@ -1,0 +1,56 @@
+import re
+from pathlib import Path
+
+import pytest
+from build_reference import PAGE, page
+
+from ullage.cli.main import VERBS, parser_of
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOT_FILES = {
+    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "bench", "docs"),
+    *("pyproject.toml", "requirements-dev.lock", "requirements.lock", "scripts", "src", "tests"),
+}
+MADE = {
+    ".git",
+    ".venv",
+    ".bench",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    ".import_linter_cache",
+    "dist",
+    "build",
+}
+
+
+def test_the_command_line_reference_is_what_the_program_says():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+def test_every_verb_is_documented_and_has_a_file():
+    assert {f"{verb}.py" for verb in VERBS} <= {path.name for path in (ROOT / "src/ullage/cli").iterdir()}
+    reference = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    assert all(f"## ullage {verb}" in reference for verb in VERBS)
+    assert parser_of(*VERBS).format_help()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_link_in_the_docs_leads_somewhere(path: Path):
+    links = re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (path.parent / link).exists()] == []
+
+
+def test_the_readme_is_one_screen_and_shows_both_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
+    first_screen = "\n".join(text.splitlines()[:24])
+    assert "make run" in first_screen
+    assert "make test" in first_screen
+
+
+def test_the_root_holds_a_fixed_list_of_files():
+    found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".coverage")}
+    assert found - MADE == ROOT_FILES

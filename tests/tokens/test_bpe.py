@@ -1,0 +1,105 @@
+import sys
+import threading
+from collections.abc import Mapping
+
+import pytest
+import tiktoken
+from hypothesis import given
+from texts import texts
+
+from ullage.tokens.bpe import BytePairEngine, SplintrTokenizer, default_engine, load_splintr, mended
+from ullage.tokens.fallback import CARRIED
+from ullage.tokens.stitch import Tokenizer
+from ullage.tokens.vocabulary import VOCABULARIES, Vocabulary
+
+Reference = Mapping[str, tiktoken.Encoding]
+
+
+@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
+@given(text=texts)
+def test_a_count_is_tiktokens_count(engine: BytePairEngine, reference: Reference, name: str, text: str):
+    assert engine.count(name, text) == len(reference[name].encode_ordinary(text))
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_a_special_token_written_out_is_plain_text(engine: BytePairEngine, name: str):
+    tokenizer = engine.tokenizer(name)
+    assert isinstance(tokenizer, SplintrTokenizer)
+    for literal in tokenizer.inner.special_tokens():
+        assert engine.count(name, f"a {literal} b") == len(tokenizer.inner.encode_ordinary(f"a {literal} b"))
+
+
+@given(text=texts)
+def test_the_quicker_call_is_made_only_where_it_agrees(engine: BytePairEngine, text: str):
+    text = mended(text)
+    for name in VOCABULARIES:
+        tokenizer = engine.tokenizer(name)
+        assert isinstance(tokenizer, SplintrTokenizer)
+        assert tokenizer.count(text) == len(tokenizer.inner.encode_ordinary(text))
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_the_empty_text_has_no_tokens(engine: BytePairEngine, name: str):
+    assert engine.count(name, "") == 0
+
+
+@given(text=texts)
+def test_surrogates_are_mended_as_tiktoken_mends_them(text: str):
+    assert mended(text) == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def test_a_pair_of_surrogates_counts_as_its_character(engine: BytePairEngine):
+    assert engine.count("o200k_base", "a\ud83d\ude00b") == engine.count("o200k_base", "a😀b")
+    assert engine.count("o200k_base", "a\ud83db") == engine.count("o200k_base", "a\ufffdb")
+
+
+def test_qwen_counts_the_composed_form(engine: BytePairEngine):
+    assert engine.count("qwen3", "Ame\u0301lie") == engine.count("qwen3", "Am\u00e9lie")
+    assert engine.count("llama3", "Ame\u0301lie") != engine.count("llama3", "Am\u00e9lie")
+
+
+def test_harmony_shares_the_ranks_of_o200k(engine: BytePairEngine):
+    assert engine.tokenizer("o200k_harmony") is engine.tokenizer("o200k_base")
+
+
+def test_a_vocabulary_is_loaded_once_however_many_threads_ask():
+    loads: list[str] = []
+
+    def load(vocabulary: Vocabulary) -> Tokenizer:
+        loads.append(vocabulary.name)
+        return load_splintr(vocabulary)
+
+    engine = BytePairEngine(load, VOCABULARIES)
+    threads = [threading.Thread(target=engine.count, args=("cl100k_base", "hello")) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert loads == ["cl100k_base"]
+
+
+def test_nothing_is_loaded_before_it_is_asked_for():
+    assert default_engine().loaded == {}
+
+
+def test_a_name_nobody_knows_is_not_available(engine: BytePairEngine):
+    assert engine.available("kimi_k2")
+    assert not engine.available("claude")
+
+
+def test_without_splintr_the_vocabularies_the_package_carries_remain(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "splintr", None)
+    engine = default_engine()
+    assert [name for name in VOCABULARIES if engine.available(name)] == sorted(CARRIED)
+    assert engine.count("o200k_base", "Hello, world!") == 4
+
+
+def test_no_token_of_a_leading_vocabulary_joins_a_line_end_to_more(engine: BytePairEngine):
+    """The encoding inside a text rests on it."""
+    for name in ("llama2", "mistral_v1", "mistral_v2"):
+        tokenizer = engine.tokenizer(name)
+        assert isinstance(tokenizer, SplintrTokenizer)
+        size = tokenizer.inner.vocab_size - len(tokenizer.inner.special_tokens())
+        spellings = [tokenizer.inner.decode_token_bytes(token) for token in range(size)]
+        assert [spelling for spelling in spellings if b"\n" in spelling] == [b"\n"]
+        assert tokenizer.encode("hello", inside=True) == tokenizer.inner.encode_ordinary("\nhello")[2:]

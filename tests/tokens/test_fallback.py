@@ -1,0 +1,81 @@
+import dataclasses
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from texts import hostile, texts
+
+from ullage.tokens.bpe import BytePairEngine, mended
+from ullage.tokens.fallback import CARRIED, PythonTokenizer, load_python, merge_long, merge_short
+from ullage.tokens.steps import drain
+from ullage.tokens.stitch import count_steps
+from ullage.tokens.vocabulary import VOCABULARIES
+
+SMALL = hostile(20_000)
+
+
+@pytest.fixture(scope="session")
+def carried() -> dict[str, PythonTokenizer]:
+    return {name: load_python(VOCABULARIES[name]) for name in CARRIED}
+
+
+@pytest.fixture(scope="session")
+def python(carried: dict[str, PythonTokenizer]) -> BytePairEngine:
+    return BytePairEngine(lambda vocabulary: carried[vocabulary.name], {name: VOCABULARIES[name] for name in CARRIED})
+
+
+@pytest.mark.parametrize("name", CARRIED)
+@given(text=texts)
+def test_python_counts_what_splintr_counts(engine: BytePairEngine, python: BytePairEngine, name: str, text: str):
+    assert python.count(name, text) == engine.count(name, text)
+
+
+@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
+@pytest.mark.parametrize("kind", SMALL)
+def test_python_counts_hostile_text_as_splintr_does(
+    engine: BytePairEngine, python: BytePairEngine, name: str, kind: str
+):
+    assert python.count(name, SMALL[kind]) == engine.count(name, SMALL[kind]) == drain(python.steps(name, SMALL[kind]))
+
+
+@settings(max_examples=50)
+@given(text=texts, reach=st.sampled_from([4, 16, 64]))
+def test_slices_of_the_fallback_sum_to_the_whole(carried: dict[str, PythonTokenizer], text: str, reach: int):
+    text = mended(text)
+    tokenizer = dataclasses.replace(carried["o200k_base"], reach=reach)
+    assert drain(count_steps(tokenizer, text)) == len(tokenizer.encode(text)) == tokenizer.count(text)
+
+
+@given(piece=st.binary(min_size=2, max_size=300) | st.text("ab ", min_size=2, max_size=300).map(str.encode))
+def test_the_heap_merges_as_the_search_does(carried: dict[str, PythonTokenizer], piece: bytes):
+    ranks = carried["o200k_base"].ranks
+    assert merge_long(piece, ranks) == merge_short(piece, ranks)
+
+
+def test_every_letter_mark_number_and_symbol_is_split_as_splintr_splits_it(
+    engine: BytePairEngine, python: BytePairEngine
+):
+    known = [chr(code) for code in range(0, 0x30000, 7) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")]
+    for character in known:
+        text = (
+            f"ab{character}{character}cd {character}X{character}y 1{character}2 {character}\n{character}'s{character}"
+        )
+        assert python.count("o200k_base", text) == engine.count("o200k_base", text), hex(ord(character))
+
+
+def test_one_piece_of_a_hundred_kilobytes_takes_no_quadratic_time(python: BytePairEngine):
+    python.tokenizer("o200k_base")
+    begin = time.thread_time()
+    assert python.count("o200k_base", "a" * 100_000) == 12_500
+    assert time.thread_time() - begin < 3
+
+
+def test_the_memory_of_pieces_is_bounded(carried: dict[str, PythonTokenizer]):
+    tokenizer = dataclasses.replace(carried["cl100k_base"], remembered={})
+    tokenizer.count(" ".join(f"a{number}b" for number in range(1000)))
+    full = dict.fromkeys(map(str, range(65_536)), 1)
+    tokenizer.remembered.update(full)
+    tokenizer.count("unheard-of")
+    assert len(tokenizer.remembered) < 10

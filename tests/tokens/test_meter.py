@@ -1,0 +1,186 @@
+import threading
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage import count, count_request, find_model
+from ullage.errors import InvalidArguments, UnsupportedModel
+from ullage.messages import read_request
+from ullage.models import shipped
+from ullage.testing import FakeEngine
+from ullage.tokens import Meter, Method, drain, patiently
+
+HELLO = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello, world!"}]}
+
+
+@pytest.fixture
+def meter() -> Meter:
+    return Meter(shipped())
+
+
+@pytest.mark.requirement("S3:count", "S3:default-model")
+def test_hello_world_is_four_tokens_to_gpt_4_which_is_the_default():
+    assert count("Hello, world!", "gpt-4").tokens == 4
+    assert count("Hello, world!") == count("Hello, world!", "gpt-4")
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"), [("gpt-4", 10), ("gpt-4-turbo", 10), ("gpt-3.5-turbo", 10), ("gpt-4o", 4), ("gpt-5", 4)]
+)
+@pytest.mark.requirement("S3:models")
+def test_each_openai_model_counts_with_its_own_vocabulary(model: str, tokens: int):
+    assert count("안녕하세요, 세계", model).tokens == tokens
+
+
+@pytest.mark.parametrize("model", ["claude", "claude-3-opus", "claude-sonnet-4-5", "claude-opus-5", "claude-next-9"])
+@pytest.mark.requirement("S3:models", "S3:method")
+def test_every_claude_is_calibrated_with_a_band(model: str):
+    counted = count("The quick brown fox jumps over the lazy dog. " * 10, model)
+    assert counted.method is Method.CALIBRATED
+    assert counted.band is not None
+    assert counted.low < counted.tokens < counted.high
+
+
+@pytest.mark.requirement("S3:models")
+def test_every_card_of_the_table_counts_by_its_id_and_every_alias(meter: Meter):
+    for card in meter.models.cards():
+        for name in (card.id, *card.aliases):
+            assert meter.count("Hello there", name).tokens > 0, name
+
+
+@pytest.mark.parametrize("model", ["gpt-4", "claude", "gemini-2.5-pro", "grok-4", "davinci-002", "command-r"])
+@pytest.mark.requirement("S3:empty")
+def test_the_empty_text_is_nothing_to_any_model(model: str):
+    assert count("", model).tokens == 0
+
+
+@pytest.mark.requirement("S3:unsupported")
+def test_an_unknown_model_is_an_error_with_names_to_choose_from():
+    with pytest.raises(UnsupportedModel) as caught:
+        count("x", "gpt-44")
+    error = caught.value.wire()
+    assert error["error_code"] == "UNSUPPORTED_MODEL"
+    assert "`gpt-4`" in error["suggestion"]
+    assert error["available_options"][:4] == ["gpt-4", "gpt-3.5-turbo", "gpt-4o", "claude"]
+    assert len(error["available_options"]) <= 20
+
+
+@given(st.text(min_size=1))
+@pytest.mark.requirement("S2:count")
+def test_any_text_that_is_not_empty_counts_for_something(text: str):
+    assert all(count(text, model).tokens > 0 for model in ("gpt-4", "gpt-4o", "claude", "gemini-2.5-pro", "grok-4"))
+
+
+def test_a_text_seen_before_is_not_counted_again():
+    engine = FakeEngine()
+    meter = Meter(shipped(), engine=engine)
+    assert meter.count("a b c", "gpt-4o") == meter.count("a b c", "gpt-4o")
+    assert meter.count("a b c", "gpt-4o-mini").tokens == 3, "another model with the same vocabulary"
+    assert engine.asked == ["a b c"]
+
+
+@pytest.mark.requirement("S3:method")
+def test_a_vocabulary_that_is_not_to_be_had_is_estimated_and_says_so():
+    meter = Meter(shipped(), engine=FakeEngine())
+    for model in ("gemini-2.5-pro", "claude-sonnet-4-5", "command-r"):
+        counted = meter.count("one two three", model)
+        assert counted.method is Method.ESTIMATED
+        assert counted.band is not None
+
+
+LONG = [
+    "The quick brown fox jumps over 13 lazy dogs.\n" * 12_000,
+    "a" * 300_000,
+    " " * 300_000,
+    "🦊" * 60_000,
+    "数字经济" * 40_000,
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=["prose", "one letter", "spaces", "emoji", "chinese"])
+@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro"])
+@pytest.mark.requirement("S3:nonblocking")
+def test_a_long_text_is_counted_in_many_steps_to_the_same_number(text: str, model: str):
+    stepped, at_once = Meter(shipped()), Meter(shipped())
+    steps = stepped.steps(text, model)
+    pauses = 0
+    while True:
+        try:
+            next(steps)
+            pauses += 1
+        except StopIteration as stop:
+            counted = stop.value
+            break
+    assert pauses >= len(text) // 20_000
+    assert counted == at_once.count(text, model)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("S3:nonblocking")
+async def test_others_are_served_while_a_long_text_is_counted(meter: Meter):
+    served = 0
+
+    async def others() -> None:
+        nonlocal served
+        while True:
+            served += 1
+            await anyio.sleep(0)
+
+    meter.count("warm", "gpt-4o")
+    async with anyio.create_task_group() as group:
+        group.start_soon(others)
+        await patiently(meter.steps(LONG[0], "gpt-4o"))
+        group.cancel_scope.cancel()
+    assert served > 20
+
+
+def test_a_small_text_is_counted_at_once(meter: Meter):
+    steps = meter.steps("Hello, world!", "gpt-4")
+    with pytest.raises(StopIteration) as stop:
+        next(steps)
+    assert stop.value.value.tokens == 4
+
+
+def test_threads_counting_together_agree(meter: Meter):
+    texts = [f"text number {n} " * 50 for n in range(200)]
+    results: list[list[int]] = []
+    threads = [
+        threading.Thread(target=lambda: results.append([meter.count(text, "gpt-4o").tokens for text in texts]))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_a_request_weighs_its_text_and_its_framing():
+    assert count_request(HELLO).total == count_request(HELLO, "gpt-4o").total
+    assert count_request(HELLO).total.tokens == count("Hello, world!", "gpt-4o").tokens + 7
+    assert count_request(HELLO).total.method is Method.EXACT
+
+
+def test_a_request_without_a_model_must_be_told_one():
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    with pytest.raises(InvalidArguments):
+        count_request(body)
+    assert count_request(body, "gpt-4o").total.tokens > 0
+
+
+def test_weighing_in_steps_gives_the_same_weight(meter: Meter):
+    request = read_request({"model": "gpt-4o", "messages": [{"role": "user", "content": LONG[0]}]})
+    assert drain(Meter(shipped()).weigh_steps(request)) == meter.weigh(request)
+
+
+@pytest.mark.requirement("S2:window")
+def test_a_model_is_found_with_its_window():
+    assert find_model("anthropic/claude-3.5-sonnet").window == 200_000
+    assert find_model("openai/gpt-4o").window == 128_000
+    table = shipped()
+    assert (table.window("no such model").tokens, table.window("no such model").resolved) == (128_000, False)
+    assert table.window("no such model", override=5).tokens == 5

@@ -1,0 +1,78 @@
+import json
+
+import pytest
+
+from ullage.errors import InvalidArguments, UnknownTool, UnsupportedModel
+from ullage.models import shipped
+from ullage.testing import check_source
+from ullage.tokens import CountSource, Meter
+from ullage.tool import Call
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def source() -> CountSource:
+    return CountSource(Meter(shipped()))
+
+
+async def answer(source: CountSource, **arguments: object) -> dict[str, object]:
+    reply = await source.call(Call(tool="count-tokens", arguments=arguments))  # pyright: ignore[reportArgumentType]
+    return json.loads(str(reply.content[0]["text"]))
+
+
+async def test_it_is_a_source_like_any_other(source: CountSource):
+    reply = await check_source(source, Call(tool="count_tokens", arguments={"text": "hi"}))
+    assert not reply.is_error
+    assert reply.structured is None
+
+
+@pytest.mark.requirement("S3:count", "S3:echo-model", "S3:method")
+async def test_it_answers_with_count_model_and_method(source: CountSource):
+    assert await answer(source, text="Hello, world!") == {
+        "token_count": 4,
+        "model": "gpt-4",
+        "resolved": "gpt-4",
+        "method": "exact",
+        "exact": True,
+        "error_band": None,
+    }
+
+
+@pytest.mark.requirement("S3:echo-model")
+async def test_the_model_is_echoed_as_it_was_written(source: CountSource):
+    found = await answer(source, text="Hello", model="anthropic/claude-3.5-sonnet")
+    assert found["model"] == "anthropic/claude-3.5-sonnet"
+    assert found["resolved"] == "claude-3-5-sonnet"
+    assert found["exact"] is False
+    assert isinstance(found["error_band"], dict)
+
+
+@pytest.mark.requirement("S3:empty")
+async def test_the_empty_text_is_zero(source: CountSource):
+    assert (await answer(source, text=""))["token_count"] == 0
+
+
+@pytest.mark.requirement("S3:unsupported")
+async def test_an_unknown_model_is_refused(source: CountSource):
+    with pytest.raises(UnsupportedModel):
+        await answer(source, text="x", model="gpt-44")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"text": 5}, {"text": None}, {"text": "x", "model": 4}, {"txt": "x"}])
+async def test_arguments_that_do_not_fit_are_refused_with_what_would(source: CountSource, arguments: dict[str, object]):
+    with pytest.raises(InvalidArguments) as caught:
+        await answer(source, **arguments)
+    assert caught.value.options == ("text", "model")
+    assert caught.value.suggestion
+
+
+async def test_no_other_tool_is_here(source: CountSource):
+    with pytest.raises(UnknownTool):
+        await source.call(Call(tool="count"))
+
+
+async def test_its_definition_is_small(source: CountSource):
+    (tool,) = (await source.tools()).tools
+    definition = json.dumps({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema})
+    assert source.meter.count(definition, "gpt-4o").tokens < 150
