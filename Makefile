@@ -5,7 +5,7 @@ PORT ?= 8787
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count wheel clean
+.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,13 +37,19 @@ format: .venv/.dev ## put the code into the house's shape
 docs: .venv/.dev ## write the generated part of the documentation
 	@$(BIN)/python scripts/build_reference.py
 
-bench: bench-accuracy bench-count ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+bench: bench-accuracy bench-count bench-hold bench-start ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
 
 bench-accuracy: .venv/.dev ## our counts against what providers reported
 	@$(BIN)/python bench/accuracy.py
 
 bench-count: .venv/.dev ## how fast a count is, beside other tokenizers
 	@$(BIN)/python bench/count.py
+
+bench-hold: .venv/.dev ## how long counting holds an event loop, and what hostile text costs
+	@$(BIN)/python bench/hold.py
+
+bench-start: .venv/.dev ## what one `ullage count` costs from start to end
+	@$(BIN)/python bench/start.py
 
 wheel: .venv/.dev ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

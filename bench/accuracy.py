@@ -3,9 +3,9 @@
 Run by `make bench-accuracy`. `DATA` names another folder of the same shape, `PEERS=no` leaves the peers out. Prints a
 table, then what fell short of a floor, then one line of figures; fails where a floor is missed.
 
-Claude is calibrated on part of the default data. Each of its rows is therefore judged by weights that were fitted without
-the row's repository (`claude_folds.json`, marked † in the table), and by those that ship where the repository took no part
-in the fit.
+Claude is calibrated on part of the default data. Each of its rows is therefore judged by weights that were fitted
+without the row's repository (`claude_folds.json`, marked † in the table), and by those that ship where the repository
+took no part in the fit.
 """
 
 import json
@@ -62,6 +62,10 @@ class Group:
         for name, number in peers.items():
             if number is not None:
                 self.peers[name].append(abs(number - reported) / reported)
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} †" if self.left_out else self.name
 
     @property
     def exact(self) -> float:
@@ -201,7 +205,7 @@ def report(groups: Iterable[Group], skipped: Skipped) -> None:
     print("  ".join(f"{name:>13}" for name in NAMES) + "   (mean error)")
     for group in groups:
         print(
-            f"{group.name + (' †' if group.left_out else ''):58}{len(group.errors):>6}{group.exact:>8.1%}{group.quantile(0.5):>8.2%}{group.mean:>8.2%}"
+            f"{group.title:58}{len(group.errors):>6}{group.exact:>8.1%}{group.quantile(0.5):>8.2%}{group.mean:>8.2%}"
             f"{group.quantile(0.95):>8.1%}{group.inside / len(group.errors):>9.0%}   ",
             end="",
         )

@@ -1,15 +1,13 @@
 """How fast is a count, at first sight and of a text seen before, beside other tokenizers?
 
 Run by `make bench-count`. `DATA` names a folder of texts, one `.txt` a kind; `PEERS=no` leaves out all but tiktoken.
-Prints a table, then what fell short of a floor or the reason for it, then one line of figures; fails where a floor is
-missed.
+Prints a table for each vocabulary, then what fell short of a floor or the reason for it, then one line of figures;
+fails where a floor is missed. A kind is judged by both vocabularies together (the geometric mean).
 
-Every figure is CPU time, the best of several runs, each in a fresh process; libraries take turns. Peers live in
-`.bench/peers`, made on first use; a package without a wheel for this Python is left out and said to be.
+Every figure is CPU time, the best of several runs, each in a fresh process; libraries take turns. Peers live in an
+environment of their own (see `environment`).
 """
 
-import base64
-import gzip
 import json
 import math
 import os
@@ -19,13 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 
+from environment import PINNED, SCRATCH, make_peers, python_of, write_ranks
 from kinds import kinds
 
-ROOT = Path(__file__).parent.parent
-PEERS = ROOT / ".bench" / "peers"
-SCRATCH = ROOT / ".bench" / "count"
-PINNED = {"tiktoken": "0.14.0", "gigatoken": "0.10.0", "rs-bpe": "0.1.0", "litellm": "1.100.5"}
 VOCABULARIES = ("o200k_base", "cl100k_base")
+Key = Literal["first", "again"]
 ROUNDS = 9
 LEAST, LEAST_MEAN, LEAST_SEEN, MOST_BEHIND = 2.0, 3.0, 100.0, 3.0
 REASONS = {
@@ -46,45 +42,6 @@ Figures = dict[str, Measured]
 """By kind."""
 Table = dict[str, Figures]
 """Library to its figures, the best of all rounds."""
-
-
-def python_of(library: str) -> str:
-    return sys.executable if library == "ullage" else str(PEERS / "bin" / "python")
-
-
-def make_peers(names: Sequence[str]) -> list[str]:
-    """Those of the peers that are there, after installing what is missing."""
-    if not PEERS.exists():
-        print(f"making the environment of the peers in {PEERS.relative_to(ROOT)} …", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-    return [name for name in names if _is_installed(name) or _install(name)]
-
-
-def _is_installed(name: str) -> bool:
-    question = f"import importlib.metadata as m; m.version({name!r})"
-    return subprocess.run([python_of("peer"), "-c", question], capture_output=True, check=False).returncode == 0
-
-
-def _install(name: str) -> bool:
-    print(f"installing {name} {PINNED[name]} …", file=sys.stderr)
-    command = [python_of("peer"), "-m", "pip", "install", "--quiet", f"{name}=={PINNED[name]}"]
-    done = subprocess.run(command, capture_output=True, check=False).returncode == 0
-    if not done:
-        print(f"{name} {PINNED[name]} cannot be installed here and is left out", file=sys.stderr)
-    return done
-
-
-def write_ranks(vocabulary: str) -> Path:
-    """The vocabulary as the file OpenAI publishes, made of what the package carries: nothing is fetched."""
-    packed = gzip.decompress((ROOT / "src/ullage/tokens/data" / f"{vocabulary}.gz").read_bytes())
-    lines, start = list[bytes](), 0
-    while start < len(packed):
-        end = start + 1 + packed[start]
-        lines.append(base64.b64encode(packed[start + 1 : end]) + b" %d\n" % len(lines))
-        start = end
-    path = SCRATCH / f"{vocabulary}.tiktoken"
-    path.write_bytes(b"".join(lines))
-    return path
 
 
 def run(library: str, vocabulary: str, texts: Path, ranks: Path) -> Figures:
@@ -119,7 +76,7 @@ def mean(numbers: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, numbers)) / len(numbers))
 
 
-def ratios(table: Table, library: str, key: Literal["first", "again"]) -> dict[str, float]:
+def ratios(table: Table, library: str, key: Key) -> dict[str, float]:
     return {kind: table["tiktoken"][kind][key] / figures[key] for kind, figures in table[library].items()}
 
 
@@ -139,14 +96,21 @@ def print_table(vocabulary: str, table: Table, sizes: Mapping[str, int]) -> None
         print(row)
 
 
-def shortfalls(vocabulary: str, table: Table) -> list[str]:
-    first, seen = ratios(table, "ullage", "first"), ratios(table, "ullage", "again")
+def shortfalls(tables: Mapping[str, Table]) -> list[str]:
+    first, seen = _together(tables, "first"), _together(tables, "again")
     missed = [f"{kind}: {ratio:.2f} times tiktoken at first sight" for kind, ratio in first.items() if ratio < LEAST]
     missed += [f"{kind}: {ratio:.0f} times tiktoken when seen" for kind, ratio in seen.items() if ratio < LEAST_SEEN]
-    missed += [f"{kind}: not exact" for kind in first if not exact(table, "ullage", kind)]
     if mean(list(first.values())) < LEAST_MEAN:
         missed.append(f"{mean(list(first.values())):.2f} times tiktoken at first sight on average")
-    return [f"{vocabulary} {line}" for line in missed + _behind(table)]
+    for vocabulary, table in tables.items():
+        missed += [f"{vocabulary} {kind}: not exact" for kind in first if not exact(table, "ullage", kind)]
+        missed += [f"{vocabulary} {line}" for line in _behind(table)]
+    return missed
+
+
+def _together(tables: Mapping[str, Table], key: Key) -> dict[str, float]:
+    each = [ratios(table, "ullage", key) for table in tables.values()]
+    return {kind: mean([one[kind] for one in each]) for kind in each[0]}
 
 
 def _behind(table: Table) -> list[str]:
@@ -171,17 +135,25 @@ def main() -> int:
         print(f"{kind}: {len(parts)} texts, {sizes[kind]:,} bytes, {source}")
     wanted = ["tiktoken"] if os.environ.get("PEERS") == "no" else list(PINNED)
     libraries = ["ullage", *make_peers(wanted)]
-    missed, figures = list[str](), dict[str, float]()
+    tables: dict[str, Table] = {}
     for vocabulary in VOCABULARIES:
-        table = measure(libraries, vocabulary, texts)
-        print_table(vocabulary, table, sizes)
-        missed += shortfalls(vocabulary, table)
-        first, seen = ratios(table, "ullage", "first").values(), ratios(table, "ullage", "again").values()
-        figures |= {f"{vocabulary}.first.least": min(first), f"{vocabulary}.first.mean": mean(list(first))}
-        figures |= {f"{vocabulary}.seen.least": min(seen), f"{vocabulary}.seen.mean": mean(list(seen))}
+        tables[vocabulary] = measure(libraries, vocabulary, texts)
+        print_table(vocabulary, tables[vocabulary], sizes)
+    missed = shortfalls(tables)
     print("\n" + "\n".join(f"MISSED {line}" for line in missed))
-    print(json.dumps({key: round(value, 2) for key, value in figures.items()} | {"missed": len(missed)}))
+    print(json.dumps(figures(tables) | {"missed": len(missed)}))
     return 1 if missed else 0
+
+
+def figures(tables: Mapping[str, Table]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    names: dict[Key, str] = {"first": "first sight", "again": "seen before"}
+    for key, name in names.items():
+        by_kind = _together(tables, key)
+        found |= {f"{name}, least": min(by_kind.values()), f"{name}, mean": mean(list(by_kind.values()))}
+        for vocabulary, table in tables.items():
+            found[f"{name}, {vocabulary}, least"] = min(ratios(table, "ullage", key).values())
+    return {name: round(value, 2) for name, value in found.items()}
 
 
 if __name__ == "__main__":

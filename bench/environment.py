@@ -1,7 +1,7 @@
 """Where do the peers of a benchmark live?
 
-In `.bench/peers`, an environment of their own, made on first use; a package without a wheel for this Python is left out and
-said to be. Vocabularies are those the package carries, so nothing but packages is fetched.
+In `.bench/peers`, an environment of their own, made on first use; a package without a wheel for this Python is left out
+and said to be. Vocabularies are those the package carries, so nothing but packages is fetched.
 """
 
 import base64
@@ -45,12 +45,13 @@ def _install(name: str) -> bool:
 
 def write_ranks(vocabulary: str) -> Path:
     """The vocabulary as the file OpenAI publishes, made of what the package carries: nothing is fetched."""
-    packed = gzip.decompress((ROOT / "src/ullage/tokens/data" / f"{vocabulary}.gz").read_bytes())
+    packed = gzip.decompress((ROOT / "src/ullage/tokens/bpe/data" / f"{vocabulary}.gz").read_bytes())
     lines, start = list[bytes](), 0
     while start < len(packed):
         end = start + 1 + packed[start]
         lines.append(base64.b64encode(packed[start + 1 : end]) + b" %d\n" % len(lines))
         start = end
+    SCRATCH.mkdir(parents=True, exist_ok=True)
     path = SCRATCH / f"{vocabulary}.tiktoken"
     path.write_bytes(b"".join(lines))
     return path

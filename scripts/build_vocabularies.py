@@ -1,8 +1,8 @@
 """How are the vocabularies of the pure-Python fallback made?
 
-Writes `src/ullage/tokens/data/{o200k_base,cl100k_base}.gz` out of the installed splintr. The source is OpenAI's: the
-two files that tiktoken (MIT) fetches, `o200k_base.tiktoken` and `cl100k_base.tiktoken`. Splintr carries the same ranks;
-the published file is rebuilt from them here and must have the published SHA-256, else nothing is written.
+Writes `src/ullage/tokens/bpe/data/{o200k_base,cl100k_base}.gz` out of the installed splintr. The source is OpenAI's:
+the two files that tiktoken (MIT) fetches, `o200k_base.tiktoken` and `cl100k_base.tiktoken`. Splintr carries the same
+ranks; the published file is rebuilt from them here and must have the published SHA-256, else nothing is written.
 
 The written form is a gzip of the tokens in the order of their ranks, each as one byte of length and its bytes.
 Run it again when a vocabulary is added: `.venv/bin/python scripts/build_vocabularies.py`.

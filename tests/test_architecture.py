@@ -26,7 +26,8 @@ EDGES = {
     "ullage.testing.conformance",
     "ullage.testing.fakes",
     "ullage.tokens.bpe",
-    "ullage.tokens.fallback",
+    "ullage.tokens.bpe.engine",
+    "ullage.tokens.bpe.fallback",
     "ullage.tokens.steps",
     "ullage.wire",
     "ullage.wire.http",
@@ -83,7 +84,7 @@ def test_importing_the_package_loads_none_of_its_rooms():
 @pytest.mark.requirement("U:one-meter")
 def test_only_one_file_knows_a_tokenizer():
     importers = [path.name for path in SOURCE.rglob("*.py") if "splintr" in _imports(path)]
-    assert importers == ["bpe.py"]
+    assert importers == ["engine.py"]
     assert not [path for path in SOURCE.rglob("*.py") if "tiktoken" in _imports(path)]
 
 

@@ -11,7 +11,7 @@ def _claims() -> Iterator[str]:
     for path in HERE.rglob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
-                yield from (word.value for word in node.args if isinstance(word, ast.Constant))
+                yield from (str(word.value) for word in node.args if isinstance(word, ast.Constant))
 
 
 def test_every_contract_is_claimed_by_a_test_or_listed_as_not_yet_built():

@@ -6,11 +6,12 @@ for, so the MCP SDK is not among it.
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from ullage.messages import Format, read_request
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
 from ullage.tokens import Count, CountSource, Meter, Weight
-from ullage.tool import Json, ToolSource
+from ullage.tool import ToolSource
 
 __all__ = ["count", "count_request", "find_model", "meter", "source"]
 
@@ -31,7 +32,7 @@ def count(text: str, model: str = DEFAULT_MODEL) -> Count:
     return meter().count(text, model)
 
 
-def count_request(body: Mapping[str, Json], model: str | None = None, format: Format | str | None = None) -> Weight:  # noqa: A002
+def count_request(body: Mapping[str, Any], model: str | None = None, format: Format | str | None = None) -> Weight:  # noqa: A002
     """What a whole request weighs, part by part, as its provider would count it.
 
     `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from

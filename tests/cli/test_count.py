@@ -24,12 +24,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]) == 0
-    assert capsys.readouterr().out == snapshot()
+    assert capsys.readouterr().out == snapshot("""\
+               gpt-4                        gpt-4o
+notes/one.txt      4  exact  0.0% of 8,192       4  exact  0.0% of 128,000
+""")
 
 
 def test_a_folder_is_a_tree_with_totals(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes", "-m", "gpt-4o"]) == 0
-    assert capsys.readouterr().out == snapshot()
+    assert capsys.readouterr().out == snapshot("""\
+              gpt-4o
+notes/            19  exact  0.0% of 128,000
+  deep/           11  exact  0.0% of 128,000
+    three.py      11  exact  0.0% of 128,000
+  one.txt          4  exact  0.0% of 128,000
+  two.md           4  exact  0.0% of 128,000
+1 file is not text and not counted
+""")
 
 
 def test_json_has_every_figure(folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -89,7 +100,10 @@ def test_bad_input_is_one_shape_on_standard_error(
 
 def test_bad_input_is_said_in_words_to_a_person(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "gpt4o"]) == 2
-    assert capsys.readouterr().err == snapshot()
+    assert capsys.readouterr().err == snapshot("""\
+error: no model is known as `gpt4o`
+  Use `gpt-4`, the default, or another of the options. Nearest: `gpt-4o`, `gpt-4`, `gpt-4.1`.
+""")
 
 
 def test_a_file_that_is_not_utf_8_says_which_byte(folder: Path, capsys: pytest.CaptureFixture[str]):

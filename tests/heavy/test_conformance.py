@@ -1,4 +1,4 @@
-"""The protocol's own conformance suite against our server: what applies to a server without the suite's fixture tools."""
+"""The protocol's own conformance suite against our server: what applies to one without the suite's fixture tools."""
 
 import shutil
 import subprocess

@@ -4,9 +4,9 @@ import pytest
 import splintr
 import tiktoken
 
-from ullage.tokens.bpe import BytePairEngine, default_engine
-from ullage.tokens.fallback import load_python
-from ullage.tokens.vocabulary import VOCABULARIES
+from ullage.tokens.bpe.engine import BytePairEngine, default_engine
+from ullage.tokens.bpe.fallback import load_python
+from ullage.tokens.bpe.vocabulary import VOCABULARIES
 
 _PATTERNS = {"o200k_base": splintr.O200K_BASE_PATTERN, "cl100k_base": splintr.CL100K_BASE_PATTERN}
 

@@ -1,4 +1,5 @@
 import threading
+from typing import Any
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ from ullage.errors import InvalidArguments, UnsupportedModel
 from ullage.messages import read_request
 from ullage.models import shipped
 from ullage.testing import FakeEngine
-from ullage.tokens import Meter, Method, drain, patiently
+from ullage.tokens import Meter, Method, Steps, patiently
 
 HELLO = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello, world!"}]}
 
@@ -81,7 +82,7 @@ def test_a_text_seen_before_is_not_counted_again():
     assert engine.asked == ["a b c"]
 
 
-@pytest.mark.requirement("S3:method")
+@pytest.mark.requirement("S3:method", "S3:light")
 def test_a_vocabulary_that_is_not_to_be_had_is_estimated_and_says_so():
     meter = Meter(shipped(), engine=FakeEngine())
     for model in ("gemini-2.5-pro", "claude-sonnet-4-5", "command-r"):
@@ -99,22 +100,23 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("text", LONG, ids=["prose", "one letter", "spaces", "emoji", "chinese"])
-@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro"])
-@pytest.mark.requirement("S3:nonblocking")
-def test_a_long_text_is_counted_in_many_steps_to_the_same_number(text: str, model: str):
-    stepped, at_once = Meter(shipped()), Meter(shipped())
-    steps = stepped.steps(text, model)
+def run_and_count_pauses(steps: Steps[Any]) -> tuple[Any, int]:
     pauses = 0
     while True:
         try:
             next(steps)
             pauses += 1
         except StopIteration as stop:
-            counted = stop.value
-            break
+            return stop.value, pauses
+
+
+@pytest.mark.parametrize("text", LONG, ids=["prose", "one letter", "spaces", "emoji", "chinese"])
+@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro"])
+@pytest.mark.requirement("S3:nonblocking")
+def test_a_long_text_is_counted_in_many_steps_to_the_same_number(text: str, model: str):
+    counted, pauses = run_and_count_pauses(Meter(shipped()).steps(text, model))
     assert pauses >= len(text) // 20_000
-    assert counted == at_once.count(text, model)
+    assert counted == Meter(shipped()).count(text, model)
 
 
 @pytest.mark.anyio
@@ -172,9 +174,18 @@ def test_a_request_without_a_model_must_be_told_one():
     assert count_request(body, "gpt-4o").total.tokens > 0
 
 
-def test_weighing_in_steps_gives_the_same_weight(meter: Meter):
-    request = read_request({"model": "gpt-4o", "messages": [{"role": "user", "content": LONG[0]}]})
-    assert drain(Meter(shipped()).weigh_steps(request)) == meter.weigh(request)
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro", "qwen3-32b"])
+def test_weighing_in_steps_gives_the_same_weight_with_pauses(meter: Meter, model: str):
+    call = {"id": "1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}
+    messages: Any = [
+        {"role": "user", "content": LONG[0]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": LONG[0][1:]},
+    ]
+    request = read_request({"messages": messages})
+    weight, pauses = run_and_count_pauses(Meter(shipped()).weigh_steps(request, model))
+    assert weight == meter.weigh(request, model)
+    assert pauses >= 2 * len(LONG[0]) // 20_000
 
 
 @pytest.mark.requirement("S2:window")

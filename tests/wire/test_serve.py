@@ -10,9 +10,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import anyio
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from ullage.errors import SourceFailed
 from ullage.testing import FakeSource
@@ -95,11 +96,11 @@ async def test_structured_content_metadata_and_progress_reach_the_client():
 
     heard: list[tuple[float, float | None, str | None]] = []
 
-    async def progress(done: float, of: float | None, message: str | None) -> None:
-        heard.append((done, of, message))
+    async def listen(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
 
     async with client_of(toy(answer), "legacy") as client:
-        result = await client.call_tool("toy", {}, progress_callback=progress)
+        result = await client.call_tool("toy", {}, progress_callback=listen)
     assert result.structured_content == {"n": 1}
     assert (result.meta or {})["dev.ullage/x"] == 1
     assert heard == [(1, 2, "half")]
@@ -114,9 +115,8 @@ async def test_what_a_call_needs_is_asked_of_a_modern_client_and_answered():
         assert call.state == "sealed"
         return Reply.text(json.dumps(call.answers))
 
-    async def elicit(_: object, __: object):
-        from mcp_types import ElicitResult
-
+    async def elicit(context: object, params: object):
+        del context, params
         return ElicitResult(action="accept", content={"name": "Ada"})
 
     server = build_server(toy(answer), IDENTITY, lambda _: ADA)
@@ -181,8 +181,6 @@ async def _reachable(url: str, era: str) -> CallToolResult:
         except (ExceptionGroup, OSError, MCPError):
             if attempt == 49:
                 raise
-            import anyio
-
             await anyio.sleep(0.1)
     raise AssertionError
 
@@ -201,7 +199,9 @@ def test_serving_on_a_terminal_explains_itself_and_ends_at_once_on_a_key(keys: b
     import pty
 
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(COMMAND, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        COMMAND, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
     os.close(theirs)
     assert process.stderr is not None
     assert process.stdout is not None

@@ -1,7 +1,7 @@
 """Whose format is this request in, and what is in it?"""
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, cast
 
 from ullage.errors import UnreadableRequest
 from ullage.tool import Json
@@ -24,7 +24,7 @@ _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_
 _CHAT_ROLES = frozenset({"system", "developer", "tool", "function"})
 
 
-def read_request(body: Mapping[str, Json], format: Format | None = None) -> Request:  # noqa: A002
+def read_request(body: Mapping[str, Any], format: Format | None = None) -> Request:  # noqa: A002
     return _READERS[detect_format(body) if format is None else format](body)
 
 

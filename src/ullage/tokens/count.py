@@ -6,6 +6,7 @@ A `Count` is the only form in which a token number travels. It does not know wha
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 __all__ = ["ZERO", "Count", "Method", "total"]
 
@@ -47,7 +48,9 @@ class Count:
             raise ValueError("an exact count has no band")
 
     @classmethod
+    @lru_cache(maxsize=65_536)
     def exact(cls, tokens: int) -> "Count":
+        """Made once for each number: most texts are short, and so are their counts."""
         return cls(tokens=tokens, method=Method.EXACT, low=tokens, high=tokens)
 
     @classmethod

@@ -1,5 +1,5 @@
 """How does each provider weigh a whole request?"""
 
-from .choose import rule_of, texts_of
+from .choose import rule_of
 
-__all__ = ["rule_of", "texts_of"]
+__all__ = ["rule_of"]

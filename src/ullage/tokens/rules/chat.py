@@ -124,7 +124,9 @@ class _Scale:
     def _content(self, message: Message) -> str:
         parts = (part for part in message.parts if isinstance(part, Text | Unknown))
         text = self.template.joint.join(part.text if isinstance(part, Text) else dumps(part.value) for part in parts)
-        return text.rpartition("</think>")[2].lstrip() if self.template.forgets and message.role == "assistant" else text
+        return (
+            text.rpartition("</think>")[2].lstrip() if self.template.forgets and message.role == "assistant" else text
+        )
 
     def _thoughts(self, message: Message) -> str:
         around = self.template.thinking

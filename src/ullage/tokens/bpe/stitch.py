@@ -18,9 +18,9 @@ itself a token is looked up and not merged, but an open slice is longer than any
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from ..steps import Steps
 from .slices import Stop, next_stop
 from .split import Split
-from .steps import Steps
 
 __all__ = ["Tokenizer", "count_steps"]
 
@@ -35,7 +35,7 @@ class Tokenizer(Protocol):
 
     @property
     def reach(self) -> int:
-        """How many characters it may be given in one step."""
+        """How many bytes it may be given in one step."""
         ...
 
     def count(self, text: str) -> int: ...
@@ -73,7 +73,7 @@ _OVERLAP = 16
 
 def count_steps(tokenizer: Tokenizer, text: str) -> Steps[int]:
     """The number of tokens of `text`, with a yield after every slice."""
-    usual = tokenizer.reach if text.isascii() else tokenizer.reach // 2  # up to four bytes a character, not one
+    usual = tokenizer.reach if text.isascii() else max(1, tokenizer.reach // 4)  # a character is up to four bytes
     state, reach = _State(0, 0), usual
     while state.start < len(text) or state.overlap:
         stop = _next_stop(tokenizer, text, state.start, reach)

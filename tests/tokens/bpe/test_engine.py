@@ -7,12 +7,16 @@ import tiktoken
 from hypothesis import given
 from texts import texts
 
-from ullage.tokens.bpe import BytePairEngine, SplintrTokenizer, default_engine, load_splintr, mended
-from ullage.tokens.fallback import CARRIED
-from ullage.tokens.stitch import Tokenizer
-from ullage.tokens.vocabulary import VOCABULARIES, Vocabulary
+from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer, default_engine, load_splintr, mended
+from ullage.tokens.bpe.fallback import CARRIED
+from ullage.tokens.bpe.stitch import Tokenizer
+from ullage.tokens.bpe.vocabulary import VOCABULARIES, Vocabulary
 
 Reference = Mapping[str, tiktoken.Encoding]
+
+
+def plain_count(tokenizer: SplintrTokenizer, text: str) -> int:
+    return len(tokenizer.inner.encode_ordinary(text)) - len(tokenizer.inner.encode_ordinary(""))
 
 
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
@@ -26,7 +30,7 @@ def test_a_special_token_written_out_is_plain_text(engine: BytePairEngine, name:
     tokenizer = engine.tokenizer(name)
     assert isinstance(tokenizer, SplintrTokenizer)
     for literal in tokenizer.inner.special_tokens():
-        assert engine.count(name, f"a {literal} b") == len(tokenizer.inner.encode_ordinary(f"a {literal} b"))
+        assert engine.count(name, f"a {literal} b") == plain_count(tokenizer, f"a {literal} b")
 
 
 @given(text=texts)
@@ -35,7 +39,7 @@ def test_the_quicker_call_is_made_only_where_it_agrees(engine: BytePairEngine, t
     for name in VOCABULARIES:
         tokenizer = engine.tokenizer(name)
         assert isinstance(tokenizer, SplintrTokenizer)
-        assert tokenizer.count(text) == len(tokenizer.inner.encode_ordinary(text))
+        assert tokenizer.count(text) == plain_count(tokenizer, text)
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)

@@ -20,6 +20,8 @@ class Vocabulary:
     """Whether a space is put before every text (SentencePiece's dummy prefix)."""
     composed: bool = False
     """Whether the text is first brought into Unicode's composed form (NFC)."""
+    sliced: bool = True
+    """Whether a long text may be counted in slices; else it is counted at once."""
 
 
 _ALL = (
@@ -35,7 +37,7 @@ _ALL = (
     Vocabulary(name="mistral_v1", leads=True),
     Vocabulary(name="mistral_v2", leads=True),
     Vocabulary(name="mistral_v3", split=TEKKEN),
-    Vocabulary(name="modernbert", split=CL100K),
+    Vocabulary(name="modernbert", sliced=False),
     Vocabulary(name="gemma2"),
     Vocabulary(name="gemma4"),
 )

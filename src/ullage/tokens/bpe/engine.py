@@ -6,6 +6,7 @@ thread would not help an event loop: long texts are counted in steps (`stitch`).
 """
 
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from ..steps import Steps, drain
 from .fallback import CARRIED, load_python
 from .split import Split
-from .steps import Steps, drain
 from .stitch import Tokenizer, count_steps
 from .vocabulary import VOCABULARIES, Vocabulary
 
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BytePairEngine", "SplintrTokenizer", "default_engine", "load_splintr", "mended"]
 
-_PIECES_REACH = 8_192
-_WHOLE_REACH = 4_096
-"""Characters in one step: splintr does 4 MB/s at the worst (one giant piece), and 2 to 5 MB/s where it merges over the
+_PIECES_REACH = 16_384
+_WHOLE_REACH = 8_192
+"""Bytes in one step: splintr does 4 MB/s at the worst (one giant piece), and 2 to 5 MB/s where it merges over the
 whole text, so that a step of either takes a few milliseconds."""
 
 
@@ -44,11 +45,14 @@ class SplintrTokenizer:
     quicker call but takes such a token written out in the text for the token itself; a text with none of these
     beginnings cannot hold one. The empty one is in every text."""
 
+    marks: int
+    """Tokens it sets around every text, which are no part of it."""
+
     def count(self, text: str) -> int:
         for rare, literal in self.literals:
             if rare in text and literal in text:
-                return len(self.inner.encode_ordinary(text))
-        return len(self.inner.encode_flat(text)) // 4
+                return len(self.inner.encode_ordinary(text)) - self.marks
+        return len(self.inner.encode_flat(text)) // 4 - self.marks
 
     def encode(self, text: str, *, inside: bool = False) -> Sequence[int]:
         if inside and self.leads:
@@ -68,6 +72,12 @@ _BLOCK = "▁".encode()
 """How SentencePiece spells a space; to its vocabularies the two are one."""
 
 
+def _reach(vocabulary: Vocabulary) -> int:
+    if not vocabulary.sliced:
+        return sys.maxsize
+    return _PIECES_REACH if vocabulary.split else _WHOLE_REACH
+
+
 def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     from splintr import Tokenizer as Splintr
 
@@ -78,8 +88,9 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     return SplintrTokenizer(
         inner=inner,
         split=vocabulary.split,
-        reach=_PIECES_REACH if vocabulary.split else _WHOLE_REACH,
+        reach=_reach(vocabulary),
         leads=vocabulary.leads,
+        marks=len(inner.encode_ordinary("")),
         literals=tuple(("|" if "|" in literal else literal[:1], literal) for literal in sorted(literals)),
     )
 

@@ -18,7 +18,7 @@ from .vocabulary import Vocabulary
 __all__ = ["CARRIED", "PythonTokenizer", "load_python"]
 
 CARRIED = ("cl100k_base", "o200k_base", "o200k_harmony")
-_REACH = 2_048
+_REACH = 4_096
 _SHORT = 128
 """Bytes up to which searching all pairs for the next merge beats keeping a heap."""
 _REMEMBERED = 65_536
@@ -72,7 +72,7 @@ class PythonTokenizer:
 
 def load_python(vocabulary: Vocabulary) -> PythonTokenizer:
     assert vocabulary.split is not None, f"`{vocabulary.name}` is not carried"
-    packed = gzip.decompress(files("ullage.tokens").joinpath("data", f"{vocabulary.name}.gz").read_bytes())
+    packed = gzip.decompress(files("ullage.tokens.bpe").joinpath("data", f"{vocabulary.name}.gz").read_bytes())
     tokens = _unpack(packed)
     ranks = {token: rank for rank, token in enumerate(tokens)}
     return PythonTokenizer(tokens=tokens, ranks=ranks, split=vocabulary.split)

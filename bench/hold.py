@@ -1,0 +1,75 @@
+"""How long does counting hold an event loop, and what does a hostile megabyte cost?
+
+Run by `make bench-hold`. Counts ten ordinary megabytes and a megabyte of each hostile kind in steps, for models of
+several vocabularies. Prints a table, then what fell short of a floor, then one line of figures; fails where a floor is
+missed: a step of 20 ms of CPU, a second of CPU a megabyte.
+"""
+
+import gc
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "tokens"))
+
+from texts import hostile
+
+from ullage.models import shipped
+from ullage.tokens import Meter, Steps
+
+MODELS = ("gpt-4", "gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro", "qwen3-32b", "deepseek-chat")
+MOST_MILLISECONDS, MOST_SECONDS = 20.0, 1.0
+ORDINARY = (
+    "The committee met on Tuesday to go through 14 proposals; none was turned down outright.\n"
+    '{"tool": "search", "arguments": {"query": "ferries to Gotland", "limit": 25, "exact": false}}\n'
+    "    for row in rows:\n        total += row.price * row.count  # rounding is done at the end\n"
+    "今天的会议改到下午三点。 회의는 세 시에 시작합니다. A reunião começa às três da tarde.\n"
+)
+
+
+def run(steps: Steps[object]) -> tuple[float, float]:
+    """CPU seconds in all, and of the longest step."""
+    longest, begin = 0.0, time.thread_time()
+    while True:
+        step = time.thread_time()
+        try:
+            next(steps)
+        except StopIteration:
+            return time.thread_time() - begin, max(longest, time.thread_time() - step)
+        longest = max(longest, time.thread_time() - step)
+
+
+def measure(text: str, model: str) -> tuple[float, float]:
+    """Seconds a megabyte, and the longest step in milliseconds, with the vocabulary loaded and the text unseen."""
+    meter = Meter(shipped())
+    meter.count("xqzptlk", model)
+    gc.collect()
+    spent, longest = run(meter.steps(text, model))
+    return spent / (len(text.encode("utf-8", "surrogatepass")) / 1e6), longest * 1000
+
+
+def main() -> int:
+    texts = {"ten ordinary megabytes": ORDINARY * (10_000_000 // len(ORDINARY.encode())), **hostile(1_000_000)}
+    print(f"{'seconds a MB / longest step in ms':36}" + "".join(f"{model:>20}" for model in MODELS))
+    worst, missed = (0.0, 0.0), list[str]()
+    for kind, text in texts.items():
+        row = {model: measure(text, model) for model in MODELS}
+        print(f"{kind:36}" + "".join(f"{spent:12.3f} / {longest:5.1f}" for spent, longest in row.values()))
+        worst = max(worst[0], *(spent for spent, _ in row.values())), max(worst[1], *(step for _, step in row.values()))
+        missed += [
+            f"{kind}, {model}"
+            for model, (spent, step) in row.items()
+            if spent > MOST_SECONDS or step > MOST_MILLISECONDS
+        ]
+    print("\n" + "\n".join(f"MISSED {line}" for line in missed))
+    print(
+        json.dumps(
+            {"seconds a MB, most": round(worst[0], 3), "step in ms, most": round(worst[1], 1), "missed": len(missed)}
+        )
+    )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+from typing import Any
+
+import pytest
+
+from ullage.errors import UnreadableRequest
+from ullage.messages import Format, detect_format, read_request
+
+USER = {"role": "user", "content": "Hi"}
+BODIES: list[tuple[dict[str, Any], Format]] = [
+    ({"contents": [{"parts": [{"text": "Hi"}]}]}, Format.GEMINI),
+    ({"system_instruction": {"parts": []}, "messages": []}, Format.GEMINI),
+    ({"input": "Hi"}, Format.OPENAI_RESPONSES),
+    ({"instructions": "Be brief", "previous_response_id": "x"}, Format.OPENAI_RESPONSES),
+    ({"messages": [USER]}, Format.OPENAI_CHAT),
+    ({"messages": [USER], "model": "claude-sonnet-4-5"}, Format.ANTHROPIC),
+    ({"messages": [{"role": "system", "content": "x"}, USER], "model": "anthropic/claude-opus-5"}, Format.OPENAI_CHAT),
+    ({"messages": [USER], "system": "Be brief"}, Format.ANTHROPIC),
+    ({"messages": [USER], "tools": [{"name": "f", "input_schema": {}}]}, Format.ANTHROPIC),
+    ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}]}, Format.ANTHROPIC),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, Format.OPENAI_CHAT),
+    ({"messages": [{"role": "assistant", "tool_calls": []}], "system": "x"}, Format.OPENAI_CHAT),
+    ({"messages": "odd"}, Format.OPENAI_CHAT),
+    ({"prompt": "Once upon"}, Format.OPENAI_CHAT),
+]
+
+
+@pytest.mark.parametrize(("body", "format"), BODIES, ids=lambda value: value if isinstance(value, str) else None)
+def test_a_format_is_told_from_what_only_it_writes(body: dict[str, Any], format: Format):  # noqa: A002
+    assert detect_format(body) is format
+    assert read_request(body).format is format
+
+
+def test_a_named_format_is_not_second_guessed():
+    assert read_request({"messages": [USER]}, Format.ANTHROPIC).format is Format.ANTHROPIC
+
+
+@pytest.mark.parametrize("body", [{}, {"model": "gpt-4o"}])
+def test_a_body_of_no_known_shape_is_refused_with_the_formats(body: dict[str, Any]):
+    with pytest.raises(UnreadableRequest) as caught:
+        read_request(body)
+    assert caught.value.options == tuple(Format)

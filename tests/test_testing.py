@@ -1,0 +1,88 @@
+"""The conformance checks that ship must fail on what is wrong."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from ullage.models import shipped
+from ullage.testing import (
+    FakeEngine,
+    FakeSource,
+    check_engine,
+    check_prompts,
+    check_resources,
+    check_source,
+)
+from ullage.tokens.bpe import default_engine
+from ullage.tool import Block, Call, Contents, Needs, PromptMessages, PromptRequest, Read, Reply, Tool, text_block
+
+pytestmark = pytest.mark.anyio
+TOOL = Tool(name="a", description="does a", input_schema={"type": "object"})
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        (TOOL, TOOL),
+        (TOOL, replace(TOOL, name="b", aliases=("a",))),
+        (replace(TOOL, input_schema={}),),
+        (replace(TOOL, description=None),),
+    ],
+    ids=["twice", "alias of another", "no type", "no description"],
+)
+async def test_a_source_with_a_faulty_listing_is_caught(tools: tuple[Tool, ...]):
+    with pytest.raises(AssertionError):
+        await check_source(FakeSource(offered=tools), Call(tool="a"))
+
+
+@dataclass(slots=True, kw_only=True)
+class Eager(FakeSource):
+    """Answers everything."""
+
+    async def call(self, call: Call) -> Reply:
+        return await self.answer(call)
+
+    async def read(self, read: Read) -> Contents:
+        return Contents(contents=({"uri": read.uri},))
+
+    async def prompt(self, request: PromptRequest) -> PromptMessages:
+        block: Block = text_block("x")
+        return PromptMessages(messages=(block,))
+
+
+async def test_a_source_that_answers_what_it_does_not_offer_is_caught():
+    eager = Eager(offered=(TOOL,), texts={"memo://1": "x"}, messages={"p": "x"})
+    for check in (
+        check_source(eager, Call(tool="a")),
+        check_resources(eager),
+        check_prompts(eager, PromptRequest(name="p")),
+    ):
+        with pytest.raises(AssertionError):
+            await check
+
+
+async def test_a_reply_that_answers_and_needs_is_caught():
+    async def both(_: Call) -> Reply:
+        return Reply(content=(text_block("x"),), needs=Needs({}))
+
+    with pytest.raises(AssertionError):
+        await check_source(FakeSource(offered=(TOOL,), answer=both), Call(tool="a"))
+
+
+@pytest.mark.parametrize("vocabulary", ["o200k_base", "cl100k_base", "gemma4", "qwen3", "modernbert"])
+def test_the_engine_that_ships_conforms(vocabulary: str):
+    check_engine(default_engine(), vocabulary)
+
+
+def test_a_fake_engine_conforms_and_one_that_miscounts_in_steps_is_caught():
+    check_engine(FakeEngine(), "o200k_base")
+
+    class Odd(FakeEngine):
+        def steps(self, vocabulary: str, text: str) -> Generator[None, None, int]:
+            yield
+            return 1
+
+    with pytest.raises(AssertionError):
+        check_engine(Odd(), "o200k_base")
+    assert len(shipped()) > 300
