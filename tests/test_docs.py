@@ -1,5 +1,8 @@
+import ast
+import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from build_reference import PAGE, page
@@ -41,6 +44,23 @@ def test_every_link_in_the_docs_leads_somewhere(path: Path):
     links = re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (path.parent / link).exists()] == []
+
+
+BODY = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi there"}]}
+LONGER = {**BODY, "messages": [*BODY["messages"], {"role": "assistant", "content": "Hello"}]}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["README.md", "docs/counting.md"])
+async def test_every_example_in_the_docs_runs(name: str):
+    found: dict[str, Any] = {"text": "Hello, world!", "body": BODY, "longer_body": LONGER}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        code = compile(block, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        outcome = eval(code, found)
+        if inspect.iscoroutine(outcome):
+            await outcome
 
 
 def test_the_readme_is_one_screen_and_shows_both_commands():
