@@ -9,6 +9,7 @@ from json import dumps
 
 from ullage.tool import Json
 
+from .lenient import items_of, text_of
 from .parts import (
     Format,
     Media,
@@ -42,8 +43,8 @@ def read(body: Mapping[str, Json]) -> Request:
         format=Format.ANTHROPIC,
         model=model if isinstance(model, str) else None,
         system=(Message(role="system", parts=_read_content(system)),) if system else (),
-        messages=tuple(map(_read_message, _items(body.get("messages")))),
-        tools=tuple(map(_read_tool, _items(body.get("tools")))),
+        messages=tuple(map(_read_message, items_of(body.get("messages")))),
+        tools=tuple(map(_read_tool, items_of(body.get("tools")))),
         tool_choice=body.get("tool_choice"),
         output_schema=_output_schema(body),
         settings={key: value for key, value in body.items() if key not in _READ_KEYS},
@@ -57,14 +58,8 @@ def _output_schema(body: Mapping[str, Json]) -> Json:
     return body.get("output_format") if newer is None else newer
 
 
-def _items(value: Json) -> list[Json]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
 def _read_message(message: Json) -> Message:
-    role = _ROLES.get(_text(message.get("role"))) if isinstance(message, dict) else None
+    role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))
     extras = _extras(message, frozenset({"role", "content"}))
@@ -78,7 +73,7 @@ def _read_tool(tool: Json) -> ToolDefinition:
     description, schema, strict = tool.get("description"), tool.get("input_schema"), tool.get("strict")
     own = tool.get("type", "custom") in (None, "custom") and tool.keys() <= _TOOL_KEYS
     return ToolDefinition(
-        name=_text(tool.get("name", tool.get("type"))),
+        name=text_of(tool.get("name", tool.get("type"))),
         description=description if isinstance(description, str) else None,
         schema=schema if isinstance(schema, dict) else {},
         strict=strict if isinstance(strict, bool) else None,
@@ -88,7 +83,7 @@ def _read_tool(tool: Json) -> ToolDefinition:
 
 def _read_content(content: Json) -> tuple[Part, ...]:
     """The parts of a `content`: a text, a list of blocks, one block, or nothing."""
-    return tuple(part for item in _items(content) for part in _read_block(item))
+    return tuple(part for item in items_of(content) for part in _read_block(item))
 
 
 def _read_block(item: Json) -> tuple[Part, ...]:
@@ -96,7 +91,7 @@ def _read_block(item: Json) -> tuple[Part, ...]:
         return (Text(item),)
     if not isinstance(item, dict):
         return (Unknown(item),)
-    kind = _text(item.get("type"))
+    kind = text_of(item.get("type"))
     reader = _read_result if kind.endswith("tool_result") else _READERS.get(kind)
     return (reader and reader(item)) or (Unknown(item),)
 
@@ -183,7 +178,7 @@ def _arguments(value: Json) -> str:
 
 def _read_result(item: Block) -> tuple[Part, ...]:
     """The result of a call; one of a tool that Anthropic ran is named by its block's type."""
-    kind, call_id = _text(item.get("type")), item.get("tool_use_id")
+    kind, call_id = text_of(item.get("type")), item.get("tool_use_id")
     result = ToolResult(
         parts=_read_content(item.get("content")),
         call_id=call_id if isinstance(call_id, str) else None,
@@ -191,10 +186,6 @@ def _read_result(item: Block) -> tuple[Part, ...]:
         is_error=item.get("is_error") is True,
     )
     return (result, *_extras(item, _MARKS | {"content", "tool_use_id", "is_error"}))
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
 
 
 _READERS: Mapping[str, Reader] = {

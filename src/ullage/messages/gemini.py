@@ -12,6 +12,7 @@ from typing import Literal
 
 from ullage.tool import Json
 
+from .lenient import items_of, text_or_none
 from .parts import (
     Format,
     Media,
@@ -58,19 +59,19 @@ def _contents(top: Mapping[str, Json]) -> Iterator[Json]:
     """Where the conversation stands: in `contents`, or for an embedding in `content` or a batch of `requests`."""
     yield top.get("contents")
     yield top.get("content")
-    for request in _items(top.get("requests")):
+    for request in items_of(top.get("requests")):
         yield _camel(request).get("content") if isinstance(request, dict) else request
 
 
 def _read_contents(contents: Json, role: Role) -> Iterator[Message]:
     """One message a content. Texts may stand bare, alone or in a list, and then are the user's."""
-    for content in _items(contents):
+    for content in items_of(contents):
         fields = _camel(content) if isinstance(content, dict) else {}
         if "parts" not in fields:
             yield Message(role=role, parts=tuple(_read_part(content)))
             continue
         name = fields.get("role")
-        parts = tuple(part for item in _items(fields["parts"]) for part in _read_part(item))
+        parts = tuple(part for item in items_of(fields["parts"]) for part in _read_part(item))
         rest = _unknown(fields, "parts", "role")
         yield Message(role=_role(name, role), parts=(*parts, *rest))
 
@@ -127,24 +128,24 @@ def _marks(fields: Mapping[str, Json]) -> tuple[str, ...]:
 
 def _resolution(value: Json) -> str | None:
     """A part's own resolution, which is an object with a level or, in some clients, the level itself."""
-    return _text_or_none(value.get("level") if isinstance(value, dict) else value)
+    return text_or_none(value.get("level") if isinstance(value, dict) else value)
 
 
 def _read_call(call: Mapping[str, Json]) -> Part | None:
     name, identity = call.get("name"), call.get("id")
     if not isinstance(name, str):
         return None
-    return ToolCall(name=name, arguments=_compact(call.get("args") or {}), id=_text_or_none(identity))
+    return ToolCall(name=name, arguments=_compact(call.get("args") or {}), id=text_or_none(identity))
 
 
 def _read_response(response: Mapping[str, Json]) -> Part | None:
     name = response.get("name")
     if not isinstance(name, str):
         return None
-    media = (part for item in _items(response.get("parts")) for part in _read_part(item))
+    media = (part for item in items_of(response.get("parts")) for part in _read_part(item))
     return ToolResult(
         parts=(Text(_compact(response.get("response") or {})), *media),
-        call_id=_text_or_none(response.get("id")),
+        call_id=text_or_none(response.get("id")),
         name=name,
     )
 
@@ -160,7 +161,7 @@ def _read_file(media: Mapping[str, Json]) -> Part | None:
 
 
 def _media(media: Mapping[str, Json], data: str | None = None, url: str | None = None) -> Media:
-    media_type = _text_or_none(media.get("mimeType"))
+    media_type = text_or_none(media.get("mimeType"))
     kind = _KINDS.get((media_type or "").partition("/")[0])
     return Media(kind=kind or "document", media_type=media_type, data=data, url=url)
 
@@ -174,9 +175,9 @@ _READERS: Mapping[str, tuple[Callable[[Mapping[str, Json]], Part | None], tuple[
 
 
 def _declarations(tools: Json) -> Iterator[Mapping[str, Json]]:
-    for tool in _items(tools):
+    for tool in items_of(tools):
         fields = _camel(tool) if isinstance(tool, dict) else {}
-        yield from (_camel(item) for item in _items(fields.get(_DECLARATIONS)) if isinstance(item, dict))
+        yield from (_camel(item) for item in items_of(fields.get(_DECLARATIONS)) if isinstance(item, dict))
 
 
 def _read_declaration(declared: Mapping[str, Json]) -> ToolDefinition:
@@ -185,8 +186,8 @@ def _read_declaration(declared: Mapping[str, Json]) -> ToolDefinition:
     known = {"name", "description", "parameters"} | ({"parametersJsonSchema"} if parameters else set[str]())
     chosen = parameters or schema
     return ToolDefinition(
-        name=_text_or_none(declared.get("name")) or "",
-        description=_text_or_none(declared.get("description")),
+        name=text_or_none(declared.get("name")) or "",
+        description=text_or_none(declared.get("description")),
         schema=chosen if isinstance(chosen, dict) else {},
         extra={key: value for key, value in declared.items() if key not in known and value is not None},
     )
@@ -194,7 +195,7 @@ def _read_declaration(declared: Mapping[str, Json]) -> ToolDefinition:
 
 def _hosted_tools(tools: Json) -> Iterator[ToolDefinition]:
     """What Google runs itself: `googleSearch`, `codeExecution`, `urlContext`, … each a key of a tool object."""
-    for tool in _items(tools):
+    for tool in items_of(tools):
         if not isinstance(tool, dict):
             yield ToolDefinition(name="", hosted={"tool": tool})
             continue
@@ -219,18 +220,8 @@ def _camel_key(key: str) -> str:
     return key if not head else head + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
-def _items(value: Json) -> list[Json]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
 def _object(value: Json) -> Mapping[str, Json]:
     return _camel(value) if isinstance(value, dict) else {}
-
-
-def _text_or_none(value: Json) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _compact(value: Json) -> str:

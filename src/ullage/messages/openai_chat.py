@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ullage.tool import Json
 
+from .lenient import items_of, text_of
 from .openai_content import extras, read_arguments, read_content, read_thinking
 from .parts import Format, Message, Part, Request, Role, Text, ToolCall, ToolDefinition, ToolResult, Unknown
 
@@ -35,11 +36,11 @@ _MESSAGE_KEYS = frozenset(
 def read(body: Mapping[str, Json]) -> Request:
     """The request in neutral parts; every key that is not understood goes to `settings`."""
     model = body.get("model")
-    tools = (*_items(body.get("tools")), *_items(body.get("functions")))
+    tools = (*items_of(body.get("tools")), *items_of(body.get("functions")))
     return Request(
         format=Format.OPENAI_CHAT,
         model=model if isinstance(model, str) else None,
-        messages=(*map(_read_message, _items(body.get("messages"))), *_bare_texts(body)),
+        messages=(*map(_read_message, items_of(body.get("messages"))), *_bare_texts(body)),
         tools=tuple(map(read_tool, tools)),
         tool_choice=body.get("tool_choice", body.get("function_call")),
         output_schema=body.get("response_format"),
@@ -54,13 +55,13 @@ def read_tool(tool: Json) -> ToolDefinition:
     function = tool.get("function", tool)
     kind = tool.get("type", "function")
     if kind != "function" or not isinstance(function, dict) or tool.get("defer_loading"):
-        return ToolDefinition(name=_text(tool.get("name", kind)), hosted=tool)
+        return ToolDefinition(name=text_of(tool.get("name", kind)), hosted=tool)
     description, strict = function.get("description"), function.get("strict")
     schema = function.get("parameters", function.get("arguments"))
     if not isinstance(description, str | None) or not isinstance(schema, dict | None):
-        return ToolDefinition(name=_text(function.get("name")), hosted=tool)
+        return ToolDefinition(name=text_of(function.get("name")), hosted=tool)
     return ToolDefinition(
-        name=_text(function.get("name")),
+        name=text_of(function.get("name")),
         description=description,
         schema=schema or {},
         strict=strict if isinstance(strict, bool) else None,
@@ -69,18 +70,12 @@ def read_tool(tool: Json) -> ToolDefinition:
 
 def _bare_texts(body: Mapping[str, Json]) -> Iterator[Message]:
     """The texts of a completion or of an embedding: they have no role, so each is a user's."""
-    for text in (*_items(body.get("prompt")), *_items(body.get("input"))):
+    for text in (*items_of(body.get("prompt")), *items_of(body.get("input"))):
         yield Message(role="user", parts=(Text(text) if isinstance(text, str) else Unknown(text),))
 
 
-def _items(value: Json) -> list[Json]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
 def _read_message(message: Json) -> Message:
-    role = _ROLES.get(_text(message.get("role"))) if isinstance(message, dict) else None
+    role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))
     name = message.get("name")
@@ -96,7 +91,7 @@ def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
     refusal = message.get("refusal")
     if refusal:
         yield Text(refusal) if isinstance(refusal, str) else Unknown({"refusal": refusal})
-    for call in (*_items(message.get("tool_calls")), *_items(message.get("function_call"))):
+    for call in (*items_of(message.get("tool_calls")), *items_of(message.get("function_call"))):
         yield from _read_call(call)
     yield from extras(message, _MESSAGE_KEYS)
 
@@ -108,7 +103,7 @@ def _read_call(call: Json) -> Iterator[Part]:
         return
     identity = call.get("id")
     yield ToolCall(
-        name=_text(function["name"]),
+        name=text_of(function["name"]),
         arguments=read_arguments(function.get("arguments")),
         id=identity if isinstance(identity, str) else None,
     )
@@ -122,7 +117,3 @@ def _read_result(message: Mapping[str, Json]) -> ToolResult:
         call_id=call_id if isinstance(call_id, str) else None,
         name=name if isinstance(name, str) else None,
     )
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ullage.tool import Json
 
+from .lenient import text_or_none
 from .parts import Media, Part, Text, Thinking, Unknown
 
 __all__ = ["extras", "read_arguments", "read_content", "read_thinking"]
@@ -104,7 +105,7 @@ def _address_at(key: str, kind: Kind) -> Reader:
 def _read_input_image(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
     file = item.get("file_id")
     if isinstance(file, str):
-        return (Media(kind="image", url=file, detail=_text_or_none(item.get("detail"))),)
+        return (Media(kind="image", url=file, detail=text_or_none(item.get("detail"))),)
     return _address_at("image_url", "image")(item)
 
 
@@ -132,12 +133,8 @@ def _media(kind: Kind, address: str, detail: Json) -> Media:
     head, comma, data = address.partition(",")
     if comma and head.startswith("data:"):
         media_type = head.removeprefix("data:").partition(";")[0] or None
-        return Media(kind=kind, media_type=media_type, data=data, detail=_text_or_none(detail))
-    return Media(kind=kind, url=address, detail=_text_or_none(detail))
-
-
-def _text_or_none(value: Json) -> str | None:
-    return value if isinstance(value, str) else None
+        return Media(kind=kind, media_type=media_type, data=data, detail=text_or_none(detail))
+    return Media(kind=kind, url=address, detail=text_or_none(detail))
 
 
 _READERS: Mapping[str, Reader] = {

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from ullage.tool import Json
 
+from .lenient import items_of
 from .openai_chat import read_tool
 from .openai_content import extras, read_arguments, read_content, read_thinking
 from .parts import Format, Message, Part, Request, Role, Text, Thinking, ToolCall, ToolDefinition, ToolResult, Unknown
@@ -31,7 +32,7 @@ def read(body: Mapping[str, Json]) -> Request:
         format=Format.OPENAI_RESPONSES,
         model=model if isinstance(model, str) else None,
         system=tuple(_read_instructions(body.get("instructions"))),
-        messages=tuple(map(_read_item, _items(body.get("input")))),
+        messages=tuple(map(_read_item, items_of(body.get("input")))),
         tools=tuple(_read_tools(body.get("tools"))),
         tool_choice=body.get("tool_choice"),
         output_schema=text.get("format") if isinstance(text, dict) else None,
@@ -53,17 +54,11 @@ def _read_instructions(instructions: Json) -> Iterator[Message]:
     if isinstance(instructions, str):
         yield Message(role="developer", parts=(Text(instructions),))
     else:
-        yield from map(_read_item, _items(instructions))
-
-
-def _items(value: Json) -> list[Json]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
+        yield from map(_read_item, items_of(instructions))
 
 
 def _read_tools(tools: Json) -> Iterator[ToolDefinition]:
-    yield from map(read_tool, _items(tools))
+    yield from map(read_tool, items_of(tools))
 
 
 def _read_item(item: Json) -> Message:
