@@ -1,4 +1,6 @@
 import dataclasses
+import subprocess
+import sys
 import unicodedata
 
 import pytest
@@ -6,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from texts import hostile, texts
 
-from ullage.tokens.bpe.engine import BytePairEngine, mended
+from ullage import count
+from ullage.tokens.bpe.engine import BytePairEngine, default_engine, mended
 from ullage.tokens.bpe.fallback import CARRIED, PythonTokenizer, load_python, merge_long, merge_short
 from ullage.tokens.bpe.stitch import count_steps
 from ullage.tokens.bpe.vocabulary import VOCABULARIES
@@ -75,3 +78,28 @@ def test_the_memory_of_pieces_is_bounded(carried: dict[str, PythonTokenizer]):
     tokenizer.remembered.update(full)
     tokenizer.count("unheard-of")
     assert len(tokenizer.remembered) < 10
+
+
+@pytest.mark.requirement("S3:light")
+def test_without_splintr_the_package_counts_the_same_and_says_what_it_can_only_estimate():
+    script = """
+import sys
+sys.modules["splintr"] = None
+from ullage import count
+assert count("Hello, world!").tokens == 4
+print(*(count("naïve 数字 🦊 can't 12345", m).tokens for m in ("gpt-4", "gpt-4o", "gpt-oss-120b")))
+print(*(count("some text", m).method.value for m in ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    text, models = "naïve 数字 🦊 can't 12345", ("gpt-4", "gpt-4o", "gpt-oss-120b")
+    assert run.stdout.splitlines() == [
+        " ".join(str(count(text, model).tokens) for model in models),
+        "exact estimated estimated",
+    ]
+
+
+@pytest.mark.requirement("S3:light")
+def test_only_the_vocabulary_that_is_asked_for_is_loaded():
+    engine = default_engine()
+    engine.count("cl100k_base", "Hello")
+    assert list(engine.loaded) == ["cl100k_base"]
