@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from ullage.errors import InvalidArguments, UnreadableRequest
 from ullage.messages import Format, read_request
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
 from ullage.tokens import Count, CountSource, Meter, Weight
@@ -23,7 +24,9 @@ def meter() -> Meter:
 
 
 def source() -> ToolSource:
-    """Every tool that Ullage offers, as one source."""
+    """Every tool that Ullage offers, as one source, ready to answer: loading a vocabulary would hold up a server."""
+    for model in (DEFAULT_MODEL, "gpt-4o"):
+        meter().count("ready", model)
     return CountSource(meter())
 
 
@@ -38,7 +41,17 @@ def count_request(body: Mapping[str, Any], model: str | None = None, format: For
     `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from
     its shape unless `format` says so. `model` is the body's own unless given.
     """
-    return meter().weigh(read_request(body, None if format is None else Format(format)), model)
+    try:
+        return meter().weigh(read_request(body, None if format is None else _format(format)), model)
+    except RecursionError as error:
+        raise UnreadableRequest("the body is nested too deeply to be read") from error
+
+
+def _format(name: str) -> Format:
+    try:
+        return Format(name)
+    except ValueError as error:
+        raise InvalidArguments(f"no format is called `{name}`", options=tuple(Format)) from error
 
 
 def find_model(name: str) -> ModelCard:

@@ -7,10 +7,9 @@
     │   ├── UnknownTool              no source offers a tool of that name
     │   ├── UnreadableRequest        a request body in none of the four formats
     │   └── UnreadableFile           a file that is not there, or is not text
-    ├── Unavailable                  the caller did nothing wrong; trying later may help
-    │   ├── DeadlinePassed           the call's deadline came before its answer
-    │   └── SourceFailed             a source died, hung or spoke nonsense
-    └── MissingExtra                 an optional package is not installed
+    └── Unavailable                  the caller did nothing wrong; trying later may help
+        ├── DeadlinePassed           the call's deadline came before its answer
+        └── SourceFailed             a source died, hung or spoke nonsense
 
 An error knows what happened (`message`), what to do (`suggestion`) and what would have been accepted
 (`options`). `wire()` makes the only shape in which it leaves the process. Protocol errors (JSON-RPC codes)
@@ -24,7 +23,6 @@ __all__ = [
     "DeadlinePassed",
     "ErrorShape",
     "InvalidArguments",
-    "MissingExtra",
     "SourceFailed",
     "UllageError",
     "Unavailable",
@@ -98,7 +96,3 @@ class DeadlinePassed(Unavailable):
 
 class SourceFailed(Unavailable):
     code = "SOURCE_FAILED"
-
-
-class MissingExtra(UllageError):
-    code = "MISSING_EXTRA"

@@ -25,21 +25,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-               gpt-4                        gpt-4o
-notes/one.txt      4  exact  0.0% of 8,192       4  exact  0.0% of 128,000
+               gpt-4         of 8,192  gpt-4o         of 128,000
+notes/one.txt      4  exact     <0.1%       4  exact       <0.1%
 """)
 
 
 def test_a_folder_is_a_tree_with_totals(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes", "-m", "gpt-4o"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-              gpt-4o
-notes/            19  exact  0.0% of 128,000
-  deep/           11  exact  0.0% of 128,000
-    three.py      11  exact  0.0% of 128,000
-  one.txt          4  exact  0.0% of 128,000
-  two.md           4  exact  0.0% of 128,000
-1 file is not text and not counted
+              gpt-4o         of 128,000
+notes/            19  exact       <0.1%
+  deep/           11  exact       <0.1%
+    three.py      11  exact       <0.1%
+  one.txt          4  exact       <0.1%
+  two.md           4  exact       <0.1%
+not counted, because it could not be read as text: notes/picture.png
 """)
 
 
@@ -102,7 +102,8 @@ def test_bad_input_is_said_in_words_to_a_person(folder: Path, capsys: pytest.Cap
     assert main(["count", "notes/one.txt", "-m", "gpt4o"]) == 2
     assert capsys.readouterr().err == snapshot("""\
 error: no model is known as `gpt4o`
-  Use `gpt-4`, the default, or another of the options. Nearest: `gpt-4o`, `gpt-4`, `gpt-4.1`.
+  Use `gpt-4`, the default, or an option below; `ullage models` lists all. Nearest: `gpt-4o`, `gpt-4`, `gpt-4.1`.
+  options: gpt-4, gpt-3.5-turbo, gpt-4o, claude, gpt-4.1, gpt-5.4, gpt-4-turbo, gpt-4o-mini, gpt-5.4-pro
 """)
 
 
@@ -110,6 +111,20 @@ def test_a_file_that_is_not_utf_8_says_which_byte(folder: Path, capsys: pytest.C
     (folder / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     assert main(["count", "latin.txt"]) == 2
     assert "byte 3 is 0xe9" in capsys.readouterr().err
+
+
+def test_a_deep_tree_an_odd_name_and_a_file_called_dash_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "-").write_text("Hello", encoding="utf-8")
+    deep = folder / "deep"
+    for _ in range(300):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    (deep / "end.txt").write_text("Hello", encoding="utf-8")
+    assert main(["count", "./-", "deep", "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)["lines"]
+    assert [line["counts"][0]["token_count"] for line in lines if line["kind"] == "file"] == [1, 1]
+    for name in ("", "x" * 300, "a\0b"):
+        assert main(["count", name]) == 2
 
 
 @pytest.mark.requirement("S3:offline")

@@ -1,10 +1,12 @@
 import io
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import pytest
 
-from ullage.cli.progress import with_progress
+from ullage.cli import main
+from ullage.cli.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -12,16 +14,24 @@ class Terminal(io.StringIO):
         return True
 
 
+@dataclass
+class Part:
+    size: int
+
+
 def test_a_bar_is_drawn_where_a_person_watches_and_wiped_at_the_end(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert list(with_progress([("a", 1), ("b", 3)], 4, "counting")) == ["a", "b"]
+    parts = [Part(1), Part(3)]
+    with Progress(4, "counting") as progress:
+        assert list(progress.through(parts)) == parts
     drawn = sys.stderr.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
     assert "counting" in drawn
     assert drawn.endswith("\r\x1b[K")
 
 
 def test_no_bar_is_drawn_into_a_file(capsys: pytest.CaptureFixture[str]):
-    assert list(with_progress([("a", 1)], 1, "counting")) == ["a"]
+    with Progress(1, "counting") as progress:
+        assert list(progress.through([Part(1)])) == [Part(1)]
     assert capsys.readouterr().err == ""
 
 
@@ -33,10 +43,9 @@ def test_a_reader_that_goes_away_is_no_error():
 
 
 def test_an_unknown_verb_and_no_verb_are_told_how(capsys: pytest.CaptureFixture[str]):
-    from ullage.cli import main
-
-    for words in ([], ["weigh"]):
-        with pytest.raises(SystemExit) as caught:
-            main(words)
-        assert caught.value.code == 2
-        assert "usage: ullage" in capsys.readouterr().err
+    assert main([]) == 2
+    assert "how many tokens is this?" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as caught:
+        main(["weigh"])
+    assert caught.value.code == 2
+    assert "usage: ullage" in capsys.readouterr().err

@@ -34,8 +34,17 @@ def test_a_named_format_is_not_second_guessed():
     assert read_request({"messages": [USER]}, Format.ANTHROPIC).format is Format.ANTHROPIC
 
 
-@pytest.mark.parametrize("body", [{}, {"model": "gpt-4o"}])
-def test_a_body_of_no_known_shape_is_refused_with_the_formats(body: dict[str, Any]):
+@pytest.mark.parametrize("body", [{}, {"model": "gpt-4o"}, None, [], "x"])
+def test_a_body_of_no_known_shape_is_refused_with_the_formats(body: Any):  # noqa: ANN401
     with pytest.raises(UnreadableRequest) as caught:
         read_request(body)
     assert caught.value.options == tuple(Format)
+
+
+def test_odd_roles_kinds_and_keys_are_no_error():
+    for body in (
+        {"messages": [{"role": ["x"], "content": [{"type": ["y"]}]}]},
+        {"contents": [], 1: 2},
+        {"messages": [{"role": "user", "content": 5}], "tools": [{"type": ["z"]}, None, 3]},
+    ):
+        assert read_request(body)  # pyright: ignore[reportArgumentType]

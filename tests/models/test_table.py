@@ -228,3 +228,10 @@ def test_importing_the_room_loads_neither_prices_nor_a_client() -> None:
     check = "import sys, ullage.models as m; m.shipped().find('gpt-4o'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
     assert not {"genai_prices", "pydantic", "httpx", "httpx2", "mcp"} & set(loaded)
+
+
+@pytest.mark.parametrize("name", ["a/" * 50_000, "gpt-4o" + "-2024-01-01" * 5_000, "x" * 10_000_000])
+def test_a_name_no_model_could_have_is_refused_at_once_and_not_repeated_whole(name: str) -> None:
+    with pytest.raises(UnsupportedModel) as caught:
+        shipped().find(name)
+    assert len(caught.value.message) < 400

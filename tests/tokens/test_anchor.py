@@ -1,5 +1,6 @@
 import pytest
 
+from ullage.errors import InvalidArguments
 from ullage.messages import read_request
 from ullage.models import shipped
 from ullage.tokens import Meter, Method
@@ -60,3 +61,10 @@ def test_an_absurd_report_and_an_exact_count_teach_nothing(meter: Meter):
     exact = meter.weigh(body)
     meter.observe(body, exact.total.tokens + 30)
     assert meter.weigh(body) == exact
+
+
+def test_an_anchor_of_another_model_is_not_used_and_no_report_of_nothing_is_taken(meter: Meter):
+    anchor = meter.observe(request(TEXT), 400)
+    assert meter.anchored(request(TEXT), anchor, "claude-opus-5") == meter.weigh(request(TEXT), "claude-opus-5").total
+    with pytest.raises(InvalidArguments):
+        meter.observe(request(TEXT), 0)

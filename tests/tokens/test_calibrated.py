@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splintr import Tokenizer
 
-from ullage.tokens.calibrated import CALIBRATIONS, VOCABULARIES, Features, calibration_of, measure, measure_steps
+from ullage.tokens.calibrated import CALIBRATIONS, VOCABULARIES, Features, measure, measure_steps
 from ullage.tokens.count import Count, Method
 from ullage.tokens.steps import drain
 
@@ -55,12 +55,6 @@ def test_a_sentence_counted_by_others_lies_within_the_band(tokenizer: str, publi
 def test_the_newer_tokenizer_costs_more_only_in_latin_letters(text: str, least: float, most: float) -> None:
     """Published: English prose 1.20 to 1.45, code 1.13 to 1.33, Chinese, Japanese and Russian 1.00 (sol.ava.dev)."""
     assert least <= claude(text, "claude_4_7").tokens / claude(text).tokens <= most
-
-
-def test_only_the_tokenizers_of_claude_are_calibrated() -> None:
-    assert calibration_of("claude_3") is CALIBRATIONS["claude_3"]
-    assert calibration_of("o200k_base") is None
-    assert calibration_of(None) is None
 
 
 @pytest.mark.parametrize("tokenizer", sorted(CALIBRATIONS))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage import count, count_request, find_model
-from ullage.errors import InvalidArguments, UnsupportedModel
+from ullage.errors import BadInput, InvalidArguments, UnsupportedModel
 from ullage.messages import read_request
 from ullage.models import shipped
 from ullage.testing import FakeEngine
@@ -195,3 +195,15 @@ def test_a_model_is_found_with_its_window():
     table = shipped()
     assert (table.window("no such model").tokens, table.window("no such model").resolved) == (128_000, False)
     assert table.window("no such model", override=5).tokens == 5
+
+
+def test_a_request_nobody_can_read_is_an_error_of_ours():
+    nested: Any = "x"
+    for _ in range(5_000):
+        nested = {"a": nested}
+    for body, named in (
+        ({"contents": [{"parts": [{"functionCall": {"name": "f", "args": nested}}]}]}, None),
+        ({}, "odd"),
+    ):
+        with pytest.raises(BadInput):
+            count_request(body, "gemini-2.5-pro", named)

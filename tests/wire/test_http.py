@@ -19,14 +19,14 @@ def test_an_address_is_a_port_or_a_host_and_a_port(text: str, url: str):
     assert Address.parse(text).url == url
 
 
-@pytest.mark.parametrize("text", ["", "host", "1:2:x", "70000", "-1", "٣"])
+@pytest.mark.parametrize("text", ["", "host", "1:2:x", "70000", "-1", "٣", "::1"])
 def test_what_is_no_address_is_refused_with_how_to_write_one(text: str):
     with pytest.raises(InvalidArguments) as caught:
         Address.parse(text)
     assert "127.0.0.1:8787" in caught.value.suggestion
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "example.com", "::"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "example.com", "::", "127.0.0.2"])
 def test_beyond_loopback_nothing_is_served(host: str):
     with pytest.raises(InvalidArguments) as caught:
         listen(Address(host, 0))

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -218,3 +219,36 @@ def test_serving_on_a_terminal_explains_itself_and_ends_at_once_on_a_key(keys: b
     for stream in (process.stdout, process.stderr):
         stream.close()
     os.close(ours)
+
+
+def _piped(*requests: str) -> list[dict[str, Any]]:
+    """The answers of a server whose input is written at once and closed."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        *requests,
+    ]
+    run = subprocess.run(COMMAND, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60, check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def _request(number: int, text: str) -> str:
+    arguments = {"name": "count-tokens", "arguments": {"text": text}}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": arguments})
+
+
+@pytest.mark.requirement("S3:nonblocking")
+def test_everything_asked_before_the_input_ends_is_answered_however_long_or_odd():
+    answers = _piped(_request(2, "hello " * 2_000_000), _request(3, "\ud800"), _request(4, "Hello, world!"))
+    found = {answer["id"]: answer.get("result", answer) for answer in answers}
+    counts = {number: json.loads(found[number]["content"][0]["text"])["token_count"] for number in (2, 3, 4)}
+    assert counts == {2: 2_000_001, 3: 1, 4: 4}
+
+
+async def test_a_large_text_is_taken_over_http():
+    with served_over_http() as url:
+        await _reachable(url, "legacy")
+        async with Client(url, mode="2026-07-28") as client:
+            result = await client.call_tool("count-tokens", {"text": "hello " * 1_500_000})
+    assert json.loads(text_of(result))["token_count"] > 1_000_000

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from ullage.models import DEFAULT_MODEL, Match
 from ullage.tokens import Count, count_to_json, total
 from ullage.tool import Json
 
-from .files import STDIN, Found, find_files, read_text
+from .files import STDIN, Found, find_files, is_folder, read_standard_input, read_text
 from .output import bold, columns, dim, emit, emit_json
-from .progress import with_progress
+from .progress import Progress
 
 __all__ = ["arguments", "run"]
 
@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     names: list[str] = arguments.model or [DEFAULT_MODEL]
     matches = [app.meter().models.find(name) for name in names]
-    lines, skipped = _measure(_paths(arguments.files), names)
+    lines, skipped = _measure(_words(arguments.files), names)
     if arguments.json:
         emit_json(_as_json(lines, skipped, names, matches))
     else:
@@ -53,41 +53,42 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _paths(words: Sequence[str]) -> list[Path]:
+def _words(words: Sequence[str]) -> Sequence[str]:
     if not words and sys.stdin.isatty():
         raise InvalidArguments(
             "there is nothing to count", suggestion="name a file or a folder, or pipe a text in: ullage count README.md"
         )
-    return [Path(word) for word in words or [STDIN]]
+    if "" in words:
+        raise InvalidArguments("an empty name is no file", suggestion="name a file or a folder; . is this folder")
+    return words or [STDIN]
 
 
-def _measure(paths: Sequence[Path], models: Sequence[str]) -> tuple[list[Line], list[str]]:
-    found = [(path, list(find_files(path)) if path.is_dir() else [Found(path, 0)]) for path in paths]
-    whole = sum(file.size for _, files in found for file in files)
+def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], list[str]]:
     skipped: list[str] = []
+    found = {word: list(find_files(Path(word), skipped)) for word in words if is_folder(Path(word))}
+    progress = Progress(sum(file.size for files in found.values() for file in files), "counting")
     lines: list[Line] = []
-    for path, files in found:
-        weighed = with_progress(((file, file.size) for file in files), whole, "counting")
-        counted = list(_count_files(weighed, models, skipped if path.is_dir() else None))
-        if path.is_dir():
-            lines += _tree(path, counted, len(models))
-        else:
-            lines += [Line(str(path), 0, counts, "file") for _, counts in counted]
-    if len(paths) > 1:
+    with progress:
+        for word in words:
+            if word in found:
+                counted = list(_count_files(progress.through(found[word]), models, skipped))
+                lines += _tree(Path(word), counted, len(models))
+            else:
+                text = read_standard_input() if word == STDIN else read_text(Path(word))
+                lines.append(Line(word, 0, tuple(app.count(text, model) for model in models), "file"))
+    if len(words) > 1:
         lines.append(Line("total", 0, _sum([line.counts for line in lines if line.depth == 0], len(models)), "total"))
     return lines, skipped
 
 
 def _count_files(
-    files: Iterator[Found], models: Sequence[str], skipped: list[str] | None
+    files: Iterable[Found], models: Sequence[str], skipped: list[str]
 ) -> Iterator[tuple[Path, tuple[Count, ...]]]:
-    """Counts each file; one that is not text is noted in `skipped`, or an error where there is no such list."""
+    """Counts each file; one that cannot be read as text is noted in `skipped`."""
     for file in files:
         try:
             text = read_text(file.path)
         except UnreadableFile:
-            if skipped is None:
-                raise
             skipped.append(str(file.path))
             continue
         yield file.path, tuple(app.count(text, model) for model in models)
@@ -142,15 +143,22 @@ def _count_json(count: Count, match: Match) -> dict[str, Json]:
 
 
 def _print_lines(lines: Sequence[Line], skipped: Sequence[str], matches: Sequence[Match]) -> None:
-    header = ["", *(cell for match in matches for cell in (match.asked, ""))]
+    header = ["", *(cell for match in matches for cell in (match.asked, "", _window(match)))]
     rows = [[_label(line), *(cell for pair in _with_model(line, matches) for cell in _cells(*pair))] for line in lines]
-    right = frozenset(range(1, len(header), 2))
+    right = frozenset(index for index in range(1, len(header)) if index % 3 != 2)
     titles, *body = columns([header, *rows], right=right)
     emit(dim(titles))
     for line, text in zip(lines, body, strict=True):
         emit(text if line.kind == "file" else bold(text))
+    for match in matches:
+        if match.how == "family":
+            emit(dim(f"no card is called {match.asked}: counted as {match.card.id}"))
     if skipped:
-        emit(dim(f"{len(skipped)} {'file is' if len(skipped) == 1 else 'files are'} not text and not counted"))
+        emit(dim(f"not counted, because it could not be read as text: {', '.join(skipped[:3])}{_and_more(skipped)}"))
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {len(names) - 3} more" if len(names) > 3 else ""
 
 
 def _label(line: Line) -> str:
@@ -160,8 +168,8 @@ def _label(line: Line) -> str:
     return "  " * line.depth + name
 
 
-def _cells(count: Count, match: Match) -> tuple[str, str]:
-    return f"{count.tokens:,}", "  ".join(filter(None, (_sureness(count), _share(count, match))))
+def _cells(count: Count, match: Match) -> tuple[str, str, str]:
+    return f"{count.tokens:,}", _sureness(count), _share(count, match)
 
 
 def _sureness(count: Count) -> str:
@@ -171,6 +179,12 @@ def _sureness(count: Count) -> str:
     return f"{count.method.value} ±{reach:,}"
 
 
+def _window(match: Match) -> str:
+    return f"of {match.card.window:,}" if match.card.window else ""
+
+
 def _share(count: Count, match: Match) -> str:
-    window = match.card.window
-    return f"{count.tokens / window:.1%} of {window:,}" if window else ""
+    if not match.card.window:
+        return ""
+    share = count.tokens / match.card.window
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"

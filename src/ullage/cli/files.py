@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ullage.errors import UnreadableFile
 
-__all__ = ["STDIN", "Found", "find_files", "read_text"]
+__all__ = ["STDIN", "Found", "find_files", "is_folder", "read_standard_input", "read_text"]
 
 STDIN = "-"
 
@@ -23,27 +23,49 @@ class Found:
     size: int
 
 
-def find_files(folder: Path) -> Iterator[Found]:
-    """Every file below a folder in the order of its names; hidden entries and links are left out."""
-    for entry in sorted(folder.iterdir(), key=lambda path: (path.is_file(), path.name)):
-        if entry.name.startswith(".") or entry.is_symlink():
-            continue
-        if entry.is_dir():
-            yield from find_files(entry)
-        elif entry.is_file():
-            yield Found(entry, entry.stat().st_size)
+def is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name too long, or none that a file system could hold
+        return False
+
+
+def find_files(folder: Path, skipped: list[str]) -> Iterator[Found]:
+    """Every file below a folder in the order of its names; hidden entries and links are left out, and what cannot be
+    opened is added to `skipped`."""
+    waiting = [folder]
+    while waiting:
+        path = waiting.pop()
+        try:
+            if path.is_dir():
+                waiting += sorted(_visible(path), key=lambda entry: (entry.is_file(), entry.name), reverse=True)
+            elif path.is_file():
+                yield Found(path, path.stat().st_size)
+        except OSError:
+            skipped.append(str(path))
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    return (entry for entry in folder.iterdir() if not entry.name.startswith(".") and not entry.is_symlink())
 
 
 def read_text(path: Path) -> str:
     """A file's text, or `UnreadableFile` where it has none."""
-    data = sys.stdin.buffer.read() if str(path) == STDIN else _read_bytes(path)
+    return _decoded(_read_bytes(path), str(path))
+
+
+def read_standard_input() -> str:
+    return _decoded(sys.stdin.buffer.read(), STDIN)
+
+
+def _decoded(data: bytes, name: str) -> str:
     if b"\0" in data[:8192]:
-        raise UnreadableFile(f"`{path}` is not text", suggestion="only text has tokens that can be counted here")
+        raise UnreadableFile(f"`{name}` is not text", suggestion="only text has tokens that can be counted here")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UnreadableFile(
-            f"`{path}` is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}",
+            f"`{name}` is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}",
             suggestion="convert it first, for example with iconv -t utf-8",
         ) from error
 
@@ -55,3 +77,5 @@ def _read_bytes(path: Path) -> bytes:
         raise UnreadableFile(
             f"`{path}` cannot be read: {error.strerror}", suggestion="check the path and its permissions"
         ) from error
+    except ValueError as error:
+        raise UnreadableFile(f"`{path}` is no path: {error}") from error

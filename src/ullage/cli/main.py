@@ -6,6 +6,7 @@ affair.
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -35,7 +36,13 @@ class Verb(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file's name may hold what no encoding can write
     words = list(sys.argv[1:] if argv is None else argv)
+    if not words:
+        parser_of(*VERBS).print_help(sys.stderr)
+        return 2
     verb = next((word for word in words if not word.startswith("-")), None)
     arguments = parser_of(*([verb] if verb in VERBS else VERBS)).parse_args(words)
     run: Callable[[argparse.Namespace], int] = arguments.run

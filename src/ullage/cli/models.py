@@ -1,6 +1,7 @@
 """Which models does Ullage know? Without a name the whole table; with one, its card and the source of each figure."""
 
 import argparse
+import textwrap
 from datetime import UTC, date, datetime
 
 from ullage import app
@@ -76,14 +77,16 @@ def _print_card(match: Match, price: Price | None) -> None:
         ("window", _tokens(card.window), _source(card, "window")),
         ("output", _tokens(card.max_output), _source(card, "max_output")),
         ("tokenizer", card.tokenizer or "none that is public", _source(card, "tokenizer")),
-        ("accepts", ", ".join(yes) or "unknown", _source(card, "accepts")),
+        ("accepts", ", ".join(yes) or "unknown", _source(card, "accepts") if yes else ""),
         ("refuses", ", ".join(no), ""),
         ("status", _state(card), _source(card, "retired")),
         ("price", _price_text(price), f"{price.source}, {price.date}" if price else ""),
-        ("also", ", ".join(card.aliases), ""),
     ]
     for line in columns([("", name, value, dim(source)) for name, value, source in facts if value]):
         emit(line)
+    if card.aliases:
+        names = textwrap.wrap(", ".join(card.aliases), width=80, break_long_words=False, break_on_hyphens=False)
+        emit("\n".join(columns([("", "also" if index == 0 else "    ", line) for index, line in enumerate(names)])))
 
 
 def _tokens(value: int | None) -> str:

@@ -32,6 +32,8 @@ def complain(error: UllageError, *, as_json: bool) -> None:
     print(f"{_paint('error', '31;1', sys.stderr)}: {error.message}", file=sys.stderr)
     if error.suggestion:
         print(f"  {error.suggestion}", file=sys.stderr)
+    if error.options:
+        print(f"  options: {', '.join(error.options)}", file=sys.stderr)
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:

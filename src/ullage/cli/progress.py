@@ -7,30 +7,48 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-__all__ = ["with_progress"]
+__all__ = ["Progress"]
 
-Item = TypeVar("Item")
 _EVERY_SECONDS = 0.1
 
 
-def with_progress(items: Iterable[tuple[Item, int]], whole: int, label: str) -> Iterator[Item]:
-    """Passes items on, each with its share of `whole`, and shows how much of it is done."""
-    if not sys.stderr.isatty():
-        yield from (item for item, _ in items)
-        return
-    done, shown = 0, 0.0
-    for item, share in items:
-        if time.monotonic() - shown > _EVERY_SECONDS:
-            shown = time.monotonic()
-            _draw(done / whole if whole else 1.0, label)
-        yield item
-        done += share
-    print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+class Sized(Protocol):
+    @property
+    def size(self) -> int: ...
 
 
-def _draw(part: float, label: str) -> None:
-    width = max(10, min(40, shutil.get_terminal_size().columns - len(label) - 10))
-    full = round(part * width)
-    print(f"\r\x1b[K{label} {'█' * full}{'░' * (width - full)} {part:4.0%}", end="", file=sys.stderr, flush=True)
+Item = TypeVar("Item", bound=Sized)
+
+
+class Progress:
+    """Shows how much of `whole` has passed through; use it as a context, which wipes the bar at its end."""
+
+    def __init__(self, whole: int, label: str) -> None:
+        self._whole = whole
+        self._label = label
+        self._done = 0
+        self._shown_at = 0.0
+        self._watched = sys.stderr.isatty()
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._watched:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def through(self, items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            if self._watched and time.monotonic() - self._shown_at > _EVERY_SECONDS:
+                self._shown_at = time.monotonic()
+                self._draw(self._done / self._whole if self._whole else 1.0)
+            yield item
+            self._done += item.size
+
+    def _draw(self, part: float) -> None:
+        width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 10))
+        full = round(part * width)
+        bar = "█" * full + "░" * (width - full)
+        print(f"\r\x1b[K{self._label} {bar} {part:4.0%}", end="", file=sys.stderr, flush=True)

@@ -48,7 +48,10 @@ def _run_stdio(arguments: argparse.Namespace) -> int:
 
 
 def _run_http(arguments: argparse.Namespace) -> int:
-    bound, address = listen(Address.parse(arguments.http), next_free=arguments.next_free)
+    asked = Address.parse(arguments.http)
+    bound, address = listen(asked, next_free=arguments.next_free)
+    if asked.port not in (0, address.port):
+        _say(f"Port {asked.port} is taken; using {address.port}.")
     _say(
         f"Ullage serves MCP at {address.url}",
         f"  Claude Code:  claude mcp add --transport http ullage {address.url}",

@@ -4,12 +4,12 @@ Nothing is checked and nothing is dropped: a block, role or tool of unknown shap
 caching (`cache_control`) and say who may call (`caller`) are left out of the parts, for no model reads them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from json import dumps
 
 from ullage.tool import Json
 
-from .lenient import items_of, text_of
+from .lenient import extras, items_of, text_of
 from .parts import (
     Format,
     Media,
@@ -62,8 +62,8 @@ def _read_message(message: Json) -> Message:
     role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))
-    extras = _extras(message, frozenset({"role", "content"}))
-    return Message(role=role, parts=(*_read_content(message.get("content")), *extras))
+    beside = extras(message, frozenset({"role", "content"}))
+    return Message(role=role, parts=(*_read_content(message.get("content")), *beside))
 
 
 def _read_tool(tool: Json) -> ToolDefinition:
@@ -96,16 +96,9 @@ def _read_block(item: Json) -> tuple[Part, ...]:
     return (reader and reader(item)) or (Unknown(item),)
 
 
-def _extras(item: Block, known: frozenset[str]) -> Iterator[Part]:
-    """What stands beside the known keys and is not empty, so that nothing is lost."""
-    for key, value in item.items():
-        if key not in known and value not in (None, "", [], {}):
-            yield Unknown({key: value})
-
-
 def _read_text(item: Block) -> tuple[Part, ...] | None:
     text = item.get("text")
-    return (Text(text), *_extras(item, _MARKS | {"text"})) if isinstance(text, str) else None
+    return (Text(text), *extras(item, _MARKS | {"text"})) if isinstance(text, str) else None
 
 
 def _read_thinking(item: Block) -> tuple[Part, ...] | None:
@@ -113,7 +106,7 @@ def _read_thinking(item: Block) -> tuple[Part, ...] | None:
     if not isinstance(text, str):
         return None
     thinking = Thinking(text=text, signature=signature if isinstance(signature, str) else None)
-    return (thinking, *_extras(item, _MARKS | {"thinking", "signature"}))
+    return (thinking, *extras(item, _MARKS | {"thinking", "signature"}))
 
 
 def _read_redacted(item: Block) -> tuple[Part, ...] | None:
@@ -124,7 +117,7 @@ def _read_redacted(item: Block) -> tuple[Part, ...] | None:
 def _read_image(item: Block) -> tuple[Part, ...] | None:
     source = item.get("source")
     media = _read_source("image", source) if isinstance(source, dict) else ()
-    return (*media, *_extras(item, _MARKS | {"source"})) if media else None
+    return (*media, *extras(item, _MARKS | {"source"})) if media else None
 
 
 def _read_document(item: Block) -> tuple[Part, ...] | None:
@@ -155,7 +148,7 @@ def _read_source(kind: str, source: Block) -> tuple[Part, ...]:
         data=place.get("data"),
         url=place.get("url", place.get("file_id")),
     )
-    return (medium, *_extras(source, frozenset({"type", "media_type", "data", "url", "file_id"})))
+    return (medium, *extras(source, frozenset({"type", "media_type", "data", "url", "file_id"})))
 
 
 def _read_call(item: Block) -> tuple[Part, ...] | None:
@@ -167,7 +160,7 @@ def _read_call(item: Block) -> tuple[Part, ...] | None:
         arguments=_arguments(item.get("input")),
         id=identity if isinstance(identity, str) else None,
     )
-    return (call, *_extras(item, _MARKS | {"name", "id", "input"}))
+    return (call, *extras(item, _MARKS | {"name", "id", "input"}))
 
 
 def _arguments(value: Json) -> str:
@@ -185,7 +178,7 @@ def _read_result(item: Block) -> tuple[Part, ...]:
         name=None if kind == "tool_result" else kind,
         is_error=item.get("is_error") is True,
     )
-    return (result, *_extras(item, _MARKS | {"content", "tool_use_id", "is_error"}))
+    return (result, *extras(item, _MARKS | {"content", "tool_use_id", "is_error"}))
 
 
 _READERS: Mapping[str, Reader] = {

@@ -212,7 +212,7 @@ def _unknown(fields: Mapping[str, Json], *known: str) -> Iterator[Part]:
 
 def _camel(fields: Mapping[str, Json]) -> dict[str, Json]:
     """The same object with its own keys in camel case; what is below keeps its spelling."""
-    return {_camel_key(key): value for key, value in fields.items()}
+    return {_camel_key(str(key)): value for key, value in fields.items()}
 
 
 def _camel_key(key: str) -> str:

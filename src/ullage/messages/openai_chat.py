@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from ullage.tool import Json
 
-from .lenient import items_of, text_of
-from .openai_content import extras, read_arguments, read_content, read_thinking
+from .lenient import extras, items_of, text_of
+from .openai_content import read_arguments, read_content, read_thinking
 from .parts import Format, Message, Part, Request, Role, Text, ToolCall, ToolDefinition, ToolResult, Unknown
 
 __all__ = ["read", "read_tool"]

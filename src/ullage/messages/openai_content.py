@@ -5,16 +5,16 @@ parts in the same places (Mistral's `thinking`, `video_url`, `document_url`) are
 `Unknown`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from json import dumps
 from typing import Literal
 
 from ullage.tool import Json
 
-from .lenient import text_or_none
+from .lenient import extras, text_or_none
 from .parts import Media, Part, Text, Thinking, Unknown
 
-__all__ = ["extras", "read_arguments", "read_content", "read_thinking"]
+__all__ = ["read_arguments", "read_content", "read_thinking"]
 
 Kind = Literal["image", "audio", "video", "document"]
 Reader = Callable[[Mapping[str, Json]], tuple[Part, ...] | None]
@@ -50,13 +50,6 @@ def read_thinking(value: Json) -> tuple[Part, ...]:
     texts = [_text_of(item) for item in value] if isinstance(value, list) else [None]
     known = [text for text in texts if text is not None]
     return (Thinking(text="\n".join(known)),) if len(known) == len(texts) else (Unknown(value),)
-
-
-def extras(item: Mapping[str, Json], known: frozenset[str]) -> Iterator[Part]:
-    """What stands beside the known keys and is not empty, so that nothing is lost."""
-    for key, value in item.items():
-        if key not in known and value not in (None, "", [], {}):
-            yield Unknown({key: value})
 
 
 def _read_part(item: Json) -> tuple[Part, ...]:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from ullage.tool import Json
 
-from .lenient import items_of
+from .lenient import extras, items_of
 from .openai_chat import read_tool
-from .openai_content import extras, read_arguments, read_content, read_thinking
+from .openai_content import read_arguments, read_content, read_thinking
 from .parts import Format, Message, Part, Request, Role, Text, Thinking, ToolCall, ToolDefinition, ToolResult, Unknown
 
 __all__ = ["read"]

@@ -7,6 +7,7 @@ from ullage.errors import UnreadableRequest
 from ullage.tool import Json
 
 from . import anthropic, gemini, openai_chat, openai_responses
+from .lenient import text_of
 from .parts import Format, Request
 
 __all__ = ["detect_format", "read_request"]
@@ -25,6 +26,8 @@ _CHAT_ROLES = frozenset({"system", "developer", "tool", "function"})
 
 
 def read_request(body: Mapping[str, Any], format: Format | None = None) -> Request:  # noqa: A002
+    if not isinstance(body, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UnreadableRequest(f"a request body is a JSON object, not {type(body).__name__}", options=tuple(Format))
     return _READERS[detect_format(body) if format is None else format](body)
 
 
@@ -48,12 +51,14 @@ def detect_format(body: Mapping[str, Json]) -> Format:
 def _looks_anthropic(body: Mapping[str, Json]) -> bool:
     """Told by what only Anthropic writes; a body that could be either is told by its model's name."""
     messages = _objects(body["messages"])
-    if any(message.get("role") in _CHAT_ROLES or "tool_calls" in message for message in messages):
+    if any(text_of(message.get("role")) in _CHAT_ROLES or "tool_calls" in message for message in messages):
         return False
     if body.keys() & _ANTHROPIC_KEYS or any("input_schema" in tool for tool in _objects(body.get("tools"))):
         return True
     blocks = [block for message in messages for block in _objects(message.get("content"))]
-    return any(block.get("type") in _ANTHROPIC_BLOCKS for block in blocks) or "claude" in str(body.get("model"))
+    return any(text_of(block.get("type")) in _ANTHROPIC_BLOCKS for block in blocks) or "claude" in str(
+        body.get("model")
+    )
 
 
 def _objects(value: Json) -> list[Mapping[str, Json]]:

@@ -24,6 +24,8 @@ __all__ = ["DEFAULT_MODEL", "DEFAULT_WINDOW", "ModelTable", "Window", "shipped"]
 
 DEFAULT_MODEL = "gpt-4"
 DEFAULT_WINDOW = 128_000
+LONGEST_NAME = 256
+"""No model is called by more characters; looking for one would take ever longer."""
 OFFERED = (DEFAULT_MODEL, "gpt-3.5-turbo", "gpt-4o", "claude")
 """The names that an error always offers, before the nearest."""
 _CLAUDE = "claude"
@@ -80,16 +82,19 @@ class ModelTable:
         """The card for the name; `UnsupportedModel` where there is none."""
         if match := self.get(name):
             return match
-        near = self.nearest(name, 16)
+        shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+        near = self.nearest(name[:LONGEST_NAME], 16)
         hint = f" Nearest: {', '.join(f'`{other}`' for other in near[:3])}." if near else ""
         raise UnsupportedModel(
-            f"no model is known as `{name}`",
-            suggestion=f"Use `{DEFAULT_MODEL}`, the default, or another of the options.{hint}",
+            f"no model is known as `{shown}`",
+            suggestion=f"Use `{DEFAULT_MODEL}`, the default, or an option below; `ullage models` lists all.{hint}",
             options=tuple(dict.fromkeys((*OFFERED, *near))),
         )
 
     def get(self, name: str) -> Match | None:
         """The card for the name, or None. Each rule in turn is tried on the name with fewer and fewer prefixes."""
+        if len(name) > LONGEST_NAME:
+            return None
         spelt = list(forms(name))
         for rule in (self._by_name, self._by_release, self._by_family, self._by_maker):
             for host, bare in spelt:

@@ -46,7 +46,7 @@ class FakeSource:
     listeners: list[Listener] = field(default_factory=list[Listener])
 
     async def tools(self) -> Listing:
-        return Listing(self.offered, revision=str(hash(tuple(tool.name for tool in self.offered))))
+        return Listing(self.offered, revision=repr(self.offered))
 
     async def call(self, call: Call) -> Reply:
         names = [name for tool in self.offered for name in (tool.name, *tool.aliases)]

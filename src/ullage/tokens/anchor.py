@@ -29,12 +29,15 @@ class Anchor:
 
     request: Request
     tokens: int
+    model: str
+    """The id of the card that was asked."""
 
-    def holds_for(self, request: Request) -> bool:
-        """Whether `request` is this one with messages added at its end."""
+    def holds_for(self, request: Request, model: str) -> bool:
+        """Whether `request` is this one with messages added at its end, to the same model."""
         mine, theirs = self.request, request
         return (
-            theirs.messages[: len(mine.messages)] == mine.messages
+            model == self.model
+            and theirs.messages[: len(mine.messages)] == mine.messages
             and (theirs.system, theirs.tools) == (mine.system, mine.tools)
             and (theirs.tool_choice, theirs.output_schema) == (mine.tool_choice, mine.output_schema)
         )

@@ -22,7 +22,6 @@ __all__ = [
     "Calibration",
     "CountTokens",
     "Features",
-    "calibration_of",
     "measure",
     "measure_steps",
 ]
@@ -82,7 +81,7 @@ class Calibration:
         return Count(
             tokens=round(tokens),
             method=Method.CALIBRATED,
-            low=max(0, min(round(tokens), int(tokens - reach))),
+            low=max(1 if features.characters else 0, min(round(tokens), int(tokens - reach))),
             high=int(tokens + reach + 0.999),
         )
 
@@ -93,11 +92,6 @@ class Calibration:
         """
         strangeness = max(0.0, tokens - 0.45 * features.characters, 0.15 * features.characters - tokens)
         return self.spread * tokens + self.jitter * tokens**0.5 + 0.5 * strangeness + 0.08 * features.digits
-
-
-def calibration_of(tokenizer: str | None) -> Calibration | None:
-    """The calibration for a card's tokenizer, or None where the tokenizer is not one of Claude's."""
-    return None if tokenizer is None else CALIBRATIONS.get(tokenizer)
 
 
 def measure_steps(text: str, count: CountTokens) -> Steps[Features]:

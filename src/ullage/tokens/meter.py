@@ -94,13 +94,15 @@ class Meter:
     def observe(self, request: Request, reported: int, model: str | None = None) -> Anchor:
         """Takes the provider's own count of a request: an anchor for longer ones, and a lesson for this model."""
         match = self._match_for(request, model)
+        if reported < 1:
+            raise InvalidArguments(f"a provider reports at least one token, not `{reported}`")
         self._corrections.learn(match.card.id, self._weigh(match, request).total, reported)
-        return Anchor(request, reported)
+        return Anchor(request, reported, match.card.id)
 
     def anchored(self, request: Request, anchor: Anchor, model: str | None = None) -> Count:
         """The weight of a request from an anchor on, or from nothing where the anchor does not hold for it."""
-        weight = self.weigh(request, model)
-        return anchor.weigh(weight) if anchor.holds_for(request) else weight.total
+        weight, match = self.weigh(request, model), self._match_for(request, model)
+        return anchor.weigh(weight) if anchor.holds_for(request, match.card.id) else weight.total
 
     def _match(self, model: str) -> Match:
         found = self._matches.get(model)

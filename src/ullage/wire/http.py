@@ -5,8 +5,6 @@ listens to the outside world: serving beyond loopback is refused.
 """
 
 import errno
-import getpass
-import ipaddress
 import socket
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,12 +15,14 @@ from starlette.requests import Request
 from ullage.errors import InvalidArguments, Unavailable
 from ullage.tool import Caller, ToolSource
 
-from .serve import Context, Identity, build_server
+from .serve import Context, Identity, build_server, user_name
 
 __all__ = ["Address", "listen", "serve_http"]
 
 PATH = "/mcp"
 _PORTS_TRIED = 100
+_HOSTS = ("127.0.0.1", "::1", "localhost")
+_LARGEST_BODY = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Address:
     def parse(cls, text: str) -> "Address":
         """Reads `PORT`, `HOST:PORT` or `[HOST]:PORT`."""
         host, _, port = text.rpartition(":")
-        if not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        bare = host.count(":") > 0 and not host.startswith("[")
+        if bare or not port.isascii() or not port.isdigit() or int(port) > 65_535:
             raise InvalidArguments(
                 f"`{text}` is not an address to listen on",
                 suggestion="write a port, or a host and a port: 127.0.0.1:8787",
@@ -63,22 +64,16 @@ def listen(address: Address, *, next_free: bool = False) -> tuple[socket.socket,
             continue
         return bound, Address(address.host, bound.getsockname()[1])
     raise Unavailable(
-        f"port `{address.port}` on `{address.host}` is in use", suggestion="choose another with --http PORT"
+        f"port `{address.port}` on `{address.host}` is in use",
+        suggestion="choose another with --http PORT, or add --next-free",
     )
 
 
 def _refuse_beyond_loopback(host: str) -> None:
-    if host == "localhost":
-        return
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    """The SDK checks `Host` against these three, so another loopback address would answer nobody."""
+    if host not in _HOSTS:
         raise InvalidArguments(
-            f"`{host}` is not a loopback address, and Ullage does not yet serve beyond one",
-            suggestion="use 127.0.0.1, ::1 or localhost",
-            options=("127.0.0.1", "::1", "localhost"),
+            f"Ullage does not serve on `{host}`, only to this machine", suggestion="use 127.0.0.1", options=_HOSTS
         )
 
 
@@ -86,7 +81,7 @@ async def serve_http(
     source: ToolSource, identity: Identity, bound: socket.socket, *, client: str | None = None
 ) -> None:
     """Serves on a bound socket until the process is interrupted."""
-    principal = getpass.getuser()
+    principal = user_name()
 
     def who_calls(context: Context) -> Caller:
         headers = cast("Request[Any]", context.request).headers
@@ -95,6 +90,7 @@ async def serve_http(
             principal=principal, session=session or f"{principal}:http", session_inferred=session is None, client=client
         )
 
-    application = build_server(source, identity, who_calls).streamable_http_app(streamable_http_path=PATH)
+    server = build_server(source, identity, who_calls)
+    application = server.streamable_http_app(streamable_http_path=PATH, max_request_body_size=_LARGEST_BODY)
     settings = uvicorn.Config(application, log_level="warning", lifespan="on", ws="none", timeout_graceful_shutdown=2)
     await uvicorn.Server(settings).serve(sockets=[bound])

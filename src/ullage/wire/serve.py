@@ -4,7 +4,10 @@ One low-level server speaks both eras of the protocol: the stateless one of 2026
 It knows neither stdio nor HTTP, nor what the tools do.
 """
 
-from collections.abc import Callable
+import getpass
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +22,7 @@ from ullage.tool import Call, Caller, Json, Progress, Reply, ToolSource
 
 from .content import COMPLETE, error_reply, reply_to_wire, tool_to_wire
 
-__all__ = ["Context", "Identity", "WhoCalls", "build_server"]
+__all__ = ["Activity", "Context", "Identity", "WhoCalls", "build_server", "user_name"]
 
 Context = ServerRequestContext[Any, Any]
 WhoCalls = Callable[[Context], Caller]
@@ -37,13 +40,42 @@ class Identity:
     instructions: str | None = None
 
 
-def build_server(source: ToolSource, identity: Identity, who_calls: WhoCalls) -> Server[dict[str, Any]]:
+@dataclass(slots=True)
+class Activity:
+    """How many requests are being answered."""
+
+    open: int = 0
+
+    @contextmanager
+    def one(self) -> Generator[None, None, None]:
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+
+def user_name() -> str:
+    """The operating system's name for whoever runs this; a number where it has none, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def build_server(
+    source: ToolSource, identity: Identity, who_calls: WhoCalls, activity: Activity | None = None
+) -> Server[dict[str, Any]]:
+    activity = Activity() if activity is None else activity
+
     async def list_tools(_: Context, __: mcp_types.PaginatedRequestParams | None) -> Any:  # noqa: ANN401
-        listing = await source.tools()
+        with activity.one():
+            listing = await source.tools()
         return {"resultType": COMPLETE, "tools": [tool_to_wire(tool) for tool in listing.tools]}
 
     async def call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> Any:  # noqa: ANN401
-        return reply_to_wire(await _answer(source, _call(context, params, who_calls)))
+        with activity.one():
+            return reply_to_wire(await _answer(source, _call(context, params, who_calls)))
 
     return Server(
         identity.name,

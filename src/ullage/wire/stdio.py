@@ -3,7 +3,7 @@
 Nothing but protocol goes to standard output; whoever wants to say something to a person says it on standard error.
 """
 
-import getpass
+import json
 import os
 import threading
 import uuid
@@ -19,23 +19,51 @@ from mcp.server.stdio import stdio_server
 
 from ullage.tool import Caller, ToolSource
 
-from .serve import Context, Identity, build_server
+from .serve import Activity, Context, Identity, build_server, user_name
 
 __all__ = ["serve_stdio"]
 
 _CHUNK = 65_536
+_PAUSE = 0.05
+"""Seconds in which a request that was read is begun, or an answer that was made is written."""
 
 
 async def serve_stdio(source: ToolSource, identity: Identity, *, client: str | None = None) -> None:
-    """Serves until standard input ends or someone interrupts. The process is the session."""
-    caller = Caller(principal=getpass.getuser(), session=uuid.uuid4().hex, client=client)
+    """Serves until standard input ends and what was asked is answered, or someone interrupts.
+
+    The process is the session.
+    """
+    caller = Caller(principal=user_name(), session=uuid.uuid4().hex, client=client)
+    activity = Activity()
 
     def who_calls(_: Context) -> Caller:
         return caller
 
-    server = build_server(source, identity, who_calls)
-    async with stdio_server(stdin=cast("Any", _lines(_claim_input()))) as (incoming, outgoing):
+    server = build_server(source, identity, who_calls, activity)
+    lines = _answered(_lines(_claim_input()), activity)
+    async with stdio_server(stdin=cast("Any", lines)) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def _answered(lines: AsyncIterator[str], activity: Activity) -> AsyncIterator[str]:
+    """The lines; their end comes only when what they asked has been answered, because the SDK then drops the rest."""
+    async for line in lines:
+        yield _joined(line)
+    await anyio.sleep(_PAUSE)
+    while activity.open:
+        await anyio.sleep(_PAUSE)
+
+
+def _joined(line: str) -> str:
+    r"""The line without lone surrogates (`\ud800`), which are JSON but which the SDK drops a request for."""
+    if "\\ud" not in line.lower():
+        return line
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return line
+    written = json.dumps(value, ensure_ascii=False)
+    return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _claim_input() -> int:
@@ -54,14 +82,16 @@ async def _lines(descriptor: int) -> AsyncIterator[str]:
     """
     send, receive = anyio.create_memory_object_stream[bytes](0)
     threading.Thread(target=_pump, args=(descriptor, send, current_token()), daemon=True).start()
-    rest = b""
+    parts: list[bytes] = []
     async with receive:
         async for chunk in receive:
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                yield line.decode("utf-8", "replace")
-    if rest:
-        yield rest.decode("utf-8", "replace")
+            first, *more = chunk.split(b"\n")
+            parts.append(first)
+            for part in more:
+                yield b"".join(parts).decode("utf-8", "replace")
+                parts = [part]
+    if any(parts):
+        yield b"".join(parts).decode("utf-8", "replace")
 
 
 def _pump(descriptor: int, send: MemoryObjectSendStream[bytes], token: EventLoopToken) -> None:
