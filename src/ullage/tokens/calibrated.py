@@ -162,7 +162,7 @@ def _class_of(byte: int) -> str:
 
 
 _CLASSES = "".join(map(_class_of, range(256))).encode()
-_REACH = 16_384
+_REACH = 8_192
 _NEAR = 512
 _SEAM = re.compile(r"(?<=\S) (?=[A-Za-z])")
 _LEADS = bytes((*range(0xCD, 0xD0), *range(0xD4, 0xE2), *range(0xE3, 0xEE), 0xEF))
