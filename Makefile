@@ -5,7 +5,7 @@ PORT ?= 8787
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start wheel clean
+.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ format: .venv/.dev ## put the code into the house's shape
 docs: .venv/.dev ## write the generated part of the documentation
 	@$(BIN)/python scripts/build_reference.py
 
-bench: bench-accuracy bench-count bench-hold bench-start ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
 
 bench-accuracy: .venv/.dev ## our counts against what providers reported
 	@$(BIN)/python bench/accuracy.py
@@ -50,6 +50,12 @@ bench-hold: .venv/.dev ## how long counting holds an event loop, and what hostil
 
 bench-start: .venv/.dev ## what one `ullage count` costs from start to end
 	@$(BIN)/python bench/start.py
+
+bench-search: .venv/.dev ## how well tools are found, beside other rankings
+	@$(BIN)/python bench/search.py
+
+bench-surface: .venv/.dev ## what tool definitions weigh as they are, slimmed and as one line
+	@$(BIN)/python bench/surface.py
 
 wheel: .venv/.dev ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

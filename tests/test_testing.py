@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 from ullage.models import shipped
+from ullage.search import LexicalIndex
 from ullage.testing import (
     FakeEngine,
+    FakeIndex,
     FakeSource,
     check_engine,
+    check_index,
     check_prompts,
     check_resources,
     check_source,
@@ -86,3 +89,15 @@ def test_a_fake_engine_conforms_and_one_that_miscounts_in_steps_is_caught():
     with pytest.raises(AssertionError):
         check_engine(Odd(), "o200k_base")
     assert len(shipped()) > 300
+
+
+def test_the_index_that_ships_conforms_and_one_that_forgets_nothing_is_caught():
+    check_index(LexicalIndex())
+    check_index(FakeIndex())
+
+    class Hoarder(FakeIndex):
+        def remove(self, document_id: str) -> None:
+            """Keeps it."""
+
+    with pytest.raises(AssertionError):
+        check_index(Hoarder())

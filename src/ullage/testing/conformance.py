@@ -7,6 +7,7 @@ says, not whether the answers are right.
 import anyio
 
 from ullage.errors import BadInput, UnknownTool
+from ullage.search import Document, Index
 from ullage.tokens import Engine, drain
 from ullage.tool import (
     Call,
@@ -22,7 +23,15 @@ from ullage.tool import (
     Watched,
 )
 
-__all__ = ["check_closing", "check_engine", "check_prompts", "check_resources", "check_source", "check_watched"]
+__all__ = [
+    "check_closing",
+    "check_engine",
+    "check_index",
+    "check_prompts",
+    "check_resources",
+    "check_source",
+    "check_watched",
+]
 
 _NOBODY = "a name that no tool, resource or prompt has"
 
@@ -103,3 +112,18 @@ def check_engine(engine: Engine, vocabulary: str) -> None:
     assert engine.count(vocabulary, text) > 0, "a text weighs nothing"
     in_steps = drain(engine.steps(vocabulary, text))
     assert in_steps == engine.count(vocabulary, text), "counting in steps gives another number"
+
+
+def check_index(index: Index) -> None:
+    """An `Index`, given empty: finds what was added, replaces by id, forgets what was removed, and has no scores for
+    an empty query."""
+    ferry = Document(id="1", name="book_ferry", description="Book a place on a ferry")
+    index.add(ferry)
+    index.add(Document(id="2", name="read_mail", description="Read the newest mail"))
+    assert index.scores("book a ferry").get("1", 0.0) > 0, "what was added is not found"
+    assert not index.scores(""), "an empty query has scores"
+    assert all(score > 0 for score in index.scores("read mail").values()), "a score is not above 0"
+    index.add(Document(id="1", name="fly", description="Take a plane"))
+    index.remove("2")
+    index.remove("2")
+    assert "2" not in index.scores("read mail"), "what was removed is still found"

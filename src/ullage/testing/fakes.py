@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 
 from ullage.errors import BadInput, UnknownTool
+from ullage.search import Document
 from ullage.tool import (
     Call,
     Change,
@@ -21,7 +22,7 @@ from ullage.tool import (
     Tool,
 )
 
-__all__ = ["FakeEngine", "FakeSource"]
+__all__ = ["FakeEngine", "FakeIndex", "FakeSource"]
 
 Answer = Callable[[Call], Awaitable[Reply]]
 
@@ -106,3 +107,22 @@ class FakeEngine:
     def steps(self, vocabulary: str, text: str) -> Generator[None, None, int]:
         yield
         return self.count(vocabulary, text)
+
+
+@dataclass(slots=True)
+class FakeIndex:
+    """Scores a document by how many words of the query stand in its name or description."""
+
+    documents: dict[str, Document] = field(default_factory=dict[str, Document])
+
+    def add(self, document: Document) -> None:
+        self.documents[document.id] = document
+
+    def remove(self, document_id: str) -> None:
+        self.documents.pop(document_id, None)
+
+    def scores(self, query: str) -> dict[str, float]:
+        words = query.lower().split()
+        found = {key: f"{one.name} {one.description}".lower() for key, one in self.documents.items()}
+        scored = {key: float(sum(word in text for word in words)) for key, text in found.items()}
+        return {key: score for key, score in scored.items() if score > 0}

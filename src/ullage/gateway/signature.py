@@ -1,0 +1,163 @@
+"""How is a tool said in one line?
+
+`github__create_issue(owner: string, title: string, labels?: string[]) — Create a new issue`: enough to choose a tool,
+and mostly enough to call it. Whatever is left out is marked by `…`, so that the model knows there is more to ask for.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ullage.tool import Json, Tool
+
+from .subschemas import Schema
+from .wording import first_sentence
+
+__all__ = ["one_line", "signature"]
+
+_SENTENCE = 120
+"""Characters of the description."""
+_VALUES = 6
+"""Of an enumeration, shown before `…`."""
+_VALUE = 30
+"""Characters of one value."""
+_OPTIONAL = 15
+"""Optional parameters shown before `…`; required ones are all shown."""
+_CHOICES = 4
+_LEVELS = 2
+"""Objects within objects that are opened."""
+
+
+def one_line(tool: Tool) -> str:
+    """Name and first sentence."""
+    return tool.name + _sentence(tool)
+
+
+def signature(tool: Tool) -> str:
+    """Name, parameters with their types, required ones first, and first sentence."""
+    schema = dict(tool.input_schema)
+    writer = _Writer(root=schema, levels=_LEVELS)
+    return f"{tool.name}({writer.members(writer.resolve(schema))}){_sentence(tool)}"
+
+
+def _sentence(tool: Tool) -> str:
+    sentence = first_sentence(tool.description or tool.title or "", _SENTENCE)
+    return f" — {sentence}" if sentence else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    """Writes types; `levels` says how many objects may still be opened."""
+
+    root: Schema
+    levels: int
+    followed: tuple[str, ...] = ()
+
+    def members(self, schema: Schema) -> str:
+        properties, required = schema.get("properties"), schema.get("required")
+        if not isinstance(properties, dict):
+            return "…" if _is_open(schema) else ""
+        needed = [name for name in properties if isinstance(required, list) and name in required]
+        optional = [name for name in properties if name not in needed]
+        shown = [f"{name}: {self.type(properties[name])}" for name in needed]
+        shown += [f"{name}?: {self._given(properties[name])}" for name in optional[:_OPTIONAL]]
+        rest = len(optional) - _OPTIONAL
+        return ", ".join(shown + ([f"…{rest} more"] if rest > 0 else []))
+
+    def _given(self, schema: Json) -> str:
+        """The type of what may be left out; that it may also be null is no news."""
+        choices = self.choices(schema)
+        return "|".join([choice for choice in choices if choice != "null"] or choices)
+
+    def type(self, schema: Json) -> str:
+        return "|".join(self.choices(schema))
+
+    def choices(self, schema: Json) -> list[str]:
+        if not isinstance(schema, dict):
+            return ["any"]
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            return self._referred(reference)
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(values, list):
+            return _shortened([_value(value) for value in values], _VALUES)
+        return self._branches(schema) or self._types(schema)
+
+    def _referred(self, reference: str) -> list[str]:
+        target = _find(self.root, reference)
+        if target is None or reference in self.followed:
+            return ["…"]
+        return replace(self, followed=(*self.followed, reference)).choices(target)
+
+    def resolve(self, schema: Schema) -> Schema:
+        """The object that the root refers to, where it only refers."""
+        reference = schema.get("$ref")
+        target = _find(self.root, reference) if isinstance(reference, str) else None
+        return schema if target is None or "properties" in schema else target
+
+    def _branches(self, schema: Schema) -> list[str]:
+        branches = schema.get("anyOf") or schema.get("oneOf")
+        if not isinstance(branches, list) or schema.keys() & {"properties", "items"}:
+            return []
+        return _shortened(list(dict.fromkeys(choice for each in branches for choice in self.choices(each))), _CHOICES)
+
+    def _types(self, schema: Schema) -> list[str]:
+        declared = schema.get("type")
+        names = declared if isinstance(declared, list) else [declared or _guessed(schema)]
+        return [self._named(str(name), schema) for name in names]
+
+    def _named(self, name: str, schema: Schema) -> str:
+        if name == "array":
+            return self._array(schema.get("items"))
+        if name == "object":
+            return self._object(schema)
+        return name
+
+    def _array(self, items: Json) -> str:
+        inner = self.choices(items) if isinstance(items, dict) else ["any"]
+        return f"{inner[0]}[]" if len(inner) == 1 else f"({'|'.join(inner)})[]"
+
+    def _object(self, schema: Schema) -> str:
+        values = schema.get("additionalProperties")
+        if not schema.get("properties"):
+            return f"{{[key]: {self.type(values)}}}" if isinstance(values, dict) and values else "object"
+        if not self.levels:
+            return "{…}"
+        return "{" + replace(self, levels=self.levels - 1).members(schema) + "}"
+
+
+def _is_open(schema: Schema) -> bool:
+    """Whether parameters stand elsewhere than among the properties."""
+    return bool(schema.keys() & {"anyOf", "oneOf", "allOf", "patternProperties", "$ref"})
+
+
+def _guessed(schema: Schema) -> str:
+    if "properties" in schema:
+        return "object"
+    return "array" if "items" in schema else "any"
+
+
+def _shortened(texts: list[str], most: int) -> list[str]:
+    """The first few and `…`; a last one is not cut off for the sake of one mark."""
+    return texts if len(texts) <= most + 1 else [*texts[:most], "…"]
+
+
+def _value(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= _VALUE else text[: _VALUE - 1] + "…"
+
+
+def _find(root: Schema, reference: str) -> Schema | None:
+    found: Json = root
+    for part in _parts(reference):
+        if isinstance(found, dict):
+            found = found.get(part)
+        elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
+        else:
+            return None
+    return found if isinstance(found, dict) else None
+
+
+def _parts(reference: str) -> Iterator[str]:
+    return (part.replace("~1", "/").replace("~0", "~") for part in reference.removeprefix("#").split("/")[1:])

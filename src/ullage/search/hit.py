@@ -1,0 +1,55 @@
+"""Why is this document among the results?
+
+The values that a search returns: a hit, how the query named it, and what each term in each field gave to its score.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from .document import Document, Field
+
+__all__ = ["Hit", "Named", "Reason"]
+
+
+class Named(IntEnum):
+    """Whether the query says a document's name. More comes before less, whatever the scores."""
+
+    NO = 0
+    IN_PART = 1
+    """The whole query is part of the name, from the beginning of a word: `create_iss`."""
+    AMONG_OTHERS = 2
+    """A word of the query can only be this name: `file a bug with create_issue`."""
+    WHOLLY = 3
+    """The whole query is the name, in whatever spelling: `github.createIssue`."""
+    EXACTLY = 4
+    """The query is the name letter for letter, and so comes before other spellings of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """What one term in one field gave. A hit's reasons sum to its score."""
+
+    term: str
+    """As indexed: lower case and stemmed."""
+    field: Field
+    score: float
+    asked: bool
+    """False where the query had not the term but a kin word of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A document that is near the query."""
+
+    document: Document
+    score: float
+    """Comparable within one query only. 0 where the name alone matched."""
+    named: Named
+    explain: Callable[[], tuple[Reason, ...]] = field(repr=False, compare=False)
+    """Why, worked out when asked for, of the index as it was at the search."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What gave the score, greatest first."""
+        return self.explain()

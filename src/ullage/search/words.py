@@ -1,0 +1,113 @@
+"""Which terms is a text made of, and what does each weigh in a query?
+
+Names are split where their writers joined them (case, digits, underscores, dots, hyphens) and kept whole as well, so
+that `GitHub` is found by `github` and `getUserById` by `user`. Scripts that put no spaces between words become pairs of
+letters. Accents and widths are folded. A word's rarity is the index's affair.
+
+Weights were tried without a list of weak words, by rarity alone and by whether a word occurs in names: both rank worse,
+since a catalogue is too small to show that `would` is common and `invoice` is not.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .stem import stem
+from .vocabulary import KIN, WEAK
+
+__all__ = ["Wanted", "parts", "terms", "wanted"]
+
+_RUN = re.compile(r"[^\W_]+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PART_OF_ANY_ALPHABET = re.compile(r"\d+|\D+")
+_SPACELESS = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean (which has spaces, but glues its particles to words)."""
+_VOICED = "\u3099\u309a"
+"""The marks that tell `ga` from `ka` in Japanese: letters there, not accents."""
+_LONG_WORD = 64
+"""Letters of a word that count; what is longer is no word."""
+_LONG_QUERY = 10_000
+_MOST_TERMS = 200
+"""Different terms of a query that are looked up."""
+_WEAK = 0.2
+_KIN = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A term of a query."""
+
+    weight: float
+    asked: bool = True
+    """False for a kin word of one that was asked."""
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text in its order, repeated as often as they occur."""
+    return [term for run in _RUN.findall(_fold(text)) for term in _terms_of(run[:_LONG_WORD])]
+
+
+def parts(name: str) -> list[str]:
+    """The words of a name as written, in lower case: `getUserById` is `get`, `user`, `by`, `id`."""
+    return [part.casefold() for run in _RUN.findall(_fold(name)) for part in _split(run)]
+
+
+def wanted(query: str) -> dict[str, Wanted]:
+    """The terms of a query, and kin words of them. To repeat a word adds less each time."""
+    counts = Counter(terms(query[:_LONG_QUERY])).most_common(_MOST_TERMS)
+    asked = {term: Wanted(count**0.5 * (_WEAK if term in _WEAK_TERMS else 1.0)) for term, count in counts}
+    kin: dict[str, Wanted] = {}
+    for term, want in asked.items():
+        for other in _KIN_TERMS.get(term, ()):
+            known = kin.get(other)
+            if other not in asked and (known is None or known.weight < want.weight * _KIN):
+                kin[other] = Wanted(want.weight * _KIN, asked=False)
+    return asked | kin
+
+
+def _fold(text: str) -> str:
+    """One spelling for what differs in width or accent only."""
+    if text.isascii():
+        return text
+    apart = unicodedata.normalize("NFKD", text)
+    bare = "".join(letter for letter in apart if letter in _VOICED or not unicodedata.category(letter).startswith("M"))
+    return unicodedata.normalize("NFC", bare)
+
+
+def _split(run: str) -> list[str]:
+    """Case joins words in names, and names are ASCII; elsewhere only digits part them."""
+    return (_PART if run.isascii() else _PART_OF_ANY_ALPHABET).findall(run)
+
+
+@lru_cache(maxsize=65_536)
+def _terms_of(run: str) -> tuple[str, ...]:
+    """The terms of letters and digits that stand together."""
+    if not run.isascii() and _SPACELESS.search(run):
+        return tuple(term for piece in _SPACELESS.split(run) if piece for term in _of_script(piece))
+    split = _split(run)
+    if len(split) == 1:
+        return (stem(run.casefold()),)
+    return (*(stem(part.casefold()) for part in split), stem(run.casefold()))
+
+
+def _of_script(piece: str) -> tuple[str, ...]:
+    if not _SPACELESS.match(piece):
+        return _terms_of(piece)
+    return tuple(piece[at : at + 2] for at in range(len(piece) - 1)) or (piece,)
+
+
+def _kin_terms() -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for family in KIN:
+        members = [stem(word) for word in family]
+        for member in members:
+            found.setdefault(member, {}).update(dict.fromkeys(other for other in members if other != member))
+    return {term: tuple(others) for term, others in found.items()}
+
+
+_WEAK_TERMS = frozenset(term for word in WEAK for term in terms(word))
+_KIN_TERMS = _kin_terms()
