@@ -58,9 +58,9 @@ def kinds() -> dict[str, tuple[list[str], str]]:
         "chat": _first(_chat(), "english", MESSAGE, "recorded requests"),
         "json": _first(_catalogues(), "english", FILE, "tools/list of MCP servers"),
         "code": _first(_sources(), "english", FILE, "sources of Python's library"),
-        "portuguese": _first(_catalogue("pt_BR"), "portuguese", FILE, "message catalogues"),
-        "korean": _first(_catalogue("ko"), "korean", FILE, "message catalogues"),
-        "chinese": _first(_catalogue("zh_CN", "zh_TW"), "chinese", FILE, "message catalogues"),
+        "portuguese": _first(_catalogue("pt_BR"), "portuguese", MESSAGE, "message catalogues"),
+        "korean": _first(_catalogue("ko"), "korean", MESSAGE, "message catalogues"),
+        "chinese": _first(_catalogue("zh_CN", "zh_TW"), "chinese", MESSAGE, "message catalogues"),
     }
 
 
@@ -71,7 +71,7 @@ def cut(text: str, size: int) -> list[str]:
 
 
 def _size(kind: str) -> int:
-    return MESSAGE if kind in ("english", "chat") else FILE
+    return FILE if kind in ("json", "code") else MESSAGE
 
 
 def _first(parts: Iterable[str], own: str, size: int, source: str) -> tuple[list[str], str]:
