@@ -5,11 +5,17 @@
     │   ├── InvalidArguments         a tool's or function's arguments do not fit
     │   ├── UnsupportedModel         no card, alias or family has that name
     │   ├── UnknownTool              no source offers a tool of that name
+    │   ├── UnknownResource          no source offers a resource or a prompt of that name
+    │   ├── Denied                   the settings, or the person asked, do not allow it
+    │   ├── ClientCannot             the client has not the ability that the tool needs
+    │   ├── BadConfiguration         a settings file says what cannot be meant
     │   ├── UnreadableRequest        a request body in none of the four formats
     │   └── UnreadableFile           a file that is not there, or is not text
     └── Unavailable                  the caller did nothing wrong; trying later may help
         ├── DeadlinePassed           the call's deadline came before its answer
-        └── SourceFailed             a source died, hung or spoke nonsense
+        ├── SourceFailed             a source died, hung or spoke nonsense
+        ├── StoreFailed              the database cannot be opened, read or written
+        └── ProtocolError            a server or client answered with an error of the protocol; passed on as it is
 
 An error knows what happened (`message`), what to do (`suggestion`) and what would have been accepted
 (`options`). `wire()` makes the only shape in which it leaves the process. Protocol errors (JSON-RPC codes)
@@ -19,13 +25,19 @@ are not made here: the wire does that.
 from typing import ClassVar, TypedDict
 
 __all__ = [
+    "BadConfiguration",
     "BadInput",
+    "ClientCannot",
     "DeadlinePassed",
+    "Denied",
     "ErrorShape",
     "InvalidArguments",
+    "ProtocolError",
     "SourceFailed",
+    "StoreFailed",
     "UllageError",
     "Unavailable",
+    "UnknownResource",
     "UnknownTool",
     "UnreadableFile",
     "UnreadableRequest",
@@ -78,6 +90,22 @@ class UnknownTool(BadInput):
     code = "UNKNOWN_TOOL"
 
 
+class UnknownResource(BadInput):
+    code = "UNKNOWN_RESOURCE"
+
+
+class Denied(BadInput):
+    code = "DENIED"
+
+
+class ClientCannot(BadInput):
+    code = "CLIENT_CANNOT"
+
+
+class BadConfiguration(BadInput):
+    code = "BAD_CONFIGURATION"
+
+
 class UnreadableRequest(BadInput):
     code = "UNREADABLE_REQUEST"
 
@@ -96,3 +124,18 @@ class DeadlinePassed(Unavailable):
 
 class SourceFailed(Unavailable):
     code = "SOURCE_FAILED"
+
+
+class StoreFailed(Unavailable):
+    code = "STORE_FAILED"
+
+
+class ProtocolError(Unavailable):
+    """An error of the protocol that another program answered with; the wire hands on its number and data untouched."""
+
+    code = "PROTOCOL_ERROR"
+
+    def __init__(self, message: str, *, number: int, data: object = None) -> None:
+        super().__init__(message)
+        self.number = number
+        self.data = data

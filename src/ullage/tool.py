@@ -11,12 +11,15 @@ from typing import Literal, Protocol
 
 __all__ = [
     "ANONYMOUS",
+    "Ask",
     "Asked",
     "Block",
     "Call",
     "Caller",
     "Change",
     "Closing",
+    "Complete",
+    "CompletionSource",
     "Contents",
     "Json",
     "JsonObject",
@@ -32,6 +35,8 @@ __all__ = [
     "Reply",
     "ResourceSource",
     "Structured",
+    "Subscribed",
+    "Tell",
     "Tool",
     "ToolSource",
     "Watched",
@@ -94,6 +99,14 @@ ANONYMOUS = Caller(principal="anonymous", session="none")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Told how far a call is: so much done, of so much where known, with a word where there is one."""
 
+Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+"""Asks the client something in the middle of a request (`elicitation/create`, `sampling/createMessage`, `roots/list`):
+method and params to result. Raises `ClientCannot` where the client has not that ability, `ProtocolError` where it
+refuses."""
+
+Tell = Callable[[str, JsonObject], Awaitable[None]]
+"""Passes a notification that belongs to a request (`notifications/message`) on to its client: method and params."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -108,6 +121,11 @@ class Asked:
     """To the requests of an earlier reply's `needs`, by the same keys."""
     state: str | None = None
     """The `state` of those needs, handed back unopened."""
+    capabilities: JsonObject = field(default_factory=dict[str, Json])
+    """What the client says it can do, as the protocol writes it."""
+    ask: Ask | None = None
+    """None where nobody is there to be asked; a source may still answer with `needs`."""
+    tell: Tell | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,3 +266,28 @@ class PromptSource(Protocol):
     async def prompts(self) -> tuple[JsonObject, ...]: ...
 
     async def prompt(self, request: PromptRequest) -> PromptMessages: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete(Asked):
+    """An argument of a prompt or of a resource template to be completed."""
+
+    reference: JsonObject
+    """`ref/prompt` with a name, or `ref/resource` with a URI template."""
+    argument: JsonObject
+    """Its `name` and the `value` typed so far."""
+    context: JsonObject = field(default_factory=dict[str, Json])
+
+
+class CompletionSource(Protocol):
+    async def complete(self, request: Complete) -> JsonObject:
+        """`values`, and where known `total` and `hasMore`."""
+        ...
+
+
+class Subscribed(Protocol):
+    """A source that can be asked to say when one resource changes; it says so as a `Change` of kind `resource`."""
+
+    async def subscribe(self, uri: str) -> None: ...
+
+    async def unsubscribe(self, uri: str) -> None: ...

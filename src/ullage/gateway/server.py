@@ -1,0 +1,109 @@
+"""What is known of a server before it is started?
+
+A neutral entry, whoever's file it came from: configuration makes it, the wire starts it, the gateway goes by its rules.
+It says nothing of whether the server runs.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
+
+__all__ = ["Access", "Rules", "Server", "Transport"]
+
+Transport = Literal["stdio", "http", "sse"]
+Access = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the user decided about a server's tools, by their own names or patterns such as `delete_*`."""
+
+    allow: tuple[str, ...] = ()
+    """Allowed whatever the other two say."""
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    """Tools that change nothing, whatever their annotations say or leave out."""
+    writing: tuple[str, ...] = ()
+    """Tools that do change something, whatever their annotations claim."""
+    pinned: tuple[str, ...] = ()
+    """Always listed."""
+    hidden: tuple[str, ...] = ()
+    """Never listed nor found; callable by name."""
+
+    def access(self, tool: str) -> Access:
+        if _named(tool, self.allow):
+            return "allow"
+        if _named(tool, self.deny):
+            return "deny"
+        return "ask" if _named(tool, self.ask) else "allow"
+
+    def is_read_only(self, tool: str, annotations: Mapping[str, object]) -> bool:
+        """By setting, else by annotation; what no one says is not read-only."""
+        if _named(tool, self.writing):
+            return False
+        return _named(tool, self.read_only) or annotations.get("readOnlyHint") is True
+
+    def is_pinned(self, tool: str) -> bool:
+        return _named(tool, self.pinned)
+
+    def is_hidden(self, tool: str) -> bool:
+        return _named(tool, self.hidden)
+
+
+def _named(tool: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """An upstream MCP server as configured. Variables in it are already replaced by their values."""
+
+    name: str
+    transport: Transport
+    command: str | None = None
+    """For `stdio`; with `arguments`, `environment` and `directory`."""
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Added to what Ullage itself was given; may hold secrets, so it is never shown."""
+    directory: str | None = None
+    url: str | None = field(default=None, repr=False)
+    """For `http` and `sse`; may hold a secret in its query."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    disabled: bool = False
+    shared: bool = False
+    """Whether clients of one gateway use one connection; else each session has its own."""
+    prefix: str | None = None
+    """Put before its tools' names as `prefix__tool`; None for the server's name, empty for none."""
+    description: str | None = None
+    """One line for the model about what is to be found here; None for the server's own."""
+    start_timeout: float = 60.0
+    """Seconds until it must have answered its first request."""
+    call_timeout: float = 300.0
+    """Seconds of silence (no answer, no progress) after which a call is given up."""
+    idle_timeout: float | None = None
+    """Seconds without a call after which it is stopped; None for never."""
+    rules: Rules = field(default_factory=Rules)
+    came_from: str | None = None
+    """The file and table it was read from, for people."""
+
+    @property
+    def key(self) -> str:
+        """Equal for servers that are started alike; a changed key means another server. Reveals none of its parts."""
+        parts = [
+            self.transport,
+            self.command,
+            list(self.arguments),
+            sorted(self.environment.items()),
+            self.directory,
+            self.url,
+            sorted(self.headers.items()),
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def spoken_prefix(self) -> str:
+        return self.name if self.prefix is None else self.prefix
