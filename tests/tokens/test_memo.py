@@ -19,7 +19,7 @@ def test_a_count_of_nothing_is_remembered():
 
 
 def held(memo: Memo[int]) -> list[object]:
-    return [text for generation in (memo._young, memo._old) for table in generation.values() for text in table]
+    return [text for section in memo._sections.values() for table in (section.young, section.old) for text in table]
 
 
 def test_what_it_holds_is_bounded_in_bytes():

@@ -107,11 +107,11 @@ def check_engine(engine: Engine, vocabulary: str) -> None:
     """An `Engine`: counts the empty text as nothing, any other as something, and in steps as at once."""
     assert engine.available(vocabulary), f"`{vocabulary}` is not available"
     assert not engine.available(_NOBODY), "a vocabulary nobody has is said to be available"
-    assert engine.count(vocabulary, "") == 0, "the empty text is not empty"
+    assert engine.counter(vocabulary)("") == 0, "the empty text is not empty"
     text = "The quick brown fox, 12345 times: naïve 数字 🦊 and\nmore. " * 50
-    assert engine.count(vocabulary, text) > 0, "a text weighs nothing"
+    assert engine.counter(vocabulary)(text) > 0, "a text weighs nothing"
     in_steps = drain(engine.steps(vocabulary, text))
-    assert in_steps == engine.count(vocabulary, text), "counting in steps gives another number"
+    assert in_steps == engine.counter(vocabulary)(text), "counting in steps gives another number"
 
 
 def check_index(index: Index) -> None:

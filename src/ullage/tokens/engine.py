@@ -1,5 +1,6 @@
 """What must a tokenizer be able to do for the meter?"""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from .steps import Steps
@@ -12,8 +13,8 @@ class Engine(Protocol):
 
     def available(self, vocabulary: str) -> bool: ...
 
-    def count(self, vocabulary: str, text: str) -> int:
-        """The number of tokens; for a vocabulary that is available."""
+    def counter(self, vocabulary: str) -> Callable[[str], int]:
+        """Counts the tokens of a text; for a vocabulary that is available, which is loaded if it was not."""
         ...
 
     def steps(self, vocabulary: str, text: str) -> Steps[int]:

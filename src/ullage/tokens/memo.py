@@ -12,11 +12,10 @@ from sys import getsizeof
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["Memo"]
+__all__ = ["Memo", "Section"]
 
 Value = TypeVar("Value")
 _Text = str | tuple[int, int]
-_Generation = dict[str, dict[_Text, Value]]
 
 _ENTRY = 300
 """Bytes that an entry costs beside its text: its place in the dictionary, a small value."""
@@ -28,46 +27,71 @@ the rest. Python's hash is keyed and of 64 bits: to take one text for another is
 class Memo(Generic[Value]):
     """Values for texts, by vocabulary (or any other name), in at most `capacity` bytes. None is no value."""
 
-    __slots__ = ("_half", "_lock", "_long", "_old", "_size", "_young")
+    __slots__ = ("_half", "_lock", "_sections", "_size", "longest")
 
     def __init__(self, capacity: int = 32 * 1024 * 1024) -> None:
         self._half = capacity // 2
-        self._long = capacity // _SHARE
         self._lock = Lock()
-        self._young: _Generation[Value] = {}
-        self._old: _Generation[Value] = {}
         self._size = 0
+        self._sections: dict[str, Section[Value]] = {}
+        self.longest = capacity // _SHARE
+        """Characters of a text that is held itself."""
+
+    def section(self, name: str) -> "Section[Value]":
+        """The part of one vocabulary; keep it, to spare each look-up the name."""
+        found = self._sections.get(name)
+        return self._sections.setdefault(name, Section(self)) if found is None else found
 
     def get(self, name: str, text: str) -> Value | None:
-        young = self._young.get(name)
-        if young is not None:
-            found = young.get(text)
-            if found is not None:
-                return found
-        return self._get_late(name, text)
+        return self.section(name).get(text)
 
     def put(self, name: str, text: str, value: Value) -> None:
-        self._keep(name, self._key(text), value)
+        self.section(name).put(text, value)
 
-    def _get_late(self, name: str, text: str) -> Value | None:
+    def keep(self, section: "Section[Value]", key: _Text, value: Value) -> None:
+        """Into the young generation; when that is full, it becomes the old one."""
+        with self._lock:
+            size = self._size + _ENTRY + getsizeof(key)
+            if size > self._half:
+                for each in self._sections.values():
+                    each.age()
+                size = _ENTRY + getsizeof(key)
+            self._size = size
+            section.young[key] = value
+
+
+class Section(Generic[Value]):
+    """The texts of one vocabulary."""
+
+    __slots__ = ("_longest", "_memo", "old", "young")
+
+    def __init__(self, memo: Memo[Value]) -> None:
+        self._memo = memo
+        self._longest = memo.longest
+        self.young: dict[_Text, Value] = {}
+        self.old: dict[_Text, Value] = {}
+
+    def get(self, text: str) -> Value | None:
+        found = self.young.get(text)
+        if found is None and (self.old or len(text) > self._longest):
+            return self._get_late(text)
+        return found
+
+    def put(self, text: str, value: Value) -> None:
+        self._memo.keep(self, text if len(text) <= self._longest else self._key(text), value)
+
+    def age(self) -> None:
+        self.old, self.young = self.young, {}
+
+    def _get_late(self, text: str) -> Value | None:
         """From the old generation, or by a long text's hash."""
         key = self._key(text)
-        found = self._young.get(name, {}).get(key)
+        found = self.young.get(key)
         if found is None:
-            found = self._old.get(name, {}).get(key)
+            found = self.old.get(key)
             if found is not None:
-                self._keep(name, key, found)
+                self._memo.keep(self, key, found)
         return found
 
     def _key(self, text: str) -> _Text:
-        return text if len(text) <= self._long else (len(text), hash(text))
-
-    def _keep(self, name: str, key: _Text, value: Value) -> None:
-        with self._lock:
-            if key in self._young.get(name, {}):
-                return
-            self._size += _ENTRY + getsizeof(key)
-            if self._size > self._half:
-                self._old, self._young = self._young, {}
-                self._size = _ENTRY + getsizeof(key)
-            self._young.setdefault(name, {})[key] = value
+        return text if len(text) <= self._longest else (len(text), hash(text))

@@ -4,7 +4,8 @@ The one meter: every token number in Ullage comes from here. It decides which to
 what it has counted. How a tokenizer works, how a provider frames a request and which models exist, others know.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from ullage.errors import InvalidArguments
@@ -16,7 +17,7 @@ from .bpe import default_engine
 from .calibrated import CALIBRATIONS, VOCABULARIES, Calibration, measure_steps
 from .count import ZERO, Count, Method
 from .engine import Engine
-from .memo import Memo
+from .memo import Memo, Section
 from .rules import rule_of
 from .steps import Steps, drain
 from .weight import Weight
@@ -35,6 +36,17 @@ _LONG = 4_096
 _NAMES_KEPT = 1_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """What is needed to count for one model, looked up once."""
+
+    match: Match
+    tokenizer: str
+    seen: Section[Count]
+    counter: Callable[[str], int] | None
+    """Where the model's own tokenizer is at hand; None where counts are not exact."""
+
+
 class Meter:
     """Counts texts and requests, and remembers. Safe between threads; one a process is enough."""
 
@@ -51,32 +63,31 @@ class Meter:
         self._engine = default_engine() if engine is None else engine
         self._memo = Memo[Count]() if memo is None else memo
         self._corrections = Corrections()
-        self._matches: dict[str, Match] = {}
+        self._scales: dict[str, _Scale] = {}
 
     def count(self, text: str, model: str = DEFAULT_MODEL) -> Count:
         """The tokens of a plain text. A text seen before costs a look-up."""
-        match = self._matches.get(model) or self._match(model)
-        tokenizer = match.card.tokenizer or _UNKNOWN
-        known = self._memo.get(tokenizer, text)
+        scale = self._scales.get(model) or self._scale(model)
+        known = scale.seen.get(text)
         if known is None:
-            known = self._at_once(tokenizer, text)
-        return known if known.method is Method.EXACT else self._corrections.apply(match.card.id, known)
+            known = self._at_once(scale, text)
+        return known if known.method is Method.EXACT else self._corrections.apply(scale.match.card.id, known)
 
     def steps(self, text: str, model: str = DEFAULT_MODEL) -> Steps[Count]:
         """The same count in steps of a few milliseconds: `await patiently(meter.steps(text, model))`."""
-        match = self._match(model)
-        return self._corrections.apply(match.card.id, (yield from self._raw_steps(match, text)))
+        scale = self._scale(model)
+        return self._corrections.apply(scale.match.card.id, (yield from self._raw_steps(scale, text)))
 
     def weigh(self, request: Request, model: str | None = None) -> Weight:
         """What a request weighs, part by part, as the model's provider counts it."""
-        match = self._match_for(request, model)
-        return self._weigh(match, request).map(partial(self._corrections.apply, match.card.id))
+        scale = self._scale_for(request, model)
+        return self._weigh(scale, request).map(partial(self._corrections.apply, scale.match.card.id))
 
     def weigh_steps(self, request: Request, model: str | None = None) -> Steps[Weight]:
         """The same weight in steps: what is long is counted first, so that weighing only looks it up."""
-        match = self._match_for(request, model)
-        for text in self._long_texts(match, request):
-            yield from self._raw_steps(match, text)
+        scale = self._scale_for(request, model)
+        for text in self._long_texts(scale.match, request):
+            yield from self._raw_steps(scale, text)
         return self.weigh(request, model)
 
     def _long_texts(self, match: Match, request: Request) -> list[str]:
@@ -93,56 +104,61 @@ class Meter:
 
     def observe(self, request: Request, reported: int, model: str | None = None) -> Anchor:
         """Takes the provider's own count of a request: an anchor for longer ones, and a lesson for this model."""
-        match = self._match_for(request, model)
+        scale = self._scale_for(request, model)
         if reported < 1:
             raise InvalidArguments(f"a provider reports at least one token, not `{reported}`")
-        self._corrections.learn(match.card.id, self._weigh(match, request).total, reported)
-        return Anchor(request, reported, match.card.id)
+        self._corrections.learn(scale.match.card.id, self._weigh(scale, request).total, reported)
+        return Anchor(request, reported, scale.match.card.id)
 
     def anchored(self, request: Request, anchor: Anchor, model: str | None = None) -> Count:
         """The weight of a request from an anchor on, or from nothing where the anchor does not hold for it."""
-        weight, match = self.weigh(request, model), self._match_for(request, model)
-        return anchor.weigh(weight) if anchor.holds_for(request, match.card.id) else weight.total
+        weight, card = self.weigh(request, model), self._scale_for(request, model).match.card
+        return anchor.weigh(weight) if anchor.holds_for(request, card.id) else weight.total
 
-    def _match(self, model: str) -> Match:
-        found = self._matches.get(model)
+    def _scale(self, model: str) -> _Scale:
+        found = self._scales.get(model)
         if found is None:
-            found = self.models.find(model)
-            if len(self._matches) >= _NAMES_KEPT:
-                self._matches.clear()
-            self._matches[model] = found
+            found = self._new_scale(self.models.find(model))
+            if len(self._scales) >= _NAMES_KEPT:
+                self._scales.clear()
+            self._scales[model] = found
         return found
 
-    def _match_for(self, request: Request, model: str | None) -> Match:
+    def _new_scale(self, match: Match) -> _Scale:
+        tokenizer = match.card.tokenizer or _UNKNOWN
+        return _Scale(
+            match=match,
+            tokenizer=tokenizer,
+            seen=self._memo.section(tokenizer),
+            counter=self._engine.counter(tokenizer) if self._engine.available(tokenizer) else None,
+        )
+
+    def _scale_for(self, request: Request, model: str | None) -> _Scale:
         name = model or request.model
         if name is None:
             raise InvalidArguments("the request names no model", suggestion="say which: count_request(body, model=…)")
-        return self._match(name)
+        return self._scale(name)
 
-    def _weigh(self, match: Match, request: Request) -> Weight:
-        tokenizer = match.card.tokenizer or _UNKNOWN
-        return rule_of(match)(
-            request, match, lambda text: self._memo.get(tokenizer, text) or self._at_once(tokenizer, text)
+    def _weigh(self, scale: _Scale, request: Request) -> Weight:
+        return rule_of(scale.match)(
+            request, scale.match, lambda text: scale.seen.get(text) or self._at_once(scale, text)
         )
 
-    def _raw_steps(self, match: Match, text: str) -> Steps[Count]:
-        tokenizer = match.card.tokenizer or _UNKNOWN
-        known = self._memo.get(tokenizer, text)
+    def _raw_steps(self, scale: _Scale, text: str) -> Steps[Count]:
+        known = scale.seen.get(text)
         if known is None:
             if len(text) <= _LONG:
-                return self._at_once(tokenizer, text)
-            known = yield from self._tokenize(tokenizer, text)
-            self._memo.put(tokenizer, text, known)
+                return self._at_once(scale, text)
+            known = yield from self._tokenize(scale.tokenizer, text)
+            scale.seen.put(text, known)
         return known
 
-    def _at_once(self, tokenizer: str, text: str) -> Count:
+    def _at_once(self, scale: _Scale, text: str) -> Count:
         if not text:
             return ZERO
-        if self._engine.available(tokenizer):
-            count = Count.exact(self._engine.count(tokenizer, text))
-        else:
-            count = drain(self._tokenize(tokenizer, text))
-        self._memo.put(tokenizer, text, count)
+        counter = scale.counter
+        count = drain(self._tokenize(scale.tokenizer, text)) if counter is None else Count.exact(counter(text))
+        scale.seen.put(text, count)
         return count
 
     def _tokenize(self, tokenizer: str, text: str) -> Steps[Count]:
@@ -156,10 +172,13 @@ class Meter:
 
     def _calibrated(self, calibration: Calibration, text: str) -> Steps[Count]:
         if all(map(self._engine.available, VOCABULARIES)):
-            return calibration.count((yield from measure_steps(text, self._engine.count)))
+            return calibration.count((yield from measure_steps(text, self._count_with)))
         count = calibration.count((yield from measure_steps(text, self._count_poorly)))
         return Count.within(count.tokens, _POOR_BAND, Method.ESTIMATED)
 
+    def _count_with(self, vocabulary: str, text: str) -> int:
+        return self._engine.counter(vocabulary)(text)
+
     def _count_poorly(self, vocabulary: str, text: str) -> int:
         """For an engine that has not all the vocabularies of a calibration: the first stands for the others."""
-        return self._engine.count(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)
+        return self._count_with(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)

@@ -116,7 +116,7 @@ def test_of_ten_ordinary_megabytes_no_more_than_a_few_kilobytes_are_counted_betw
 ):
     text = ORDINARY * (10_000_000 // len(ORDINARY.encode()))
     watched = Watched(tokenizer_with(engine, name, engine.tokenizer(name).reach))
-    assert watched.run(text) == engine.count(name, text)
+    assert watched.run(text) == engine.counter(name)(text)
     assert watched.most <= watched.reach + 8, "a character or two may be looked at beyond the reach"
 
 
@@ -126,7 +126,7 @@ def test_a_hostile_megabyte_is_counted_rightly_and_in_small_parts(
     engine: BytePairEngine, reference: Mapping[str, tiktoken.Encoding], kind: str
 ):
     text = MEGABYTE[kind]
-    assert engine.count("o200k_base", text) == count_by_reference(reference["o200k_base"], text)
+    assert engine.counter("o200k_base")(text) == count_by_reference(reference["o200k_base"], text)
     watched = Watched(tokenizer_with(engine, "o200k_base", engine.tokenizer("o200k_base").reach))
-    assert watched.run(mended(text)) == engine.count("o200k_base", text)
+    assert watched.run(mended(text)) == engine.counter("o200k_base")(text)
     assert watched.most <= watched.reach + 8, "a character or two may be looked at beyond the reach"

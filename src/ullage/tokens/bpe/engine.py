@@ -40,19 +40,7 @@ class SplintrTokenizer:
     reach: int
     leads: bool
     """Whether it puts a space before every text."""
-    literals: tuple[tuple[str, str], ...]
-    """How the special tokens begin, with the rarer of the two characters, which is found sooner. `encode_flat` is the
-    quicker call but takes such a token written out in the text for the token itself; a text with none of these
-    beginnings cannot hold one. The empty one is in every text."""
-
-    marks: int
-    """Tokens it sets around every text, which are no part of it."""
-
-    def count(self, text: str) -> int:
-        for rare, literal in self.literals:
-            if rare in text and literal in text:
-                return len(self.inner.encode_ordinary(text)) - self.marks
-        return len(self.inner.encode_flat(text)) // 4 - self.marks
+    count: Callable[[str], int]
 
     def encode(self, text: str, *, inside: bool = False) -> Sequence[int]:
         if inside and self.leads:
@@ -90,9 +78,25 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
         split=vocabulary.split,
         reach=_reach(vocabulary),
         leads=vocabulary.leads,
-        marks=len(inner.encode_ordinary("")),
-        literals=tuple(("|" if "|" in literal else literal[:1], literal) for literal in sorted(literals)),
+        count=_splintr_counter(inner, sorted(literals)),
     )
+
+
+def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Callable[[str], int]:
+    """Counts by `encode_flat`, which is the quicker call but takes a special token written out in the text for the
+    token itself. `literals` are how such tokens begin: a text with none of them cannot hold one. The empty one is in
+    every text."""
+    # The rarer of the two characters is found sooner. The marks that are set around every text are no part of it.
+    rarer = tuple(("|" if "|" in literal else literal[:1], literal) for literal in literals)
+    flat, ordinary, marks = inner.encode_flat, inner.encode_ordinary, len(inner.encode_ordinary(""))
+
+    def count(text: str) -> int:
+        for rare, literal in rarer:
+            if rare in text and literal in text:
+                return len(ordinary(text)) - marks
+        return len(flat(text)) // 4 - marks
+
+    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +106,18 @@ class BytePairEngine:
     load: Callable[[Vocabulary], Tokenizer]
     vocabularies: Mapping[str, Vocabulary]
     loaded: dict[str, Tokenizer] = field(default_factory=dict[str, Tokenizer])
+    _counters: dict[str, Callable[[str], int]] = field(default_factory=dict[str, Callable[[str], int]])
     _lock: Lock = field(default_factory=Lock)
 
     def available(self, vocabulary: str) -> bool:
         return vocabulary in self.vocabularies
 
-    def count(self, vocabulary: str, text: str) -> int:
-        tokenizer = self.tokenizer(vocabulary)
-        text = _composed(text) if self.vocabularies[vocabulary].composed else text
-        try:
-            return _count_at_once(tokenizer, text)
-        except UnicodeEncodeError:
-            return self.count(vocabulary, mended(text))
+    def counter(self, vocabulary: str) -> Callable[[str], int]:
+        found = self._counters.get(vocabulary)
+        if found is None:
+            tokenizer, composed = self.tokenizer(vocabulary), self.vocabularies[vocabulary].composed
+            found = self._counters[vocabulary] = _mending(_composing(tokenizer) if composed else _at_once(tokenizer))
+        return found
 
     def steps(self, vocabulary: str, text: str) -> Steps[int]:
         tokenizer = self.tokenizer(vocabulary)
@@ -155,11 +159,28 @@ _STARTER = re.compile("[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
 """Characters that never compose with what stands before them."""
 
 
-def _count_at_once(tokenizer: Tokenizer, text: str) -> int:
+def _at_once(tokenizer: Tokenizer) -> Callable[[str], int]:
     """In one call, except where merging goes over the whole text: there, slices are several times faster."""
-    if tokenizer.split is None and len(text) > tokenizer.reach:
-        return drain(count_steps(tokenizer, text))
-    return tokenizer.count(text)
+
+    def count(text: str) -> int:
+        return drain(count_steps(tokenizer, text)) if len(text) > tokenizer.reach else tokenizer.count(text)
+
+    return count if tokenizer.split is None else tokenizer.count
+
+
+def _mending(plain: Callable[[str], int]) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        try:
+            return plain(text)
+        except UnicodeEncodeError:
+            return plain(mended(text))
+
+    return count
+
+
+def _composing(tokenizer: Tokenizer) -> Callable[[str], int]:
+    count = _at_once(tokenizer)
+    return lambda text: count(_composed(text))
 
 
 def _composed(text: str) -> str:
