@@ -1,9 +1,48 @@
+import json
+import logging
 import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
+import anyio
+import httpx2
 import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult, TextContent
+from starlette.testclient import TestClient
 
-from ullage.errors import InvalidArguments, Unavailable
-from ullage.wire import Address, listen
+from ullage.errors import InvalidArguments, Unavailable, UnknownResource
+from ullage.testing import FakeSource
+from ullage.tool import Call, Change, Reply, Tool
+from ullage.wire import Address, Identity, Profile, Tokens, http_app, listen, serve_http, single
+from ullage.wire.http import _names_of
+
+ADAS, EVES = "a" * 20, "e" * 20
+TOKENS = Tokens.read({"ULLAGE_TOKENS": f"ada:{ADAS},eve:{EVES}"})
+IDENTITY = Identity(name="toy", version="1")
+ERAS = ("legacy", "2026-07-28")
+
+
+async def _whoami(call: Call) -> Reply:
+    who = call.caller
+    return Reply.text(json.dumps([who.principal, who.client, who.model, who.session_inferred, who.session]))
+
+
+def toy(name: str = "toy", answer=_whoami) -> FakeSource:
+    return FakeSource(offered=(Tool(name=name, description="a toy", input_schema={"type": "object"}),), answer=answer)
+
+
+def profiles(name: str | None) -> Profile:
+    """Each client has a tool of its own name."""
+    if name not in (None, "codex", "claude"):
+        raise UnknownResource(f"no client is called `{name}`", options=("codex", "claude"))
+    return Profile(source=toy(name or "toy"), identity=IDENTITY, model="gpt-4o" if name else None)
+
+
+PROFILES = single(Profile(source=toy(), identity=IDENTITY), "codex")
 
 
 @pytest.mark.parametrize(
@@ -31,6 +70,21 @@ def test_beyond_loopback_nothing_is_served(host: str):
     with pytest.raises(InvalidArguments) as caught:
         listen(Address(host, 0))
     assert "127.0.0.1" in caught.value.options
+    assert "ULLAGE_TOKENS" in caught.value.suggestion
+
+
+def test_beyond_loopback_is_served_where_there_is_a_token():
+    bound, address = listen(Address("0.0.0.0", 0), tokens=TOKENS)
+    with bound:
+        assert bound.getsockname()[0] == "0.0.0.0"
+        assert address.url_for("codex").endswith(f":{address.port}/mcp/codex")
+        assert address.url_for(None) == address.url
+
+
+@pytest.mark.anyio
+async def test_a_socket_bound_elsewhere_is_not_served_without_a_token():
+    with socket.create_server(("0.0.0.0", 0)) as bound, pytest.raises(InvalidArguments):
+        await serve_http(PROFILES, bound)
 
 
 def test_a_taken_port_is_said_to_be_taken_or_passed_over():
@@ -42,3 +96,216 @@ def test_a_taken_port_is_said_to_be_taken_or_passed_over():
         with bound:
             assert address.port > port
             assert bound.getsockname()[1] == address.port
+
+
+@asynccontextmanager
+async def served(given=PROFILES, **options) -> AsyncGenerator[str]:
+    bound, address = listen(Address("127.0.0.1", 0), tokens=options.get("tokens"))
+    with bound:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(serve_http, given, bound, **options))
+            yield address.url
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def client_at(url: str, era: str, token: str | None = None, **options) -> AsyncGenerator[Client]:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=10) as http,
+        Client(streamable_http_client(url, http_client=http), mode=era, **options) as client,
+    ):
+        yield client
+
+
+def text_of(result: Any) -> Any:  # noqa: ANN401
+    assert isinstance(result.content[0], TextContent)
+    return json.loads(result.content[0].text)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_path_says_which_client_it_is_and_what_it_sees(era: str):
+    async with served(profiles, client="claude") as url:
+        for path, name in (("", "claude"), ("/codex", "codex")):
+            async with client_at(url + path, era) as client:
+                assert [tool.name for tool in (await client.list_tools()).tools] == [name]
+                principal, client_name, model, inferred, session = text_of(await client.call_tool(name, {}))
+                assert (client_name, model) == (name, "gpt-4o")
+                assert inferred == (era != "legacy")
+                assert not inferred or session.startswith(f"{principal}/{name}@")
+
+
+@pytest.mark.anyio
+async def test_later_requests_without_a_session_share_one_until_a_pause():
+    now = [1000.0]
+    async with served(clock=lambda: now[0]) as url, client_at(url, "2026-07-28") as client:
+        first = text_of(await client.call_tool("toy", {}))[-1]
+        now[0] += 1800
+        assert text_of(await client.call_tool("toy", {}))[-1] == first
+        now[0] += 1801
+        assert text_of(await client.call_tool("toy", {}))[-1] != first
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_principal_is_the_name_of_the_token(era: str):
+    async with served(tokens=TOKENS) as url:
+        for token, name in ((ADAS, "ada"), (EVES, "eve")):
+            async with client_at(url, era, token) as client:
+                assert text_of(await client.call_tool("toy", {}))[0] == name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_is_asked_over_http_in_both_eras(era: str):
+    async def answer(call: Call) -> Reply:
+        assert call.ask is not None
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        return Reply.text(json.dumps(await call.ask("elicitation/create", {"message": "?", "requestedSchema": schema})))
+
+    async def elicit(context: object, params: object):
+        del context, params
+        return ElicitResult(action="accept", content={"name": "Ada"})
+
+    asking = single(Profile(source=toy(answer=answer), identity=IDENTITY))
+    async with served(asking) as url, client_at(url, era, elicitation_callback=elicit) as client:
+        assert text_of(await client.call_tool("toy", {"x": 1})) == {"action": "accept", "content": {"name": "Ada"}}
+
+
+@pytest.mark.anyio
+async def test_a_changed_list_is_told_over_http_in_both_eras():
+    source = toy()
+    heard = anyio.Event()
+
+    async def hear(message: Any) -> None:  # noqa: ANN401
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            heard.set()
+
+    with anyio.fail_after(20):
+        async with served(single(Profile(source=source, identity=IDENTITY))) as url:
+            async with client_at(url, "legacy", message_handler=hear) as client:
+                await client.list_tools()
+                while not heard.is_set():
+                    # The stream for it is opened after the handshake, and nobody is told when.
+                    source.change(Change("tools"))
+                    await anyio.sleep(0.1)
+            async with (
+                client_at(url, "2026-07-28") as client,
+                client.listen(tools_list_changed=True) as events,
+            ):
+                source.change(Change("tools"))
+                async for event in events:
+                    assert type(event).__name__ == "ToolsListChanged"
+                    break
+
+
+@pytest.mark.anyio
+async def test_tools_are_not_listed_again_for_every_call():
+    class Counting(FakeSource):
+        listed = 0
+
+        async def tools(self):
+            Counting.listed += 1
+            return await super().tools()
+
+    source = Counting(offered=toy().offered, answer=_whoami)
+    given = single(Profile(source=source, identity=IDENTITY))
+    async with served(given) as url, client_at(url, "2026-07-28") as client:
+        for number in range(3):
+            await client.call_tool("toy", {"n": number})
+        await client.list_tools()
+        before = Counting.listed
+        await client.call_tool("toy", {"n": 1})
+        assert Counting.listed == before
+        source.change(Change("tools"))
+        await client.call_tool("toy", {"n": 1})
+        assert Counting.listed == before + 1
+
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+def posted(application, path: str = "/mcp", host: str = "127.0.0.1:8787", **headers: str):
+    with TestClient(application, base_url=f"http://{host}") as client:
+        return client.post(path, json=HELLO, headers=ACCEPT | headers)
+
+
+def test_without_a_known_token_nobody_comes_in_and_no_token_is_logged(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    for headers in ({}, {"Authorization": "Bearer wrong-wrong-wrong"}, {"Authorization": f"Basic {ADAS}"}):
+        answer = posted(http_app(PROFILES, tokens=TOKENS), **headers)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert answer.json()["error_code"] == "DENIED"
+    assert posted(http_app(PROFILES, tokens=TOKENS), Authorization=f"Bearer {ADAS}").status_code == 200
+    assert "wrong-wrong" not in caplog.text
+    assert ADAS not in caplog.text
+
+
+def test_a_session_belongs_to_the_token_that_opened_it():
+    with TestClient(http_app(PROFILES, tokens=TOKENS), base_url="http://localhost") as client:
+        opened = client.post("/mcp", json=HELLO, headers=ACCEPT | {"Authorization": f"Bearer {ADAS}"})
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        for token, status in ((EVES, 404), (ADAS, 200)):
+            headers = ACCEPT | session | {"Authorization": f"Bearer {token}"}
+            assert client.post("/mcp", json=ping, headers=headers).status_code == status
+
+
+def test_a_client_nobody_configured_is_not_found_and_told_who_is():
+    answer = posted(http_app(profiles), "/mcp/nobody")
+    assert answer.status_code == 404
+    assert answer.json()["available_options"] == ["codex", "claude"]
+    assert posted(http_app(PROFILES), "/mcp/nobody").json()["available_options"] == ["codex"]
+
+
+def test_there_is_an_end_to_how_many_clients_are_served():
+    everyone = http_app(lambda name: Profile(source=toy(), identity=IDENTITY))
+    with TestClient(everyone, base_url="http://localhost") as client:
+        answers = [client.post(f"/mcp/c{number}", json=HELLO, headers=ACCEPT) for number in range(65)]
+    assert [answer.status_code for answer in answers] == [200] * 64 + [503]
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1:1", "http://localhost:3000", 200),
+        ("[::1]:1", None, 200),
+        ("localhost", "https://localhost", 200),
+        ("evil.example", None, 421),
+        ("127.0.0.1.evil.example:80", None, 421),
+        ("localhost:1", "http://evil.example", 403),
+    ],
+)
+def test_a_rogue_host_or_origin_is_refused(host: str, origin: str | None, status: int):
+    assert posted(http_app(PROFILES), host=host, **({"Origin": origin} if origin else {})).status_code == status
+
+
+def test_other_names_are_let_in_where_allowed():
+    application = http_app(PROFILES, hosts=("box.lan", "fd00::1"))
+    assert posted(application, host="box.lan:8787", Origin="https://box.lan").status_code == 200
+    assert posted(http_app(PROFILES, hosts=("fd00::1",)), host="[fd00::1]:80").status_code == 200
+    assert posted(http_app(PROFILES, hosts=("box.lan",)), host="localhost").status_code == 421
+
+
+def test_a_bound_address_is_reached_under_its_own_names(monkeypatch: pytest.MonkeyPatch):
+    assert _names_of("127.0.0.1") == ("127.0.0.1", "::1", "localhost")
+    assert _names_of("192.168.0.7") == ("192.168.0.7",)
+    assert socket.gethostname() in _names_of("0.0.0.0")
+    monkeypatch.setattr(socket, "gethostname", lambda: "no such host")
+    assert _names_of("::") == ("127.0.0.1", "::1", "localhost", "no such host")
+
+
+@pytest.mark.anyio
+async def test_what_is_refused_before_the_protocol_begins_fails_a_real_client():
+    async with served(tokens=TOKENS) as url:
+        with pytest.raises((ExceptionGroup, MCPError)):
+            async with client_at(url, "legacy", "wrong"):
+                pass

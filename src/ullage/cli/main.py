@@ -20,9 +20,13 @@ from .output import complain
 __all__ = ["VERBS", "main", "parser_of"]
 
 VERBS = {
+    "call": "what does this tool answer?",
     "count": "how many tokens is this?",
+    "doctor": "what is wrong with my servers and settings?",
+    "find": "which tool does this?",
     "models": "which models exist, with window, tokenizer and price?",
-    "serve": "offer Ullage's tools over MCP",
+    "serve": "put Ullage in front of my servers, over MCP",
+    "tools": "which tools are there, and what do they cost?",
 }
 """Each verb and the question it answers; its file in this room has the same name."""
 

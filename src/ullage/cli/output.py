@@ -13,7 +13,7 @@ from typing import TextIO
 from ullage.errors import UllageError
 from ullage.tool import Json
 
-__all__ = ["bold", "columns", "complain", "dim", "emit", "emit_json"]
+__all__ = ["bold", "columns", "complain", "dim", "emit", "emit_json", "green", "red", "yellow"]
 
 
 def emit(line: str = "") -> None:
@@ -52,6 +52,18 @@ def bold(text: str) -> str:
 
 def dim(text: str) -> str:
     return _paint(text, "2", sys.stdout)
+
+
+def red(text: str) -> str:
+    return _paint(text, "31;1", sys.stdout)
+
+
+def yellow(text: str) -> str:
+    return _paint(text, "33;1", sys.stdout)
+
+
+def green(text: str) -> str:
+    return _paint(text, "32", sys.stdout)
 
 
 def _paint(text: str, code: str, stream: TextIO) -> str:

@@ -1,71 +1,124 @@
-"""Offer Ullage's tools over MCP: on standard input and output, or with --http on a loopback address."""
+"""Serve the gateway over MCP: on standard input and output, or with --http on an address.
+
+Behind it stand the servers of ullage.toml, and of other programs' files named there or with --include.
+"""
 
 import argparse
+import os
+import socket
 import sys
 from functools import partial
+from pathlib import Path
 
 import anyio
 
-from ullage import __version__, app
-from ullage.wire import Address, Identity, listen, serve_http, serve_stdio
+from ullage.app.gateway import Gateway, open_gateway
+from ullage.config import Loaded, read_tokens
+from ullage.wire import Address, Profile, Tokens, listen, serve_http, serve_stdio
+
+from .configured import add_flags, examined, log_to_stderr, read, say
 
 __all__ = ["arguments", "run"]
-
-_IDENTITY = Identity(
-    name="ullage",
-    version=__version__,
-    instructions="Ullage weighs and saves tokens. `count-tokens` says how many tokens a text is to a given model.",
-)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http",
         metavar="[HOST:]PORT",
-        help="serve streamable HTTP on this loopback address instead of standard input and output",
+        help="serve streamable HTTP on this address instead of standard input and output",
     )
     parser.add_argument(
         "--next-free", action="store_true", help="with --http: when the port is taken, use the next free one"
     )
-    parser.add_argument("--client", metavar="NAME", help="what to call whoever connects, in figures and settings")
+    parser.add_argument(
+        "--tokens",
+        metavar="FILE",
+        type=Path,
+        help="with --http: bearer tokens, one NAME:TOKEN a line; beyond this machine one is needed",
+    )
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="with --http: another name under which it is reached; may be given again",
+    )
+    parser.add_argument("--mode", choices=("auto", "search", "direct"), help="show tools behind find_tool, or directly")
+    parser.add_argument("--model", metavar="NAME", help="the model whose tokens and window figures are about")
+    add_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    log_to_stderr()
+    loaded = read(arguments)
+    again = partial(examined, arguments)
     if arguments.http is None:
-        return _run_stdio(arguments)
-    return _run_http(arguments)
+        if sys.stdin.isatty():
+            _explain(loaded)
+        anyio.run(_stdio, loaded, again, arguments.client)
+        return 0
+    return _run_http(arguments, loaded)
 
 
-def _run_stdio(arguments: argparse.Namespace) -> int:
-    if sys.stdin.isatty():
-        _say(
-            "Ullage speaks MCP here, on standard input and output: a client program starts it, for example with",
-            "  claude mcp add ullage -- ullage serve",
-            "To have a look yourself, serve on an address instead: ullage serve --http 8787. Ctrl-D ends this.",
-        )
-    anyio.run(partial(serve_stdio, app.source(), _IDENTITY, client=arguments.client))
-    return 0
+async def _stdio(loaded: Loaded, again: partial[Loaded], client: str | None) -> None:
+    async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
+        await gateway.view()
+        await serve_stdio(gateway.flagged(client), client=client)
 
 
-def _run_http(arguments: argparse.Namespace) -> int:
+def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
     asked = Address.parse(arguments.http)
-    bound, address = listen(asked, next_free=arguments.next_free)
+    tokens = Tokens.read(os.environ, arguments.tokens, named=read_tokens(loaded.settings.tokens, os.environ))
+    say(*tokens.warnings)
+    bound, address = listen(asked, next_free=arguments.next_free, tokens=tokens)
     if asked.port not in (0, address.port):
-        _say(f"Port {asked.port} is taken; using {address.port}.")
-    _say(
-        f"Ullage serves MCP at {address.url}",
-        f"  Claude Code:  claude mcp add --transport http ullage {address.url}",
-        f'  any client:   {{"mcpServers": {{"ullage": {{"type": "http", "url": "{address.url}"}}}}}}',
-        "Ctrl-C ends it.",
-    )
+        say(f"Port {asked.port} is taken; using {address.port}.")
+    say(*_welcome(loaded, address, tokens))
     try:
-        anyio.run(partial(serve_http, app.source(), _IDENTITY, bound, client=arguments.client))
+        anyio.run(_http, arguments, loaded, bound, tokens)
     except KeyboardInterrupt:
         # How a person ends it is not a failure.
-        _say("", "Ended.")
+        say("", "Ended.")
     return 0
 
 
-def _say(*lines: str) -> None:
-    for line in lines:
-        print(line, file=sys.stderr, flush=True)
+async def _http(arguments: argparse.Namespace, loaded: Loaded, bound: socket.socket, tokens: Tokens) -> None:
+    async with open_gateway(loaded, environment=os.environ, again=partial(examined, arguments)) as gateway:
+        await gateway.view()
+
+        await serve_http(
+            partial(_profile, gateway, arguments.client),
+            bound,
+            client=arguments.client,
+            tokens=tokens,
+            hosts=tuple(arguments.allow_host),
+        )
+
+
+def _profile(gateway: Gateway, flagged: str | None, client: str | None) -> Profile:
+    return gateway.flagged(client) if client == flagged else gateway.profile(client)
+
+
+def _explain(loaded: Loaded) -> None:
+    say(
+        "Ullage speaks MCP here, on standard input and output: a client program starts it, for example with",
+        "  claude mcp add ullage -- ullage serve",
+        f"{_behind(loaded)} To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.",
+    )
+
+
+def _welcome(loaded: Loaded, address: Address, tokens: Tokens) -> list[str]:
+    bearer = ' --header "Authorization: Bearer $TOKEN"' if tokens else ""
+    return [
+        f"Ullage serves MCP at {address.url}. {_behind(loaded)}",
+        f"  Claude Code:  claude mcp add --transport http ullage {address.url}{bearer}",
+        f'  any client:   {{"mcpServers": {{"ullage": {{"type": "http", "url": "{address.url}"}}}}}}',
+        "Ctrl-C ends it.",
+    ]
+
+
+def _behind(loaded: Loaded) -> str:
+    names = [server.name for server in loaded.settings.servers if not server.disabled]
+    if not names:
+        return "No servers stand behind it yet: name some in ullage.toml, or with --include FILE."
+    return f"Behind it: {', '.join(names)}."

@@ -66,7 +66,8 @@ class Server:
     transport: Transport
     command: str | None = None
     """For `stdio`; with `arguments`, `environment` and `directory`."""
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = field(default=(), repr=False)
+    """A secret may have been written among them."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Added to what Ullage itself was given; may hold secrets, so it is never shown."""
     directory: str | None = None

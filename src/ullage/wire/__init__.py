@@ -1,7 +1,30 @@
 """How does MCP look, from both sides?"""
 
-from .http import Address, listen, serve_http
-from .serve import Identity
+from .bearer import TOKENS_VARIABLE, Tokens
+from .health import Health
+from .http import Address, http_app, listen, serve_http
+from .profile import Identity, Profile, Profiles, single
+from .serve import user_name
 from .stdio import serve_stdio
+from .supervise import Host, Supervised
+from .upstream import Upstream, open_upstream
 
-__all__ = ["Address", "Identity", "listen", "serve_http", "serve_stdio"]
+__all__ = [
+    "TOKENS_VARIABLE",
+    "Address",
+    "Health",
+    "Host",
+    "Identity",
+    "Profile",
+    "Profiles",
+    "Supervised",
+    "Tokens",
+    "Upstream",
+    "http_app",
+    "listen",
+    "open_upstream",
+    "serve_http",
+    "serve_stdio",
+    "single",
+    "user_name",
+]

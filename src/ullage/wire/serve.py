@@ -1,58 +1,27 @@
-"""How does one source of tools become an MCP server?
+"""How does one source become an MCP server?
 
 One low-level server speaks both eras of the protocol: the stateless one of 2026-07-28 and the handshake ones before it.
-It knows neither stdio nor HTTP, nor what the tools do.
+What the source offers besides tools is offered, and nothing else. It knows neither stdio nor HTTP nor what tools do.
 """
 
 import getpass
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import mcp_types
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
 
-from ullage.errors import UllageError, UnknownTool
-from ullage.tool import Call, Caller, Json, Progress, Reply, ToolSource
+from ullage.tool import Listing, ToolSource
 
-from .content import COMPLETE, error_reply, reply_to_wire, tool_to_wire
+from .answering import Activity, Answering, WhoCalls
+from .envelope import FRESH_MS, Envelope
+from .line import Context
+from .offers import Offers, offers_of
+from .profile import Identity
 
 __all__ = ["Activity", "Context", "Identity", "WhoCalls", "build_server", "user_name"]
-
-Context = ServerRequestContext[Any, Any]
-WhoCalls = Callable[[Context], Caller]
-"""Tells the caller from the transport's own facts, never from what the client says of itself."""
-
-_LIST_FRESH_MS = 60_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What the server says of itself."""
-
-    name: str
-    version: str
-    instructions: str | None = None
-
-
-@dataclass(slots=True)
-class Activity:
-    """How many requests are being answered."""
-
-    open: int = 0
-
-    @contextmanager
-    def one(self) -> Generator[None, None, None]:
-        self.open += 1
-        try:
-            yield
-        finally:
-            self.open -= 1
 
 
 def user_name() -> str:
@@ -65,58 +34,57 @@ def user_name() -> str:
 
 def build_server(
     source: ToolSource, identity: Identity, who_calls: WhoCalls, activity: Activity | None = None
-) -> Server[dict[str, Any]]:
-    activity = Activity() if activity is None else activity
-
-    async def list_tools(_: Context, __: mcp_types.PaginatedRequestParams | None) -> Any:  # noqa: ANN401
-        with activity.one():
-            listing = await source.tools()
-        return {"resultType": COMPLETE, "tools": [tool_to_wire(tool) for tool in listing.tools]}
-
-    async def call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> Any:  # noqa: ANN401
-        with activity.one():
-            return reply_to_wire(await _answer(source, _call(context, params, who_calls)))
-
-    return Server(
+) -> Server[Any]:
+    offers = offers_of(source)
+    envelope = Envelope(identity.name, identity.version, identity.spoken, offers.capabilities())
+    answering = Answering(source, offers, who_calls, activity or Activity(), envelope)
+    server: Server[Any] = Server(
         identity.name,
         version=identity.version,
-        instructions=identity.instructions,
-        cache_hints={"tools/list": CacheHint(ttl_ms=_LIST_FRESH_MS, scope="private")},
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        lifespan=answering.live,
+        cache_hints={cast("Any", method): CacheHint(ttl_ms=fresh) for method, fresh in FRESH_MS.items()},
     )
+    server.middleware.append(envelope)
+    answering.when_listed = _schemas_for(server)
+    _register(server, answering, offers)
+    return server
 
 
-async def _answer(source: ToolSource, call: Call) -> Reply:
-    try:
-        return await source.call(call)
-    except UnknownTool as error:
-        # The protocol's own error, as it demands; the error's shape rides along for those who read `data`.
-        raise MCPError(mcp_types.INVALID_PARAMS, error.message, dict(error.wire())) from error
-    except UllageError as error:
-        return error_reply(error)
+def _register(server: Server[Any], answering: Answering, offers: Offers) -> None:
+    add = server.add_request_handler
+    add("tools/list", mcp_types.PaginatedRequestParams, answering.list_tools)
+    add("tools/call", mcp_types.CallToolRequestParams, answering.call_tool)
+    if offers.resources is not None:
+        add("resources/list", mcp_types.PaginatedRequestParams, answering.list_resources)
+        add("resources/templates/list", mcp_types.PaginatedRequestParams, answering.list_templates)
+        add("resources/read", mcp_types.ReadResourceRequestParams, answering.read_resource)
+    if offers.prompts is not None:
+        add("prompts/list", mcp_types.PaginatedRequestParams, answering.list_prompts)
+        add("prompts/get", mcp_types.GetPromptRequestParams, answering.get_prompt)
+    if offers.completion is not None:
+        add("completion/complete", mcp_types.CompleteRequestParams, answering.complete)
+    if offers.log is not None:
+        add("logging/setLevel", mcp_types.SetLevelRequestParams, answering.set_level)
+    if offers.watched is not None:
+        add("subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, answering.listen)
+        server.add_notification_handler(
+            "notifications/initialized", mcp_types.NotificationParams, answering.initialized
+        )
+    if offers.watched is not None and offers.subscribed is not None and offers.resources is not None:
+        add("resources/subscribe", mcp_types.SubscribeRequestParams, answering.subscribe)
+        add("resources/unsubscribe", mcp_types.UnsubscribeRequestParams, answering.unsubscribe)
 
 
-def _call(context: Context, params: mcp_types.CallToolRequestParams, who_calls: WhoCalls) -> Call:
-    return Call(
-        tool=params.name,
-        arguments=params.arguments or {},
-        caller=who_calls(context),
-        meta=_meta(context),
-        progress=_progress(context),
-        answers=_raw(context, "inputResponses", {}),
-        state=params.request_state,
-    )
+def _schemas_for(server: Server[Any]) -> Callable[[Listing | None], None]:
+    """Over HTTP the SDK compares headers with a tool's schema; unless told one, it lists all tools for every call."""
+    revision: str | None = None
 
+    def listed(listing: Listing | None) -> None:
+        nonlocal revision
+        if listing is None:
+            revision = server.get_tool_input_schema = None
+        elif listing.revision != revision:
+            revision = listing.revision
+            server.get_tool_input_schema = {tool.name: tool.input_schema for tool in listing.tools}.get
 
-def _raw(context: Context, key: str, default: Any) -> Any:  # noqa: ANN401
-    """A key of the request as it came, before the SDK's types dropped what they do not know."""
-    return (context.params or {}).get(key) or default
-
-
-def _meta(context: Context) -> dict[str, Json]:
-    return dict(_raw(context, "_meta", {}))
-
-
-def _progress(context: Context) -> Progress | None:
-    return context.session.report_progress if "progressToken" in _meta(context) else None
+    return listed

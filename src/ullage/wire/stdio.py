@@ -17,29 +17,32 @@ from anyio.lowlevel import EventLoopToken, current_token
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
 
-from ullage.tool import Caller, ToolSource
+from ullage.tool import Caller
 
-from .serve import Activity, Context, Identity, build_server, user_name
+from .profile import Profile
+from .serve import Activity, Context, build_server, user_name
 
 __all__ = ["serve_stdio"]
 
 _CHUNK = 65_536
 _PAUSE = 0.05
 """Seconds in which a request that was read is begun, or an answer that was made is written."""
+_LONGEST_END = 60.0
+"""Seconds for which what was asked is still answered when the input has ended: whoever asked may be gone for good."""
 
 
-async def serve_stdio(source: ToolSource, identity: Identity, *, client: str | None = None) -> None:
+async def serve_stdio(profile: Profile, *, client: str | None = None) -> None:
     """Serves until standard input ends and what was asked is answered, or someone interrupts.
 
     The process is the session.
     """
-    caller = Caller(principal=user_name(), session=uuid.uuid4().hex, client=client)
+    caller = Caller(principal=user_name(), session=uuid.uuid4().hex, client=client, model=profile.model)
     activity = Activity()
 
     def who_calls(_: Context) -> Caller:
         return caller
 
-    server = build_server(source, identity, who_calls, activity)
+    server = build_server(profile.source, profile.identity, who_calls, activity)
     lines = _answered(_lines(_claim_input()), activity)
     async with stdio_server(stdin=cast("Any", lines)) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
@@ -50,8 +53,9 @@ async def _answered(lines: AsyncIterator[str], activity: Activity) -> AsyncItera
     async for line in lines:
         yield _joined(line)
     await anyio.sleep(_PAUSE)
-    while activity.open:
-        await anyio.sleep(_PAUSE)
+    with anyio.move_on_after(_LONGEST_END):
+        while activity.open:
+            await anyio.sleep(_PAUSE)
 
 
 def _joined(line: str) -> str:

@@ -1,7 +1,6 @@
-"""How are the rooms wired together?
+"""How is something counted, without a gateway?
 
-The composition root: it builds what the rest receives, and decides nothing else. What it imports, `ullage count` waits
-for, so the MCP SDK is not among it.
+What this imports, `ullage count` waits for, so neither the MCP SDK nor a database is among it.
 """
 
 from collections.abc import Mapping
@@ -11,23 +10,15 @@ from typing import Any
 from ullage.errors import InvalidArguments, UnreadableRequest
 from ullage.messages import Format, read_request
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
-from ullage.tokens import Count, CountSource, Meter, Weight
-from ullage.tool import ToolSource
+from ullage.tokens import Count, Meter, Weight
 
-__all__ = ["count", "count_request", "find_model", "meter", "source"]
+__all__ = ["count", "count_request", "find_model", "meter"]
 
 
 @cache
 def meter() -> Meter:
     """The one meter of this process."""
     return Meter(shipped())
-
-
-def source() -> ToolSource:
-    """Every tool that Ullage offers, as one source, ready to answer: loading a vocabulary would hold up a server."""
-    for model in (DEFAULT_MODEL, "gpt-4o"):
-        meter().count("ready", model)
-    return CountSource(meter())
 
 
 def count(text: str, model: str = DEFAULT_MODEL) -> Count:

@@ -1,0 +1,289 @@
+"""How is a gateway put together from settings, and kept in step with them?
+
+    Metered(Find(Guarded(Merge({server: Kept(Supervised), …, "ullage": own tools}))))
+
+One `Gateway` a process: one host of servers, one catalogue, one ledger, one merge; a `Find` and a `Metered` for each
+client's profile, since what is listed and counted may differ. It decides nothing about tools or tokens.
+"""
+
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ullage import __version__
+from ullage.config import Issue, Loaded, Reloading, Settings
+from ullage.errors import StoreFailed, UnknownResource
+from ullage.gateway import (
+    EDITION,
+    NAMES,
+    Catalogue,
+    Find,
+    FindSettings,
+    Guarded,
+    Kept,
+    Member,
+    Merge,
+    Metered,
+    References,
+    Server,
+    StoredForms,
+    Surroundings,
+    Underscored,
+    View,
+)
+from ullage.ledger import Recorder, Recording, Unrecorded
+from ullage.models import DEFAULT_MODEL
+from ullage.store import Database
+from ullage.tokens import CountSource
+from ullage.tool import Caller, ToolSource
+from ullage.wire import Health, Host, Identity, Profile, Supervised
+
+from .counting import meter
+from .fingerprint import fingerprint
+from .surfaces import StoredSurfaces
+
+__all__ = ["Gateway", "open_gateway"]
+
+_log = logging.getLogger(__name__)
+
+OWN = "ullage"
+"""What our own tools' server is called among the others."""
+_LISTED = ("count-tokens",)
+"""Of our own tools, those that are listed unless the settings hide them; the rest are found."""
+_REFERENCE = "gpt-4o"
+"""Definitions are weighed once, for the catalogue, in o200k_base."""
+
+Work = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """A server's part of the gateway."""
+
+    kept: Kept
+    supervised: Supervised
+
+
+@dataclass(slots=True)
+class _Served:
+    """What one client is given."""
+
+    find: Find
+    profile: Profile
+
+
+@dataclass(slots=True, kw_only=True)
+class Gateway:
+    """Every server behind one face, while `open_gateway` lasts."""
+
+    loaded: Loaded
+    host: Host
+    merge: Merge
+    catalogue: Catalogue
+    recorder: Recorder
+    surfaces: StoredSurfaces
+    forms: StoredForms
+    spawn: Callable[[Work], None]
+    _behind: dict[str, _Behind] = field(default_factory=dict[str, _Behind])
+    _served: dict[str | None, _Served] = field(default_factory=dict[str | None, _Served])
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
+
+    def profile(self, client: str | None = None) -> Profile:
+        """What a client of that name gets; raises `UnknownResource` for one that the settings do not know."""
+        if client is not None and client not in self.settings.clients:
+            raise UnknownResource(
+                f"no client is called `{client}`",
+                suggestion=f"use /mcp alone, or add a table [clients.{client}] to the settings",
+                options=tuple(self.settings.clients),
+            )
+        return self.serve(client).profile
+
+    def flagged(self, client: str | None) -> Profile:
+        """The same for a name from a flag, which may be any: it is only what figures are filed under."""
+        return self.serve(client).profile
+
+    def serve(self, client: str | None) -> _Served:
+        served = self._served.get(client)
+        if served is None:
+            served = self._served[client] = self._make_served(client)
+        return served
+
+    def find(self, client: str | None = None) -> Find:
+        return self.serve(client).find
+
+    async def view(self, wait: float = 0.0) -> View:
+        return await self.merge.view(wait)
+
+    def health(self) -> tuple[Health, ...]:
+        return self.host.health()
+
+    def kept(self, server: str) -> Kept:
+        return self._behind[server].kept
+
+    async def adopt(self, loaded: Loaded) -> None:
+        """Takes other settings over: servers that stay are not disturbed, those that left are retired."""
+        self.loaded = loaded
+        wanted = {server.name: server for server in self.settings.servers if not server.disabled}
+        leaving = [name for name, behind in self._behind.items() if not _same(behind, wanted.get(name))]
+        gone = [self._behind.pop(name) for name in leaving]
+        for name, server in wanted.items():
+            self._behind[name] = self._refitted(server)
+        self.merge.replace([self._own(), *(self._member(server) for server in wanted.values())])
+        for client, served in self._served.items():
+            served.find.replace(_find_settings(self.settings, client))
+        for behind in gone:
+            self.spawn(lambda behind=behind: self._retire(behind))
+
+    async def _retire(self, behind: _Behind) -> None:
+        await self.host.retire(behind.supervised)
+        await behind.kept.close()
+
+    def _refitted(self, server: Server) -> _Behind:
+        known = self._behind.get(server.name)
+        supervised = self.host.source(server)
+        if known is None:
+            return _Behind(Kept(supervised, server, self.catalogue, spawn=self.spawn), supervised)
+        known.kept.server = server
+        return known
+
+    def _own(self) -> Member:
+        rules = replace(self.settings.own, pinned=(*self.settings.own.pinned, *_LISTED))
+        return Member(name=OWN, source=CountSource(meter()), prefix="", rules=rules, own=True)
+
+    def _member(self, server: Server) -> Member:
+        return Member(
+            name=server.name,
+            source=self._behind[server.name].kept,
+            prefix=server.spoken_prefix,
+            rules=server.rules,
+            description=server.description,
+        )
+
+    def _make_served(self, client: str | None) -> _Served:
+        chosen = self.settings.gateway_for(client)
+        reference = References(meter().models, chosen.window)
+        around = Surroundings(
+            recorder=self.recorder,
+            reference=reference,
+            memory=self.surfaces,
+            forms=self.forms,
+            spawn=self.spawn,
+            lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
+        )
+        find = Find(Guarded(self.merge), meter(), _find_settings(self.settings, client), around)
+        source: ToolSource = Metered(
+            inner=find, meter=meter(), recorder=self.recorder, clock=time.perf_counter, reference=reference
+        )
+        if chosen.underscore_names:
+            source = Underscored(inner=source, own=_LISTED)
+        identity = Identity(
+            name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
+        )
+        return _Served(find, Profile(source=source, identity=identity, model=chosen.model))
+
+
+def _same(behind: _Behind, server: Server | None) -> bool:
+    """Whether it is the server it was, as far as starting it goes; its rules may differ."""
+    before = behind.kept.server
+    return server is not None and (before.key, before.shared) == (server.key, server.shared)
+
+
+def _find_settings(settings: Settings, client: str | None) -> FindSettings:
+    chosen = settings.gateway_for(client)
+    return FindSettings(
+        mode=chosen.mode,
+        direct_below=chosen.direct_below,
+        find_budget=chosen.find_budget,
+        join_calls=chosen.join_calls,
+        start_wait=chosen.start_wait,
+        key=f"{client or ''}:{fingerprint(settings, chosen)}",
+        configuration=fingerprint(settings, chosen),
+    )
+
+
+@asynccontextmanager
+async def open_gateway(
+    loaded: Loaded, *, environment: Mapping[str, str], again: Callable[[], Loaded] | None = None
+) -> AsyncGenerator[Gateway]:
+    """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""
+    _preload()
+    database = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
+    recording = None if database is None else Recording(database)
+    async with Host(environment=environment) as host, anyio.create_task_group() as tasks:
+        gateway = _build(loaded, host, database, recording, tasks)
+        await gateway.surfaces.load(
+            _find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
+        )
+        await gateway.adopt(loaded)
+        if again is not None:
+            tasks.start_soon(_follow, gateway, again)
+        try:
+            yield gateway
+        finally:
+            tasks.cancel_scope.cancel()
+    with anyio.CancelScope(shield=True):
+        if recording is not None:
+            await recording.close()
+        if database is not None:
+            database.close()
+
+
+def _build(
+    loaded: Loaded, host: Host, database: Database | None, recording: Recording | None, tasks: TaskGroup
+) -> Gateway:
+    def spawn(work: Work) -> None:
+        tasks.start_soon(_guarded, work)
+
+    return Gateway(
+        loaded=loaded,
+        host=host,
+        merge=Merge(spawn=spawn, reserved=NAMES),
+        catalogue=Catalogue(database, lambda text: meter().count(text, _REFERENCE).tokens),
+        recorder=recording or Unrecorded(),
+        surfaces=StoredSurfaces(StoredForms(database, edition="surface"), spawn),
+        forms=StoredForms(database, edition=EDITION),
+        spawn=spawn,
+    )
+
+
+def _preload() -> None:
+    """Loading a vocabulary would hold up whoever is the first to ask."""
+    for model in (DEFAULT_MODEL, _REFERENCE):
+        meter().count("ready", model)
+
+
+def _open_store(url: str) -> Database | None:
+    """A gateway without its database still serves; it forgets."""
+    try:
+        return Database.open(url)
+    except StoreFailed as error:
+        _log.warning("nothing is kept of this session: %s. %s", error.message, error.suggestion)
+        return None
+
+
+async def _guarded(work: Work) -> None:
+    try:
+        await work()
+    except Exception:  # noqa: BLE001 - it belongs to one server or client, and must not end the work of the others
+        _log.exception("something went wrong in the background")
+
+
+async def _follow(gateway: Gateway, again: Callable[[], Loaded]) -> None:
+    async for change in Reloading(loaded=gateway.loaded, again=again).changes():
+        if change.refused:
+            _log.warning("the settings were changed and not taken over: %s", _sentences(change.refused))
+            continue
+        await gateway.adopt(change.loaded)
+        _log.warning("the settings were changed and taken over")
+
+
+def _sentences(issues: tuple[Issue, ...]) -> str:
+    return "; ".join(issue.sentence() for issue in issues)

@@ -1,0 +1,110 @@
+"""Call a tool of any server behind Ullage, or of Ullage itself, by its name.
+
+Arguments are a JSON object, or `-` for one from standard input. What the settings deny stays denied; what they say is
+to be asked for is asked on the terminal.
+"""
+
+import argparse
+import json
+import sys
+from typing import Any, cast
+
+import anyio.to_thread
+
+from ullage.app.gateway import Gateway
+from ullage.errors import ClientCannot, InvalidArguments
+from ullage.gateway import META
+from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
+from ullage.wire import user_name
+
+from .configured import add_flags, read, say, with_gateway
+from .output import emit, emit_json
+
+__all__ = ["arguments", "run"]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tool", metavar="TOOL", help="as `ullage tools` lists it, or SERVER__TOOL")
+    parser.add_argument("arguments", nargs="?", default="{}", metavar="JSON", help="an object, or - to read one")
+    parser.add_argument("--json", action="store_true", help="print the whole result")
+    add_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    given = _object(sys.stdin.read() if arguments.arguments == "-" else arguments.arguments)
+
+    async def call(gateway: Gateway) -> Reply:
+        source = gateway.flagged(arguments.client).source
+        caller = Caller(principal=user_name(), session="command line", client=arguments.client)
+        return await source.call(
+            Call(
+                tool="call_tool_write",
+                arguments={"tool_name": arguments.tool, "parameters": given},
+                caller=caller,
+                ask=_ask,
+            )
+        )
+
+    reply = with_gateway(read(arguments), call)
+    if arguments.json:
+        emit_json(_json(reply))
+    else:
+        _print(reply)
+    return 1 if reply.is_error else 0
+
+
+def _object(text: str) -> dict[str, Json]:
+    try:
+        value: Any = json.loads(text)
+    except ValueError as error:
+        raise InvalidArguments(
+            f"the arguments are not JSON: {error}", suggestion="""write '{"name": "value"}'"""
+        ) from error
+    if not isinstance(value, dict):
+        raise InvalidArguments("the arguments must be a JSON object", suggestion="""write '{"name": "value"}'""")
+    return cast("dict[str, Json]", value)
+
+
+async def _ask(method: str, params: JsonObject) -> JsonObject:
+    """Asks on the terminal what can be answered with yes or no."""
+    properties = _properties(params)
+    if method != "elicitation/create" or not properties or not sys.stdin.isatty():
+        raise ClientCannot(f"`{method}` cannot be answered here", suggestion="use a client that can ask")
+    say(str(params.get("message", "")))
+    if any(schema.get("type") != "boolean" for schema in properties.values()):
+        raise ClientCannot("this form has more than boxes to tick", suggestion="use a client that can show it")
+    answer = await anyio.to_thread.run_sync(input, "yes or no? ", abandon_on_cancel=True)
+    said = answer.strip().lower() in ("y", "yes")
+    return {"action": "accept" if said else "decline", "content": dict.fromkeys(properties, said)}
+
+
+def _properties(params: JsonObject) -> dict[str, dict[str, Json]]:
+    schema = params.get("requestedSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    found = properties if isinstance(properties, dict) else {}
+    return {name: one for name, one in found.items() if isinstance(one, dict)}
+
+
+def _print(reply: Reply) -> None:
+    for block in reply.content:
+        emit(_shown(block))
+    meta = cast("Any", reply.meta.get(META))
+    if meta is not None:
+        tokens, took = meta["tokens"], meta["performance"]["executionTimeMs"]
+        say(f"{tokens['estimated']:,} tokens ({tokens['approximationMethod']}), {took:.0f} ms")
+
+
+def _shown(block: Block) -> str:
+    if block.get("type") == "text":
+        return str(block.get("text"))
+    data = block.get("data")
+    if isinstance(data, str):
+        return f"[{block.get('type')}, {block.get('mimeType')}, {len(data):,} characters of base64]"
+    return json.dumps(block, ensure_ascii=False)
+
+
+def _json(reply: Reply) -> dict[str, Json]:
+    result: dict[str, Json] = {"content": [dict(block) for block in reply.content], "isError": reply.is_error}
+    if reply.structured is not None:
+        result["structuredContent"] = reply.structured.value
+    return {**result, "_meta": dict(reply.meta)}

@@ -1,0 +1,83 @@
+"""How does a verb learn of the user's servers and settings?
+
+The flags that all such verbs share, and the gateway opened for one of them. What is wrong with the settings but harms
+only one server is said on standard error, in one line each.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from ullage.app.gateway import Gateway, open_gateway
+from ullage.config import Flags, Loaded, examine, load
+
+__all__ = ["add_flags", "examined", "log_to_stderr", "read", "say", "with_gateway"]
+
+Result = TypeVar("Result")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", metavar="FILE", type=Path, help="read this ullage.toml instead of the project's and the user's"
+    )
+    parser.add_argument(
+        "--include",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="put the servers of another program's MCP file (mcpServers JSON, Codex's TOML) behind Ullage as well; "
+        "may be given again",
+    )
+    parser.add_argument("--store", metavar="URL", help="keep catalogue and ledger in this SQLite file or PostgreSQL")
+    parser.add_argument("--client", metavar="NAME", help="whose profile holds, and under what name figures are filed")
+
+
+def read(arguments: argparse.Namespace) -> Loaded:
+    """The settings; raises where they cannot be used, and says what is wrong with single servers."""
+    loaded = load(_flags(arguments), os.environ, Path.cwd())
+    for issue in loaded.issues:
+        if issue.severity == "problem":
+            say(f"ullage: {issue.sentence()}")
+    return loaded
+
+
+def examined(arguments: argparse.Namespace) -> Loaded:
+    """The same without raising or saying anything."""
+    return examine(_flags(arguments), os.environ, Path.cwd())
+
+
+def _flags(arguments: argparse.Namespace) -> Flags:
+    return Flags(
+        config=arguments.config,
+        include=tuple(arguments.include),
+        store=arguments.store,
+        model=getattr(arguments, "model", None),
+        mode=getattr(arguments, "mode", None),
+    )
+
+
+def with_gateway(loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]]) -> Result:
+    """Runs something with a gateway that nobody else is served by, and closes it again."""
+
+    async def run() -> Result:
+        async with open_gateway(loaded, environment=os.environ) as gateway:
+            return await work(gateway)
+
+    log_to_stderr()
+    return anyio.run(run)
+
+
+def log_to_stderr() -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ullage: %(message)s")
+
+
+def say(*lines: str) -> None:
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,107 @@
+"""Which servers stand in Codex's `config.toml`?
+
+The tables `[mcp_servers.NAME]`. What Codex leaves out or asks for stays so; its other settings are not looked at.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from ullage.gateway import Rules
+
+from .kinds import VARIABLE
+from .layer import Layer
+from .loose import Loose, flag, names, pairs, read_tables, seconds, text, texts
+from .narrowing import narrowed
+from .page import Page
+
+__all__ = ["read_codex_toml"]
+
+_UNASKED = ("approve", "auto")
+"""Approval modes in which Codex decides by itself; it still asks before `call_tool_write`, as it is set to."""
+
+
+def read_codex_toml(page: Page) -> Layer:
+    try:
+        table = cast("Mapping[str, object]", tomllib.loads(page.text)).get("mcp_servers")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return replace(_nothing(page, f"is not TOML: {error or 'nested too deep'}"), is_unread=True)
+    if table is None:
+        return _nothing(page, "has no `[mcp_servers]`")
+    found = read_tables(page, [(("mcp_servers",), table)], _values)
+    return Layer(
+        source=page.file,
+        servers=found.servers,
+        rules=found.rules,
+        issues=tuple(found.issues),
+        is_foreign=True,
+    )
+
+
+def _nothing(page: Page, why: str) -> Layer:
+    issue = page.issue("problem", f"{why}; none of its servers are used")
+    return Layer(source=page.file, issues=(issue,), is_foreign=True)
+
+
+def _values(entry: Loose) -> dict[str, Any]:
+    # A variable named here is always handed on: an upstream inherits everything Ullage was given.
+    entry.take(_anything, "env_vars")
+    milliseconds = entry.take(seconds, "startup_timeout_ms")
+    return {
+        "command": entry.take(text, "command"),
+        "arguments": entry.take(texts, "args"),
+        "environment": entry.take(pairs, "env"),
+        "directory": entry.take(text, "cwd"),
+        "url": entry.take(text, "url"),
+        "headers": _headers(entry),
+        "disabled": entry.take(flag, "enabled") is False,
+        "start_timeout": entry.take(seconds, "startup_timeout_sec") or (milliseconds and milliseconds / 1000),
+        "call_timeout": entry.take(seconds, "tool_timeout_sec"),
+        "rules": _rules(entry),
+    }
+
+
+def _anything(value: object) -> object:
+    return value
+
+
+def _variable(value: object) -> str | None:
+    return cast("str | None", VARIABLE.read(value))
+
+
+def _variables(value: object) -> dict[str, str] | None:
+    found = pairs(value)
+    return found if found is not None and all(_variable(name) for name in found.values()) else None
+
+
+def _headers(entry: Loose) -> dict[str, str] | None:
+    """Those written out and those whose value is a variable's."""
+    headers = entry.take(pairs, "http_headers") or {}
+    headers |= {name: f"${{{one}}}" for name, one in (entry.take(_variables, "env_http_headers") or {}).items()}
+    bearer = entry.take(_variable, "bearer_token_env_var")
+    return headers | ({"Authorization": f"Bearer ${{{bearer}}}"} if bearer else {}) or None
+
+
+def _rules(entry: Loose) -> Rules:
+    modes = entry.take(_modes, "tools") or {}
+    return narrowed(
+        only=entry.take(names, "enabled_tools"),
+        denied=entry.take(names, "disabled_tools") or (),
+        asked=[name for name, mode in modes.items() if mode not in _UNASKED],
+        ask_rest=entry.take(text, "default_tools_approval_mode") not in (None, *_UNASKED),
+        unasked=[name for name, mode in modes.items() if mode in _UNASKED],
+    )
+
+
+def _modes(value: object) -> dict[str, str] | None:
+    """Tool to approval mode, of the tools that have one."""
+    if not isinstance(value, dict):
+        return None
+    tables = cast("dict[str, object]", value)
+    modes = {
+        name: cast("dict[str, object]", one).get("approval_mode")
+        for name, one in tables.items()
+        if isinstance(one, dict)
+    }
+    return {name: str(mode) for name, mode in modes.items() if mode is not None}

@@ -1,0 +1,88 @@
+"""What did the user decide?
+
+The settings after every file, variable and flag has been read: values only, each already checked. Which file a value
+came from is told by whoever loaded them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ullage.gateway import Rules, Server
+
+__all__ = ["ClientProfile", "Gateway", "Mode", "Settings", "Token"]
+
+Mode = Literal["auto", "search", "direct"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """How the many tools are shown as few."""
+
+    mode: Mode = "auto"
+    """`search` lists find_tool and its kin, `direct` every tool, `auto` decides by what the tools weigh."""
+    direct_below: float = 0.02
+    """In `auto`: the share of the window under which tools are shown directly."""
+    model: str | None = None
+    """Whose tokens are counted and whose window is meant; None for o200k_base and 200,000."""
+    window: int | None = None
+    """In tokens, instead of the model's."""
+    join_calls: bool = False
+    """One `call_tool` for all tools instead of one for reading and one for the rest."""
+    find_budget: int = 1500
+    """Tokens that a reply of find_tool may cost, where the caller does not say."""
+    start_wait: float = 10.0
+    """Seconds that find_tool waits for servers that are still starting."""
+    underscore_names: bool = False
+    """List Ullage's own tools as `count_tokens`, not `count-tokens`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientProfile:
+    """What differs for one client; None for what does not."""
+
+    model: str | None = None
+    window: int | None = None
+    mode: Mode | None = None
+    underscore_names: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """Where a bearer token for serving over HTTP is kept; exactly one of the two places."""
+
+    name: str
+    """The principal in figures and handles."""
+    env: str | None = None
+    """The variable that holds it."""
+    file: str | None = None
+    """The absolute path of the file that holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    store: str = field(repr=False)
+    """The database's URL; may hold a password."""
+    servers: tuple[Server, ...] = ()
+    """By name, the disabled ones among them; a server that cannot be started for want of a variable is not."""
+    gateway: Gateway = field(default_factory=Gateway)
+    own: Rules = field(default_factory=Rules)
+    """For Ullage's own tools."""
+    clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])
+    tokens: tuple[Token, ...] = ()
+
+    def gateway_for(self, client: str | None) -> Gateway:
+        """What holds for a client: its profile where it has one, over what holds for all.
+
+        A model named for a client comes with its own window, unless the profile says another.
+        """
+        profile = self.clients.get(client or "", ClientProfile())
+        chosen = self.gateway if profile.model is None else replace(self.gateway, model=profile.model, window=None)
+        return replace(
+            chosen,
+            window=chosen.window if profile.window is None else profile.window,
+            mode=chosen.mode if profile.mode is None else profile.mode,
+            underscore_names=(
+                chosen.underscore_names if profile.underscore_names is None else profile.underscore_names
+            ),
+        )

@@ -1,0 +1,70 @@
+"""Can this pattern be tried on this text without hanging?
+
+Patterns come from servers that nobody vouches for, Python's engine backtracks, and a match once begun cannot be
+stopped. So a pattern is tried only where the ways to match it are few: the product of what each of its repetitions
+allows, with repetitions inside repetitions refused altogether. What is not tried is not asserted; the server will.
+"""
+
+import re
+import warnings
+from functools import lru_cache
+
+__all__ = ["affordable", "compiled"]
+
+_WAYS = 1_000_000
+"""Tried in some tens of milliseconds at the worst."""
+_LONG_PATTERN = 2_000
+_ATOMS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+"""Escapes and classes: one character of text each, whatever stands in them."""
+_QUANTIFIER = re.compile(r"(?<!\()([*+?]|\{(\d*)(,?)(\d*)\})[?+]?")
+_GROUP = re.compile(r"\([^()]*\)")
+_REPEATED = re.compile(r"[*+{]|\?(?![:=!<])")
+
+
+@lru_cache(maxsize=4_096)
+def compiled(pattern: str) -> re.Pattern[str] | None:
+    """None for what only another dialect can read."""
+    try:
+        with warnings.catch_warnings():
+            # Python warns of what it will read otherwise one day, such as `[[:alpha:]]`.
+            warnings.simplefilter("error")
+            return re.compile(pattern)
+    except (re.error, Warning, OverflowError, RecursionError):
+        return None
+
+
+def affordable(pattern: str, length: int) -> bool:
+    """Whether trying the pattern on a text of that length ends soon."""
+    if len(pattern) > _LONG_PATTERN:
+        return False
+    plain = _ATOMS.sub("x", pattern)
+    if _has_nested_repetition(plain):
+        return False
+    ways = 1 if plain.startswith("^") and "|" not in plain else max(1, length)
+    for quantifier in _QUANTIFIER.finditer(plain):
+        ways *= _ways(quantifier, length)
+        if ways > _WAYS:
+            return False
+    return ways * (1 + plain.count("|")) <= _WAYS
+
+
+def _ways(quantifier: re.Match[str], length: int) -> int:
+    whole, least, comma, most = quantifier.groups()
+    if whole == "?":
+        return 2
+    if whole in "*+" or (comma and not most):
+        return max(1, length)
+    if not comma:
+        return 1
+    return max(1, int(most) - int(least or 0) + 1)
+
+
+def _has_nested_repetition(plain: str) -> bool:
+    """Whether a group that can itself match in several ways is repeated."""
+    while (group := _GROUP.search(plain)) is not None:
+        inside = group[0][1:-1].removeprefix("?:")
+        choosy = _REPEATED.search(inside) is not None or "|" in inside or "\1" in inside
+        if choosy and plain[group.end() : group.end() + 1] in ("*", "+", "{"):
+            return True
+        plain = plain[: group.start()] + ("\1" if choosy else "x") + plain[group.end() :]
+    return False

@@ -1,0 +1,138 @@
+"""Which of them does this spelling mean?
+
+Whoever knows a name must reach what it names, spelt as in the list, as its server spells it, or as some client did:
+`github__create_issue`, `create_issue`, `github.createIssue`, `mcp__github__create-issue`. A spelling that could mean
+two means neither. Which names are listed, `names` decides.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from heapq import nlargest
+from typing import Generic, Protocol, TypeVar
+
+__all__ = ["Book", "Label", "key", "nearest"]
+
+_SEPARATORS = re.compile(r"[\W_]+")
+_LONGEST = 128
+"""Characters of a name that are looked at; the protocol allows no more."""
+_SHORTLIST = 48
+"""Names compared in full: comparing takes too long to do it with thousands."""
+_LIKE = 0.5
+
+
+class Label(Protocol):
+    """Something that has a name in a list of many servers' things."""
+
+    @property
+    def listed(self) -> str: ...
+
+    @property
+    def server(self) -> str: ...
+
+    @property
+    def original(self) -> str:
+        """Its name at its server."""
+        ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]: ...
+
+
+Labelled = TypeVar("Labelled", bound=Label)
+
+
+def key(name: str) -> str:
+    """Letters and digits of a name, whatever joins its words and whatever their case."""
+    return _SEPARATORS.sub("", name[:_LONGEST]).casefold()
+
+
+class Book(Generic[Labelled]):
+    """Things by every spelling. Each table is made when a name is first not found in the one before it."""
+
+    def __init__(self, things: Iterable[Labelled]) -> None:
+        self._things = tuple(things)
+
+    def find(self, name: str, server: str | None = None) -> tuple[Labelled, ...]:
+        """All that the spelling may mean: the one meant, several, or none. The surest way of reading it decides."""
+        if server is not None and (known := self._by_server.get((server, name))) is not None:
+            return (known,)
+        for meant in self._readings(name):
+            found = tuple(one for one in meant if server is None or one.server == server)
+            if found:
+                return found
+        return ()
+
+    def nearest(self, name: str, server: str | None = None, *, most: int = 5) -> tuple[str, ...]:
+        """Listed names most like it, the likest first."""
+        among = [one for one in self._things if server is None or one.server == server]
+        return nearest(name, [(one.listed, one.original) for one in among], most=most)
+
+    def _readings(self, name: str) -> Iterator[Sequence[Labelled]]:
+        yield self._by_listed.get(name, ())
+        yield self._by_alias.get(name, ())
+        yield self._by_original.get(name, ())
+        for spelling in _without_client(name):
+            yield self._by_key.get(key(spelling), ())
+
+    @cached_property
+    def _by_server(self) -> Mapping[tuple[str, str], Labelled]:
+        return {(one.server, one.original): one for one in self._things}
+
+    @cached_property
+    def _by_listed(self) -> Mapping[str, Sequence[Labelled]]:
+        return _table((one.listed, one) for one in self._things)
+
+    @cached_property
+    def _by_alias(self) -> Mapping[str, Sequence[Labelled]]:
+        return _table((alias, one) for one in self._things for alias in one.aliases)
+
+    @cached_property
+    def _by_original(self) -> Mapping[str, Sequence[Labelled]]:
+        return _table((one.original, one) for one in self._things)
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, Sequence[Labelled]]:
+        return _table((spelling, one) for one in self._things for spelling in _keys(one) if spelling)
+
+
+def _keys(one: Label) -> set[str]:
+    own = [key(name) for name in (one.original, *one.aliases)]
+    return {key(one.listed), *own, *(key(one.server) + name for name in own)}
+
+
+def _table(pairs: Iterable[tuple[str, Labelled]]) -> dict[str, list[Labelled]]:
+    found: dict[str, list[Labelled]] = {}
+    for spelling, one in pairs:
+        found.setdefault(spelling, []).append(one)
+    return found
+
+
+def _without_client(name: str) -> Iterator[str]:
+    """The name; then without what clients put before it: `mcp__`, or `mcp__` and what they call this server."""
+    yield name
+    first, *rest = name.split("__")
+    if first.lower() == "mcp":
+        for start in range(min(2, len(rest))):
+            yield "__".join(rest[start:])
+
+
+def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -> tuple[str, ...]:
+    """Of things with several spellings each, the first spellings of those most like the name."""
+    wanted = key(name)
+    pieces = {wanted[at : at + 3] for at in range(max(1, len(wanted) - 2))}
+
+    def shared(folded: str) -> int:
+        return sum(piece in folded for piece in pieces)
+
+    likely = nlargest(_SHORTLIST, spellings, key=lambda these: shared(" ".join(map(key, these))))
+    matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
+    scored = ((max(_ratio(matcher, key(one)) for one in these), these[0]) for these in likely)
+    ranked = sorted((pair for pair in scored if pair[0] >= _LIKE), key=lambda pair: (-pair[0], pair[1]))
+    return tuple(spelling for _, spelling in ranked[:most])
+
+
+def _ratio(matcher: "difflib.SequenceMatcher[str]", other: str) -> float:
+    matcher.set_seq1(other)
+    return matcher.ratio() if matcher.quick_ratio() >= _LIKE else 0.0

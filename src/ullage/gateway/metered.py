@@ -1,0 +1,136 @@
+"""What did this answer cost?
+
+`Metered` puts tokens and time on every reply of a tools/call, whoever answered and whether or not it failed, and writes
+them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply is counted `metered_shown`'s.
+A reply that still needs something is no answer and passes as it is.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from ullage.errors import ProtocolError, UllageError, UnknownTool
+from ullage.ledger import Entry, Recorder
+from ullage.messages import Format, Media, Message, Request
+from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
+from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, ToolSource
+
+from .failed import failed
+from .metered_shown import shown
+from .passing import Passing
+from .reference import INEXACT, Reference
+
+__all__ = ["META", "Metered"]
+
+META = "dev.ullage/meta"
+_STRIDE = 4_096
+"""Characters counted before others are let in; each block is taken for 64 more than it has."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered(Passing[ToolSource]):
+    """A source whose every reply says what it cost."""
+
+    inner: ToolSource
+    meter: Meter
+    recorder: Recorder
+    clock: Callable[[], float]
+    """Seconds that only ever grow, such as `time.perf_counter`."""
+    reference: Callable[[Caller], Reference]
+    now: Callable[[], datetime] = _now
+    recorded_elsewhere: frozenset[str] = frozenset({"find_tool"})
+    """Tools whose answers, but not failures, are written down by whoever makes them, with figures not known here."""
+
+    async def tools(self) -> Listing:
+        return await self.inner.tools()
+
+    async def call(self, call: Call) -> Reply:
+        started = self.clock()
+        try:
+            reply = await self.inner.call(call)
+        except (UnknownTool, ProtocolError):
+            raise
+        except UllageError as error:
+            reply = failed(error)
+        if reply.needs is not None:
+            return reply
+        milliseconds = round((self.clock() - started) * 1000, 3)
+        reference = self.reference(call.caller)
+        count = await patiently(self._count(reply, reference.counted_as))
+        meta = _meta(reply, reference, count, milliseconds)
+        if reply.is_error or call.tool not in self.recorded_elsewhere:
+            self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
+        return replace(reply, meta={**reply.meta, META: meta})
+
+    def _count(self, reply: Reply, model: str) -> Steps[Count]:
+        counted, stride = ZERO, 0
+        for part in shown(reply):
+            if isinstance(part, str):
+                counted += yield from self.meter.steps(part, model)
+                stride += len(part) + 64
+            else:
+                counted += self._media(part, model)
+                stride += _STRIDE
+            if stride > _STRIDE:
+                stride = 0
+                yield
+        return counted
+
+    def _media(self, media: Media, model: str) -> Count:
+        """An image or a sound, by the rule of the model's maker, less what the message around it weighs."""
+        with_media, without = (
+            self.meter.weigh(
+                Request(format=Format.OPENAI_CHAT, model=model, messages=(Message(role="user", parts=parts),))
+            )
+            for parts in ((media,), ())
+        )
+        whole, frame = with_media.messages[0], without.messages[0].tokens
+        return Count(
+            tokens=max(0, whole.tokens - frame),
+            method=max(whole.method, Method.CALIBRATED, key=list(Method).index),
+            low=max(0, whole.low - frame),
+            high=max(0, whole.high - frame),
+        )
+
+    def _entry(self, call: Call, reply: Reply, reference: Reference, count: Count, milliseconds: float) -> Entry:
+        caller, origin = call.caller, reply.origin
+        return Entry(
+            time=self.now(),
+            kind="result",
+            principal=caller.principal,
+            session=caller.session,
+            session_inferred=caller.session_inferred,
+            client=caller.client,
+            server=None if origin is None else origin.server,
+            tool=call.tool if origin is None else origin.tool,
+            model=reference.model,
+            tokens=count.tokens,
+            method=count.method,
+            milliseconds=milliseconds,
+            is_error=reply.is_error,
+            cached=_was_cached(_inner_meta(reply)),
+        )
+
+
+def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: float) -> dict[str, Json]:
+    """What a source put there itself stays, save for the two figures that are known here."""
+    inner = _inner_meta(reply)
+    tokens: dict[str, Json] = {"estimated": count.tokens, "approximationMethod": reference.label}
+    if not reference.exact or count.method is not Method.EXACT:
+        tokens["warning"] = INEXACT
+    performance: dict[str, Json] = {"executionTimeMs": milliseconds, "cachedResult": _was_cached(inner)}
+    return {**inner, "tokens": tokens, "performance": performance}
+
+
+def _inner_meta(reply: Reply) -> JsonObject:
+    inner = reply.meta.get(META)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _was_cached(inner: JsonObject) -> bool:
+    performance = inner.get("performance")
+    return isinstance(performance, Mapping) and performance.get("cachedResult") is True

@@ -1,0 +1,127 @@
+"""Whose resource is at this address, and how is it addressed where two servers have the same?
+
+The first server, in the order of the settings, that offers an address keeps it as it is; the same address at another
+server is written `ullage+from://SERVER/ADDRESS`, which reads back to that server. A prefix keeps templates valid, and
+the two parts are told apart by the first slash. Nothing is read here.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from ullage.tool import Block, Json, JsonObject
+
+__all__ = ["Owners", "Template", "block_mapped", "mapped", "owners_of", "unmapped", "with_uri"]
+
+_SCHEME = "ullage+from://"
+_EXPRESSION = re.compile(r"\{[^{}]*\}")
+_LONGEST = 8_192
+"""Characters of an address that is held against templates."""
+
+
+def mapped(server: str, uri: str) -> str:
+    return f"{_SCHEME}{quote(server, safe='')}/{uri}"
+
+
+def unmapped(uri: str) -> tuple[str, str] | None:
+    """The server and its own address; None for an address that nobody mapped."""
+    if not uri.startswith(_SCHEME):
+        return None
+    server, slash, own = uri.removeprefix(_SCHEME).partition("/")
+    return (unquote(server), own) if slash else None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A URI template (RFC 6570), read loosely: each of its expressions stands for any text."""
+
+    literals: tuple[str, ...]
+    """What stands before, between and behind the expressions."""
+
+    @classmethod
+    def of(cls, text: str) -> "Template":
+        return cls(tuple(_EXPRESSION.split(text[:_LONGEST])))
+
+    @property
+    def weight(self) -> int:
+        """How much of an address it fixes: the more, the surer a match."""
+        return sum(map(len, self.literals))
+
+    def matches(self, uri: str) -> bool:
+        """In one pass from the left: a server's template must not be able to cost more than its length."""
+        first, *rest = self.literals
+        if len(uri) > _LONGEST or not uri.startswith(first):
+            return False
+        if not rest:
+            return uri == first
+        *between, last = rest
+        place = len(first)
+        for literal in between:
+            place = uri.find(literal, place)
+            if place < 0:
+                return False
+            place += len(literal)
+        return len(uri) - len(last) >= place and uri.endswith(last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owners:
+    """Who offers which addresses, as far as known."""
+
+    listed: Mapping[str, str]
+    """Address, or template as written, to the server that keeps it plain."""
+    templates: Sequence[tuple[Template, str]]
+    """The surest first."""
+
+    def owner(self, uri: str) -> str | None:
+        """The server of a plain address: whoever lists it, else whoever has the surest template for it."""
+        server = self.listed.get(uri)
+        if server is not None:
+            return server
+        return next((server for template, server in self.templates if template.matches(uri)), None)
+
+    def outward(self, server: str, uri: str) -> str:
+        """A server's address as it is shown: as it is, unless it would lead to another server."""
+        owner = self.owner(uri)
+        plain = (owner is None or owner == server) and unmapped(uri) is None
+        return uri if plain else mapped(server, uri)
+
+
+def owners_of(
+    resources: Iterable[tuple[str, Sequence[JsonObject]]], templates: Iterable[tuple[str, Sequence[JsonObject]]]
+) -> Owners:
+    """From the lists of each server, in the order of the settings."""
+    listed: dict[str, str] = {}
+    patterns: list[tuple[Template, str]] = []
+    for server, offered in resources:
+        for one in offered:
+            listed.setdefault(str(one.get("uri")), server)
+    for server, offered in templates:
+        for one in offered:
+            text = str(one.get("uriTemplate"))
+            listed.setdefault(text, server)
+            patterns.append((Template.of(text), server))
+    patterns.sort(key=lambda pair: -pair[0].weight)
+    return Owners(listed=listed, templates=tuple(patterns))
+
+
+def with_uri(one: JsonObject, change: Callable[[str], str], key: str = "uri") -> JsonObject:
+    """The same object with its address changed; itself where the address stays."""
+    uri = one.get(key)
+    if not isinstance(uri, str):
+        return one
+    new = change(uri)
+    return one if new == uri else {**one, key: new}
+
+
+def block_mapped(block: Block, change: Callable[[str], str]) -> Block:
+    """A block with the address in it changed, where it is a resource or a link to one."""
+    kind = block.get("type")
+    if kind == "resource_link":
+        return with_uri(block, change)
+    inner: Json = block.get("resource") if kind == "resource" else None
+    if not isinstance(inner, dict):
+        return block
+    changed = with_uri(inner, change)
+    return block if changed is inner else {**block, "resource": dict(changed)}

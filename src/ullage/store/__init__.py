@@ -1,0 +1,8 @@
+"""Where do things live?"""
+
+from .address import Address
+from .database import Database
+from .migrations import MIGRATIONS, Migration
+from .values import moment, seconds, storable
+
+__all__ = ["MIGRATIONS", "Address", "Database", "Migration", "moment", "seconds", "storable"]

@@ -1,0 +1,120 @@
+"""Where do things live, and how are they read and written safely by many processes at once?
+
+One SQLite file, or one PostgreSQL database, brought up to the present schema when it is opened. Reading and writing are
+plain blocking functions given a connection in a transaction; `aside` runs them from the event loop. What the tables
+mean is known by the rooms above.
+"""
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from sqlalchemy import Connection, Engine
+
+from ullage.errors import StoreFailed
+
+from .address import Address
+from .engines import CONNECTIONS, open_engine, reader, writer
+from .failure import failing_as_store
+from .migrations import MIGRATIONS, Migration, migrate, version_of
+
+__all__ = ["Database"]
+
+Result = TypeVar("Result")
+
+
+class Database:
+    """An open database. Safe to use from several threads."""
+
+    def __init__(self, engine: Engine, address: Address, *, known: int, patience: float) -> None:
+        self._engine, self._reader, self._writer = engine, reader(engine), writer(engine)
+        self._address = address
+        self._known = known
+        self._patience = patience
+        self._turn = threading.Lock()
+        self._limiter = anyio.CapacityLimiter(CONNECTIONS)
+        self.problem: str | None = None
+        """Why nothing can be written, for people; None where it can."""
+
+    @classmethod
+    def open(
+        cls, where: str | Path, *, patience: float = 10.0, migrations: Sequence[Migration] = MIGRATIONS
+    ) -> "Database":
+        """Opens a file (made where there is none) or a `postgresql://` URL. Nothing waits for a lock longer than
+        `patience` seconds. Raises `StoreFailed` where it cannot be used at all."""
+        address = Address.of(where)
+        with failing_as_store(address):
+            engine = open_engine(address, patience=patience)
+        database = cls(engine, address, known=len(migrations), patience=patience)
+        try:
+            database._bring_up(migrations)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def __repr__(self) -> str:
+        return f"Database({self.place!r})"
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people; holds no secret."""
+        return self._address.shown
+
+    @property
+    def read_only(self) -> bool:
+        return self.problem is not None
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Runs `work` in a transaction that sees one moment of the database."""
+        with failing_as_store(self._address), self._reader.begin() as connection:
+            return work(connection)
+
+    def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Runs `work` in a transaction that happens whole or not at all. Keep it short: others wait."""
+        self._refuse_if_read_only()
+        with failing_as_store(self._address), self._alone(), self._writer.begin() as connection:
+            # A newer Ullage may have changed the schema while this one was running.
+            self._notice(version_of(connection))
+            self._refuse_if_read_only()
+            return work(connection)
+
+    async def aside(self, work: Callable[[], Result]) -> Result:
+        """Runs blocking work that reads or writes in one of a few threads, off the event loop."""
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+
+    def close(self) -> None:
+        """Lets go of every connection; calling twice is harmless."""
+        self._engine.dispose()
+
+    def _bring_up(self, migrations: Sequence[Migration]) -> None:
+        version = self.read(version_of)
+        if version < self._known:
+            with failing_as_store(self._address), self._writer.begin() as connection:
+                version = migrate(connection, migrations)
+        self._notice(version)
+
+    def _notice(self, version: int) -> None:
+        if version > self._known:
+            self.problem = (
+                f"`{self.place}` was changed by a newer Ullage (schema {version}, this one knows {self._known}): "
+                "it is only read until this process is restarted with that version"
+            )
+
+    def _refuse_if_read_only(self) -> None:
+        if self.problem is not None:
+            raise StoreFailed(self.problem, suggestion="Restart this process; if that does not help, upgrade Ullage.")
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """One writing thread of a process at a time: SQLite lets processes wait by polling, which threads need not."""
+        if not self._turn.acquire(timeout=self._patience):
+            raise StoreFailed(f"`{self.place}` is being written by another thread for more than {self._patience:g} s")
+        try:
+            yield
+        finally:
+            self._turn.release()

@@ -1,0 +1,74 @@
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import ullage.config.loading
+from ullage.config import ClientProfile, Flags, Gateway
+from ullage.config.keys import CLIENT, GATEWAY, OWN, SERVER, TABLES, reference
+from ullage.config.page import Page
+from ullage.config.ullage_toml import read_ullage_toml
+from ullage.gateway import Rules, Server
+
+MakePage = Callable[..., Page]
+
+GUIDE, _, REFERENCE = (
+    (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8").partition("## Reference\n\n")
+)
+
+
+def names(kind: type[object]) -> set[str]:
+    return {field.name for field in fields(kind)}  # type: ignore[arg-type]
+
+
+def test_the_reference_is_what_the_table_of_keys_says():
+    assert reference() == REFERENCE, "put what `ullage.config.keys.reference()` returns after `## Reference`"
+
+
+def test_every_key_is_explained():
+    keys = [key for table in TABLES.values() for key in table]
+    assert [key.name for key in keys if not key.means.endswith(".")] == []
+    assert all(f"`{key.name}`" in REFERENCE for key in keys)
+
+
+def test_every_setting_has_a_key_and_every_key_a_setting():
+    assert {key.target for key in GATEWAY} == names(Gateway)
+    assert {key.target for key in CLIENT} == names(ClientProfile)
+    assert {key.target for key in SERVER} == (names(Server) | names(Rules)) - {"name", "rules", "came_from"}
+    assert {key.target for key in OWN} == names(Rules) - {"read_only", "writing"}
+
+
+def test_the_defaults_in_the_reference_are_the_defaults():
+    shown = {key.name: key.default.strip("`") for key in (*GATEWAY, *SERVER)}
+    gateway, server = Gateway(), Server(name="x", transport="stdio")
+    for name in ("mode", "direct_below", "find_budget", "start_wait", "join_calls", "underscore_names"):
+        assert shown[name] == f"{getattr(gateway, name)}".lower().removesuffix(".0")
+    for name in ("disabled", "shared", "start_timeout", "call_timeout"):
+        assert shown[name] == f"{getattr(server, name)}".lower().removesuffix(".0")
+
+
+def test_every_flag_and_variable_is_in_the_guide():
+    variables = set(re.findall(r'"(ULLAGE_[A-Z]+)"', inspect.getsource(ullage.config.loading)))
+    assert variables
+    assert [one for one in (*variables, *(f"--{name}" for name in names(Flags))) if f"`{one}`" not in GUIDE] == []
+
+
+def test_the_example_of_the_guide_is_valid(page: MakePage):
+    example = textwrap.dedent(GUIDE.partition("have.\n\n")[2].partition("\n`ullage doctor`")[0])
+    layer = read_ullage_toml(page(example, {"GITHUB_TOKEN": "x", "DOCS_TOKEN": "y"}))
+    assert layer.issues == ()
+    assert set(layer.servers) == {"github", "docs"}
+
+
+def test_the_python_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    code = textwrap.dedent(GUIDE.partition("## In Python\n\n")[2].partition("\n`load` raises")[0])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.toml").write_text("", encoding="utf-8")
+    monkeypatch.setenv("ULLAGE_CONFIG", str(tmp_path / "empty.toml"))
+    found: dict[str, object] = {}
+    exec(compile(code, "configuration.md", "exec"), found)
+    assert found["loaded"]

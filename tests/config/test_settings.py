@@ -1,0 +1,28 @@
+from ullage.config import ClientProfile, Gateway, Settings
+
+SETTINGS = Settings(
+    store="sqlite://",
+    gateway=Gateway(model="gpt-4o", window=50_000, mode="search"),
+    clients={
+        "codex": ClientProfile(mode="direct", underscore_names=True),
+        "claude": ClientProfile(model="claude-sonnet-4-5"),
+        "small": ClientProfile(window=8_000),
+    },
+)
+
+
+def test_a_client_without_a_profile_has_what_holds_for_all():
+    assert SETTINGS.gateway_for(None) == SETTINGS.gateway_for("unheard-of") == SETTINGS.gateway
+
+
+def test_a_profile_changes_only_what_it_says():
+    assert SETTINGS.gateway_for("codex") == Gateway(model="gpt-4o", window=50_000, mode="direct", underscore_names=True)
+    assert SETTINGS.gateway_for("small").window == 8_000
+
+
+def test_a_clients_own_model_comes_with_its_own_window():
+    assert SETTINGS.gateway_for("claude").window is None
+
+
+def test_the_stores_address_is_never_shown():
+    assert "s3cret" not in repr(Settings(store="postgresql://me:s3cret@host/db"))

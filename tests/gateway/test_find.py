@@ -1,0 +1,867 @@
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ullage.errors import Denied, InvalidArguments, UllageError, UnknownTool
+from ullage.gateway.access import Guarded
+from ullage.gateway.definition import definition_text
+from ullage.gateway.find import SAVINGS, Find
+from ullage.gateway.find_calling import HEALED, UNCHECKED
+from ullage.gateway.find_settings import FindSettings, Surroundings
+from ullage.gateway.find_tools import NAMES, find_tools
+from ullage.gateway.introduction import Introduction
+from ullage.gateway.merge import Merge
+from ullage.gateway.reference import References
+from ullage.gateway.savings import TokenMetrics
+from ullage.gateway.server import Rules
+from ullage.gateway.surface import Remembered
+from ullage.gateway.view import Member, View
+from ullage.ledger import Entry
+from ullage.models import shipped
+from ullage.testing import FakeSource
+from ullage.tokens import Meter
+from ullage.tool import Call, Caller, Change, Listing, Needs, Reply, Structured, Tool
+
+pytestmark = pytest.mark.anyio
+
+METER = Meter(shipped())
+READS = {"readOnlyHint": True}
+CLAUDE = Caller(principal="ann", session="two", model="claude-sonnet-4-5")
+
+
+def tool(name: str, description: str = "", *, reads: bool = False, **properties: Any) -> Tool:
+    needed = [key for key in properties if not key.endswith("_")]
+    schema = {key.rstrip("_"): value for key, value in properties.items()}
+    return Tool(
+        name=name,
+        description=description or None,
+        input_schema={"type": "object", "properties": schema, "required": needed, "additionalProperties": False},
+        annotations=READS if reads else {},
+    )
+
+
+STRING = {"type": "string"}
+ISSUES = (
+    tool("create_issue", "Create a new issue in a repository.", owner=STRING, title=STRING, labels_={"type": "array"}),
+    tool("get_issue", "Get one issue by its number.", reads=True, owner=STRING, issue_number={"type": "integer"}),
+    tool("list_commits", "List commits of a branch.", reads=True, owner=STRING),
+)
+WEATHER = (
+    tool("forecast", "Weather forecast for a city, for up to ten days.", reads=True, city=STRING),
+    tool("create_issue", "Report a fault of a weather station.", station=STRING),
+)
+BOOKS = tuple(
+    tool(f"book_{number}", f"Order book number {number} of the catalogue. " + "Long words follow. " * 20, copies=STRING)
+    for number in range(60)
+)
+
+
+class Slow(FakeSource):
+    """Says what it offers only when let."""
+
+    __slots__ = ("let",)
+
+    def __init__(self, offered: tuple[Tool, ...]) -> None:
+        super().__init__(offered=offered)
+        self.let = anyio.Event()
+
+    async def tools(self) -> Listing:
+        await self.let.wait()
+        return await super().tools()
+
+
+@dataclass(slots=True)
+class Ledger:
+    entries: list[Entry] = field(default_factory=list[Entry])
+
+    def record(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+
+def member(name: str, tools: tuple[Tool, ...], **changes: Any) -> Member:
+    return replace(Member(name=name, source=FakeSource(offered=tools), prefix=name), **changes)
+
+
+def merged(*members: Member) -> Guarded:
+    return Guarded(Merge(members, reserved=NAMES))
+
+
+def finding(*members: Member, around: Surroundings | None = None, **changes: Any) -> Find:
+    inner = merged(*(members or (member("github", ISSUES), member("weather", WEATHER), member("shop", BOOKS))))
+    return Find(inner, METER, FindSettings(**{"mode": "search", "start_wait": 0.05} | changes), around)
+
+
+async def find(source: Find, description: str, **arguments: Any) -> dict[str, Any]:
+    return said(await source.call(Call(tool="find_tool", arguments={"tool_description": description, **arguments})))
+
+
+def said(reply: Reply) -> dict[str, Any]:
+    return json.loads(text_of(reply))
+
+
+def text_of(reply: Reply) -> str:
+    return str(reply.content[0]["text"])
+
+
+def tokens(text: str, model: str = "gpt-4o") -> int:
+    return METER.count(text, model).high
+
+
+async def run(source: Find, tool: str, parameters: Any = None, door: str = "call_tool", **more: Any) -> Reply:
+    return await source.call(Call(tool=door, arguments={"tool_name": tool, "parameters": parameters or {}, **more}))
+
+
+async def refused(source: Find, tool: str, parameters: Any = None, door: str = "call_tool", **more: Any) -> UllageError:
+    with pytest.raises(UllageError) as caught:
+        await run(source, tool, parameters, door, **more)
+    return caught.value
+
+
+def calls(source: Find, server: str) -> list[Call]:
+    members = source.inner.members  # type: ignore[attr-defined]
+    return next(each.source.calls for each in members if each.name == server)
+
+
+# What is listed
+
+
+@pytest.mark.requirement("S1:surface")
+def test_the_model_carries_at_most_three_hundred_tokens_of_ours():
+    # read_result, which is to come, then has 100 of the 400.
+    for join_calls in (False, True):
+        assert sum(tokens(definition_text(each)) for each in find_tools(join_calls=join_calls)) <= 300
+
+
+@pytest.mark.requirement("S1:surface", "S1:find", "S1:call")
+async def test_three_tools_stand_for_all_in_a_fixed_order():
+    source = finding()
+    listing = await source.tools()
+    assert [each.name for each in listing.tools] == ["find_tool", "call_tool", "call_tool_write"]
+    schemas = {each.name: each.input_schema for each in listing.tools}
+    assert list(schemas["find_tool"]["properties"]) == ["tool_description", "tool_keywords", "max_tokens"]
+    assert schemas["find_tool"]["required"] == ["tool_description"]
+    assert list(schemas["call_tool"]["properties"]) == ["server_name", "tool_name", "parameters"]
+    assert schemas["call_tool"] == schemas["call_tool_write"]
+    assert (await source.tools()) == listing
+
+
+@pytest.mark.requirement("S1:call")
+async def test_the_doors_say_truly_what_goes_through_them():
+    hints = {each.name: each.annotations for each in (await finding().tools()).tools}
+    assert hints["find_tool"]["readOnlyHint"] is hints["call_tool"]["readOnlyHint"] is True
+    assert hints["call_tool_write"]["readOnlyHint"] is False
+    assert hints["call_tool_write"]["destructiveHint"] is True
+    joined = {each.name: each.annotations for each in (await finding(join_calls=True).tools()).tools}
+    assert list(joined) == ["find_tool", "call_tool"]
+    assert joined["call_tool"]["readOnlyHint"] is False
+
+
+@pytest.mark.requirement("S1:surface", "U:own")
+async def test_pinned_tools_are_always_shown_as_they_are():
+    count = tool("count-tokens", "Count tokens.", reads=True, text=STRING)
+    own = member("ullage", (count, tool("other")), prefix="", own=True, rules=Rules(pinned=("count-tokens",)))
+    source = finding(member("github", ISSUES, rules=Rules(pinned=("get_*",))), own)
+    listed = (await source.tools()).tools
+    assert [each.name for each in listed[3:]] == ["github__get_issue", "count-tokens"]
+    assert listed[4] == count
+    assert (await source.call(Call(tool="other"))).origin is not None, "what is not listed answers to its name"
+    assert (await find(source, "other"))["tools"][0]["name"] == "other", "and is found"
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_a_small_catalogue_is_shown_directly_and_nothing_of_ours_beside_it():
+    source = finding(member("github", ISSUES), mode="auto")
+    listed = (await source.tools()).tools
+    assert [each.name for each in listed] == ["github__create_issue", "github__get_issue", "github__list_commits"]
+    assert [each.input_schema for each in listed] == [each.input_schema for each in ISSUES]
+    assert source.surface == "direct"
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_a_large_catalogue_is_searched():
+    source = finding(mode="auto", direct_below=0.001)
+    assert [each.name for each in (await source.tools()).tools] == list(NAMES)
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_a_catalogue_not_yet_known_is_searched_and_that_is_not_remembered():
+    memory, slow = Remembered(), Slow(ISSUES)
+    around = Surroundings(memory=memory)
+    source = finding(member("github", (), source=slow), around=around, mode="auto")
+    assert (await source.tools()).tools[0].name == "find_tool"
+    assert memory.decisions == {}
+    slow.let.set()
+    assert (await find(source, "create issue"))["tools"]
+    assert (await source.tools()).tools[0].name == "find_tool", "the list stays as it is while the client is there"
+    later = Find(source.inner, METER, FindSettings(mode="auto"), around)
+    assert (await later.tools()).tools[0].name == "github__create_issue"
+    assert memory.decisions["default"].surface == "direct"
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_the_choice_is_kept_until_the_configuration_changes():
+    memory = Remembered()
+    around = Surroundings(memory=memory)
+    first = finding(member("github", ISSUES), around=around, mode="auto", direct_below=0.001, configuration="a")
+    await first.tools()
+    assert first.surface == "search"
+    again = finding(member("github", ISSUES), around=around, mode="auto", configuration="a")
+    await again.tools()
+    assert again.surface == "search"
+    again.replace(replace(again.settings, configuration="b"))
+    await again.tools()
+    assert again.surface == "direct"
+    assert finding(member("github", ISSUES), around=around, mode="auto").surface == "direct", "as remembered"
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_a_catalogue_shown_directly_is_searched_when_it_has_grown_far_beyond():
+    source = finding(member("github", ISSUES), mode="auto", direct_below=0.002)
+    await source.tools()
+    assert source.surface == "direct"
+    source.inner.inner.replace([member("github", ISSUES), member("shop", BOOKS)])  # type: ignore[attr-defined]
+    assert [each.name for each in (await source.tools()).tools] == list(NAMES)
+
+
+async def test_direct_mode_waits_for_servers_because_its_list_is_all_there_is():
+    slow = Slow(ISSUES)
+    source = finding(member("github", (), source=slow), mode="direct", start_wait=5.0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_later, slow.let.set)
+        assert len((await source.tools()).tools) == 3
+
+
+async def _later(work: Callable[[], object]) -> None:
+    await anyio.sleep(0.02)
+    work()
+
+
+# What the model is told of the servers
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_instructions_name_each_server_in_a_line():
+    class Told(FakeSource):
+        def introduction(self) -> Introduction:
+            return Introduction(name="w", instructions="Forecasts for every city. Use them well.\n\nMore.")
+
+    told = Told(offered=WEATHER)
+    slow = Slow(ISSUES)
+    source = finding(
+        member("github", ISSUES, description="Repositories and issues"),
+        member("weather", (), source=told),
+        member("shop", BOOKS[:2]),
+        member("late", (), source=slow),
+        member("ullage", BOOKS[:1], own=True),
+    )
+    assert source.instructions(await source.inner.view()).splitlines() == [
+        "The tools of these servers are found with find_tool:",
+        "- github (3 tools): Repositories and issues",
+        "- weather (2 tools): Forecasts for every city",
+        "- shop (2 tools): book_0, book_1",
+        "- late",
+    ]
+
+
+@pytest.mark.requirement("S1:surface")
+@pytest.mark.parametrize("number", [0, 1, 5, 12, 40, 150, 600])
+async def test_instructions_stay_within_their_budget_however_many_servers_there_are(number: int):
+    members = [
+        member(f"server-{at}", ISSUES[:1], description="Does a great many things for everyone. " * 5)
+        for at in range(number)
+    ]
+    inner = merged(*members)
+    source = Find(inner, METER, FindSettings(mode="search"))
+    text = source.instructions(await inner.view())
+    assert tokens(text) <= 300
+    assert (not text) == (number == 0)
+    if number > 100:
+        assert f"more" in text
+    elif number:
+        assert f"server-{number - 1}" in text
+
+
+async def test_instructions_too_small_for_any_name_give_the_number():
+    inner = merged(*(member(f"a-very-long-name-of-a-server-{'x' * 60}-{at}", ISSUES[:1]) for at in range(30)))
+    source = Find(inner, METER, FindSettings(mode="search", instructions_budget=16))
+    assert source.instructions(await inner.view()).endswith("30 in all")
+
+
+async def test_in_direct_mode_instructions_do_not_speak_of_finding():
+    source = finding(member("github", ISSUES), mode="direct")
+    await source.tools()
+    assert source.instructions(await source.inner.view()).startswith("Tools of these servers:")
+
+
+# Finding
+
+
+@pytest.mark.requirement("S1:find", "S1:metrics")
+async def test_a_search_gives_definitions_lines_and_figures():
+    found = await find(finding(), "create an issue in a repository")
+    first = found["tools"][0]
+    assert first == {
+        "name": "github__create_issue",
+        "description": "Create a new issue in a repository.",
+        "inputSchema": ISSUES[0].input_schema,
+        "call": "call_tool_write",
+    }
+    figures = TokenMetrics(**found["token_metrics"])
+    every = [*ISSUES, *WEATHER, *BOOKS]
+    assert figures.baseline_tokens >= sum(tokens(definition_text(each)) for each in every)
+    returned = [*(json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in found["tools"])]
+    returned += [json.dumps(each, ensure_ascii=False) for each in found["more"]]
+    assert figures.returned_tokens == sum(map(tokens, returned))
+
+
+@pytest.mark.requirement("S1:find")
+async def test_a_tool_that_may_change_something_says_which_door_it_takes():
+    found = await find(finding(), "issue", max_tokens=400)
+    doors = {each["name"]: each.get("call") for each in found["tools"]}
+    assert doors["github__get_issue"] is None
+    writes = [line for line in found["more"] if "create_issue" in line]
+    assert doors.get("github__create_issue") == "call_tool_write" or writes[0].endswith(" [write]")
+    joined = await find(finding(join_calls=True), "issue", max_tokens=400)
+    assert "call_tool_write" not in json.dumps(joined)
+    assert "[write]" not in json.dumps(joined)
+
+
+@pytest.mark.requirement("S1:find")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "github__create_issue",
+        "github.createIssue",
+        "mcp__github__create_issue",
+        "github create_issue",
+        "github create issue",
+    ],
+)
+async def test_asked_by_name_it_gives_that_tool_first(query: str):
+    found = await find(finding(), query)
+    assert found["tools"][0]["name"] == "github__create_issue"
+
+
+@pytest.mark.requirement("S1:find")
+async def test_a_name_of_two_servers_gives_both_and_nothing_else():
+    found = await find(finding(), "create_issue")
+    assert {each["name"] for each in found["tools"]} == {"github__create_issue", "weather__create_issue"}
+    assert found["more"] == []
+    assert (await find(finding(), "weather create_issue"))["tools"][0]["name"] == "weather__create_issue"
+
+
+async def test_a_name_is_known_beside_keywords():
+    found = await find(finding(), "list_commits", tool_keywords="issue number city forecast")
+    assert found["tools"][0]["name"] == "github__list_commits"
+
+
+async def test_a_servers_name_gives_that_servers_tools():
+    found = await find(finding(), "GitHub")
+    assert [each["name"] for each in found["tools"]] == [f"github__{each.name}" for each in ISSUES]
+
+
+@pytest.mark.parametrize("keywords", ["city days", ["city", "days", 3]])
+async def test_keywords_are_taken_as_a_text_or_a_list(keywords: Any):
+    source = finding()
+    found = await source.call(Call(tool="find_tool", arguments={"tool_keywords": keywords}))
+    assert said(found)["tools"][0]["name"] == "weather__forecast"
+
+
+async def test_other_words_for_the_description_are_understood_and_said():
+    reply = await finding().call(Call(tool="find_tool", arguments={"query": "weather forecast", "limit": 3}))
+    assert said(reply)["tools"][0]["name"] == "weather__forecast"
+    assert reply.meta[HEALED] == ["`query` read as `tool_description`", "find_tool has no argument `limit`; left aside"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"tool_description": "  "},
+        {"tool_description": 3},
+        {"tool_description": "x", "max_tokens": 99},
+        {"tool_description": "x", "max_tokens": 0},
+        {"tool_description": "x", "max_tokens": -5},
+        {"tool_description": "x", "max_tokens": True},
+        {"tool_description": "x", "max_tokens": "many"},
+        {"tool_description": "x", "max_tokens": []},
+    ],
+)
+async def test_a_search_that_cannot_be_answered_is_refused_with_a_hint(arguments: Any):
+    with pytest.raises(InvalidArguments) as caught:
+        await finding().call(Call(tool="find_tool", arguments=arguments))
+    assert caught.value.suggestion
+
+
+@pytest.mark.parametrize("most", ["500", 500.0, 10**12, float("inf")])
+async def test_a_budget_is_taken_in_any_spelling(most: Any):
+    assert (await find(finding(), "issue", max_tokens=most))["tools"]
+
+
+async def test_nothing_found_says_which_servers_there_are():
+    found = await find(finding(), "zzzz qqqq")
+    assert (found["tools"], found["more"]) == ([], [])
+    assert "github, weather, shop" in found["hint"]
+    assert found["token_metrics"]["returned_tokens"] == 0
+
+
+@pytest.mark.requirement("S1:metrics")
+async def test_an_empty_catalogue_has_figures_too():
+    found = await find(Find(merged(), METER, FindSettings(mode="search")), "anything")
+    assert found["token_metrics"] == TokenMetrics.of(0, 0).to_json()
+    assert "No server is connected" in found["hint"]
+
+
+@pytest.mark.requirement("S1:metrics")
+async def test_what_is_withheld_or_hidden_is_neither_found_nor_counted():
+    rules = Rules(deny=("create_*",), hidden=("get_*",))
+    source = finding(member("github", ISSUES, rules=rules))
+    found = await find(source, "issue create get list commits")
+    assert [each["name"] for each in found["tools"]] == ["github__list_commits"]
+    named = replace(ISSUES[2], name="github__list_commits")
+    assert found["token_metrics"]["baseline_tokens"] == tokens(definition_text(named))
+
+
+@pytest.mark.requirement("S1:metrics")
+async def test_no_reply_returns_more_than_there_is():
+    tiny = Tool(name="go", title="A title that is longer than the whole of the definition", input_schema={})
+    found = await find(finding(member("a", (tiny,), prefix=""), join_calls=False), "title definition")
+    figures = TokenMetrics(**found["token_metrics"])
+    assert figures.returned_tokens <= figures.baseline_tokens
+
+
+@pytest.mark.requirement("S1:budget")
+@pytest.mark.parametrize("caller", [Caller(principal="ann", session="one"), CLAUDE])
+async def test_a_reply_never_exceeds_its_budget(caller: Caller):
+    giant = tool("giant_order", "Order everything. " + "Words without end. " * 3_000, what=STRING)
+    around = Surroundings(reference=References(shipped()))
+    slow = member("late", (), source=Slow(ISSUES))
+    source = finding(member("github", ISSUES), member("shop", (*BOOKS, giant)), slow, around=around, start_wait=0.0)
+    model = caller.model or "gpt-4o"
+    for query in ("order a book", "giant_order", "create an issue", "shop", "zzz", "commits of a branch", "书"):
+        for budget in (100, 101, 130, 200, 317, 500, 1_000, 2_000, 5_000):
+            arguments: dict[str, Any] = {"tool_description": query, "max_tokens": budget}
+            reply = await source.call(Call(tool="find_tool", arguments=arguments, caller=caller))
+            assert tokens(text_of(reply), model) <= budget
+            TokenMetrics(**said(reply)["token_metrics"])
+
+
+@pytest.mark.requirement("S1:budget")
+async def test_a_definition_too_large_for_the_budget_becomes_a_signature_then_a_line_then_a_name():
+    many = {f"parameter_{number}_": STRING for number in range(15)}
+    giant = tool("order", "Order everything there is to be had in this shop, at once. " + "Words. " * 2_000, **many)
+    source = finding(member("shop", (giant, *BOOKS)))
+    whole, short = [(await find(source, "shop__order", max_tokens=budget))["more"] for budget in (300, 100)]
+    assert whole[0].startswith("shop__order(parameter_0?: string")
+    assert short[0].startswith("shop__order — Order everything")
+    assert (await find(source, "shop__order", max_tokens=100_000))["tools"][0]["name"] == "shop__order"
+
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=200)
+
+
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=6), words, st.integers(100, 600))
+@settings(max_examples=40)
+def test_whatever_servers_write_the_budget_holds_and_the_reply_is_json(
+    texts: list[tuple[str, str]], query: str, budget: int
+):
+    offered = tuple(
+        Tool(name=f"t{at} {name[:20]}", description=text, input_schema={"type": "object", "description": name})
+        for at, (name, text) in enumerate(texts)
+    )
+
+    async def ask() -> None:
+        source = finding(member("s", offered))
+        arguments = {"tool_description": f"t {query}", "max_tokens": budget}
+        reply = await source.call(Call(tool="find_tool", arguments=arguments))
+        assert tokens(text_of(reply)) <= budget
+        TokenMetrics(**said(reply)["token_metrics"])
+
+    anyio.run(ask)
+
+
+async def test_a_search_waits_once_for_servers_still_starting_and_names_those_missing():
+    slow = Slow(ISSUES)
+    source = finding(member("weather", WEATHER), member("github", (), source=slow), start_wait=0.03)
+    found = await find(source, "create an issue in a repository")
+    assert [line.split(":")[0] for line in found["missing"]] == ["github"]
+    with anyio.fail_after(5):
+        source.replace(replace(source.settings, start_wait=60.0))
+        source._waited_for.add("github")
+        assert (await find(source, "create an issue"))["missing"], "a second search does not wait for it again"
+        source.replace(replace(source.settings, start_wait=60.0))
+        async with anyio.create_task_group() as group:
+            group.start_soon(_later, slow.let.set)
+            found = await find(source, "create an issue in a repository")
+    assert found["tools"][0]["name"] == "github__create_issue"
+    assert "missing" not in found
+
+
+async def test_many_missing_servers_leave_room_for_what_was_found():
+    late = [member(f"late-{number}", (), source=Slow(())) for number in range(40)]
+    source = finding(member("github", ISSUES), *late, start_wait=0.0)
+    assert len((await find(source, "issue", max_tokens=2_000))["missing"]) == 40
+    few = await find(source, "issue", max_tokens=200)
+    assert few["missing"][-1] == "and 35 more"
+    assert (await find(source, "issue", max_tokens=100))["missing"] == ["40 servers"]
+    assert few["tools"] or few["more"]
+
+
+async def test_an_index_follows_the_catalogue():
+    source = finding(member("github", ISSUES))
+    assert (await find(source, "weather forecast"))["tools"] == []
+    source.inner.inner.replace([member("weather", WEATHER)])  # type: ignore[attr-defined]
+    assert (await find(source, "weather forecast"))["tools"][0]["name"] == "weather__forecast"
+
+
+# Calling
+
+
+@pytest.mark.requirement("S1:call")
+async def test_a_call_passes_through_whole():
+    whole = Reply(
+        content=({"type": "new-kind", "x": 1},),
+        structured=Structured(None),
+        meta={"theirs": 1},
+        is_error=True,
+        needs=Needs({"ask": {}}, "state"),
+    )
+
+    async def answer(call: Call) -> Reply:
+        return whole
+
+    source = finding(member("github", (), source=FakeSource(offered=ISSUES, answer=answer)))
+    asked = Call(
+        tool="call_tool",
+        arguments={"tool_name": "github__get_issue", "parameters": {"owner": "ann", "issue_number": 3}},
+        caller=CLAUDE,
+        meta={"traceparent": "x"},
+        state="state",
+        answers={"ask": 1},
+    )
+    reply = await source.call(asked)
+    assert replace(reply, origin=None) == whole
+    assert reply.origin is not None
+    assert (reply.origin.server, reply.origin.tool) == ("github", "get_issue")
+    (heard,) = calls(source, "github")
+    assert heard == replace(asked, tool="get_issue", arguments={"owner": "ann", "issue_number": 3})
+
+
+@pytest.mark.requirement("S1:call")
+async def test_what_may_change_something_does_not_go_through_the_door_for_reading():
+    source = finding()
+    arguments = {"owner": "ann", "title": "Leak"}
+    error = await refused(source, "github__create_issue", arguments)
+    assert "call_tool_write" in error.suggestion
+    assert error.options == ("call_tool_write",)
+    assert calls(source, "github") == []
+    await run(source, "github__create_issue", arguments, "call_tool_write")
+    assert calls(source, "github")[0].arguments == arguments
+
+
+@pytest.mark.requirement("S1:call")
+async def test_what_only_reads_goes_through_either_door():
+    source = finding()
+    for door in ("call_tool", "call_tool_write"):
+        await run(source, "github__list_commits", {"owner": "ann"}, door)
+    assert len(calls(source, "github")) == 2
+
+
+@pytest.mark.requirement("S1:call")
+async def test_settings_decide_over_annotations_which_door_a_tool_takes():
+    rules = Rules(read_only=("create_issue",), writing=("list_commits",))
+    source = finding(member("github", ISSUES, rules=rules))
+    await run(source, "github__create_issue", {"owner": "a", "title": "b"})
+    assert "call_tool_write" in (await refused(source, "github__list_commits", {"owner": "a"})).suggestion
+
+
+@pytest.mark.requirement("S1:call")
+async def test_joined_calls_take_everything():
+    source = finding(join_calls=True)
+    await run(source, "github__create_issue", {"owner": "a", "title": "b"})
+    await run(source, "github__create_issue", {"owner": "a", "title": "b"}, "call_tool_write")
+    assert len(calls(source, "github")) == 2
+
+
+@pytest.mark.requirement("S1:call")
+@pytest.mark.parametrize(
+    ("name", "server"),
+    [
+        ("github__list_commits", None),
+        ("list_commits", None),
+        ("list_commits", "github"),
+        ("github__list_commits", "github"),
+        ("github__list_commits", "GitHub-MCP"),
+        ("github.listCommits", None),
+        ("github__list_commits(owner: string) — List commits", None),
+    ],
+)
+async def test_a_tool_is_called_by_any_name_with_or_without_its_server(name: str, server: str | None):
+    source = finding()
+    await run(source, name, {"owner": "ann"}, **({"server_name": server} if server else {}))
+    assert calls(source, "github")[0].tool == "list_commits"
+
+
+@pytest.mark.requirement("S1:heal")
+async def test_an_unknown_tool_is_a_failed_result_with_the_nearest_names():
+    source = finding()
+    for more in ({}, {"server_name": "github"}):
+        error = await refused(source, "list_comits", **more)
+        assert isinstance(error, InvalidArguments)
+        assert "github__list_commits" in error.options
+    assert (await refused(source, "list_commits", server_name="gitlab")).options[0] == "github"
+    assert len((await refused(source, "create_issue")).options) == 2, "two servers have it"
+    with pytest.raises(UnknownTool):
+        await source.call(Call(tool="list_comits"))
+
+
+async def test_a_tool_of_a_server_that_is_still_starting_is_waited_for():
+    slow = Slow(ISSUES)
+    source = finding(member("github", (), source=slow), start_wait=5.0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_later, slow.let.set)
+        await run(source, "github__list_commits", {"owner": "ann"})
+    assert len(slow.calls) == 1
+    missing = finding(member("github", (), source=Slow(ISSUES)), start_wait=0.0)
+    assert isinstance(await refused(missing, "github__list_commits"), InvalidArguments)
+
+
+async def test_a_denied_tool_stays_denied():
+    source = finding(member("github", ISSUES, rules=Rules(deny=("create_issue",))))
+    assert isinstance(await refused(source, "github__create_issue", {}, "call_tool_write"), Denied)
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"tool_name": "get_issue", "parameters": {"parameters": {"owner": "ann", "issue_number": 3}}},
+        {"tool_name": "get_issue", "parameters": '{"owner": "ann", "issue_number": 3}'},
+        {"tool_name": "get_issue", "parameters": {"owner": "ann", "issue_number": "3"}},
+        {"tool_name": "get_issue", "owner": "ann", "issue_number": 3},
+        {"tool_name": "get_issue", "parameters": {"owner": "ann"}, "issueNumber": 3},
+        {"tool_name": "get_issue", "parameters": '{"owner": "ann"}', "issue_number": 3},
+        {"parameters": {"tool_name": "get_issue", "owner": "ann", "issue_number": 3}},
+        {"server_name": "github__get_issue", "parameters": {"owner": "ann", "issueNumber": 3}},
+    ],
+)
+async def test_arguments_nested_stringified_or_misplaced_reach_the_tool_and_are_reported(arguments: Any):
+    source = finding()
+    reply = await source.call(Call(tool="call_tool", arguments=arguments))
+    assert calls(source, "github")[0].arguments == {"owner": "ann", "issue_number": 3}
+    notes: Any = reply.meta[HEALED]
+    assert notes
+    assert all(isinstance(note, str) for note in notes)
+
+
+@pytest.mark.requirement("S1:heal")
+async def test_arguments_that_fit_go_out_as_they_are_and_nothing_is_said():
+    source = finding()
+    reply = await run(source, "github__get_issue", {"owner": "3", "issue_number": 3})
+    assert calls(source, "github")[0].arguments == {"owner": "3", "issue_number": 3}
+    assert HEALED not in reply.meta
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("parameters", "more", "problem"),
+    [
+        ({"owner": "ann"}, {}, "`issue_number` is missing"),
+        ({"owner": "ann", "issue_number": "three"}, {}, "`issue_number` must be integer"),
+        ({"owner": "ann", "issue_number": 3, "x": 1}, {}, "`x` is not a parameter"),
+        ({"owner": "ann", "issue_number": 3}, {"x": 1}, "`x` is not a parameter"),
+        ({"owner": "ann", "issue_number": 3}, {"owner": "bob"}, "`owner` stands inside `parameters` and beside it"),
+        ("no json", {}, "`parameters` must be an object"),
+        ("no json", {"owner": 1}, "`parameters` must be an object"),
+        (["ann", 3], {}, "`parameters` must be an object"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_before_the_call(parameters: Any, more: dict[str, Any], problem: str):
+    source = finding()
+    error = await refused(source, "github__get_issue", parameters, **more)
+    assert isinstance(error, InvalidArguments)
+    assert problem in error.message
+    assert calls(source, "github") == []
+
+
+async def test_a_schema_that_cannot_be_read_lets_the_call_through_with_a_note():
+    broken = Tool(name="go", input_schema={"type": "strange"}, annotations=READS)
+    source = finding(member("a", (broken,)))
+    reply = await run(source, "a__go", '{"x": 1}')
+    assert calls(source, "a")[0].arguments == {"x": 1}
+    assert "type" in str(reply.meta[UNCHECKED])
+    assert isinstance(await refused(source, "a__go", "no json"), InvalidArguments)
+
+
+@pytest.mark.requirement("U:own")
+async def test_every_tool_can_be_called_by_its_own_name_untouched():
+    source = finding()
+    reply = await source.call(Call(tool="github__get_issue", arguments={"anything": "goes"}))
+    assert calls(source, "github")[0].arguments == {"anything": "goes"}
+    assert reply.origin is not None
+
+
+# What it saved
+
+
+@pytest.mark.requirement("S1:net")
+async def test_a_search_says_what_was_saved_net_of_all_that_is_ours():
+    source = finding()
+    listing = await source.tools()
+    surface = sum(tokens(definition_text(each)) for each in listing.tools)
+    instructions = tokens(source.instructions(await source.inner.view()))
+    first = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}))
+    await run(source, "github__list_commits", {"owner": "ann"})
+    second = await source.call(Call(tool="find_tool", arguments={"tool_description": "weather"}))
+    net: Any = second.meta[SAVINGS]
+    without = said(first)["token_metrics"]["baseline_tokens"]
+    saved = without - surface - instructions
+    assert net["first_request"] == {
+        "without": without,
+        "surface": surface,
+        "instructions": instructions,
+        "net_tokens": saved,
+    }
+    carried = 3 * tokens(text_of(first)) + tokens(text_of(second))
+    assert net["session"]["turns"] == 4
+    assert net["session"]["replies_carried"] == carried
+    assert net["session"]["net_tokens"] == 4 * saved - carried
+
+
+@pytest.mark.requirement("S1:net")
+async def test_on_a_tiny_catalogue_the_net_figure_is_negative_and_refusals_are_charged():
+    source = finding(member("github", ISSUES))
+    await source.tools()
+    await refused(source, "nothing like it")
+    reply = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}))
+    net: Any = reply.meta[SAVINGS]
+    assert net["first_request"]["net_tokens"] < 0
+    assert net["session"]["net_tokens"] < 3 * net["first_request"]["net_tokens"]
+    assert net["session"]["replies_carried"] > tokens(text_of(reply))
+
+
+async def test_figures_are_counted_for_the_model_named_for_the_caller():
+    source = finding(around=Surroundings(reference=References(shipped())))
+    replies = [
+        await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}, caller=caller))
+        for caller in (Caller(principal="ann", session="one"), CLAUDE)
+    ]
+    plain, claude = (said(reply)["token_metrics"]["baseline_tokens"] for reply in replies)
+    assert plain != claude
+
+
+async def test_figures_are_kept_for_a_few_models_only():
+    source = finding(around=Surroundings(reference=References(shipped())))
+    names = [model.id for model in list(shipped())[:25]] if hasattr(shipped(), "__iter__") else ["gpt-4o"] * 25
+    for name in names:
+        caller = Caller(principal="ann", session="one", model=name)
+        await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}, caller=caller))
+    assert len(source._figures._carried) <= 20
+
+
+async def test_searches_and_lists_are_written_down():
+    ledger, now = Ledger(), datetime(2026, 11, 15, tzinfo=UTC)
+    me = Caller(principal="ann", session="one", client="cursor")
+    source = finding(around=Surroundings(recorder=ledger, lister=me, now=lambda: now))
+    await source.tools()
+    await source.tools()
+    reply = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}, caller=me))
+    definitions, search = ledger.entries
+    assert (definitions.kind, definitions.client, definitions.time) == ("definitions", "cursor", now)
+    assert definitions.baseline_tokens is not None
+    assert definitions.saved_tokens == definitions.baseline_tokens - definitions.tokens
+    assert (search.kind, search.tool, search.tokens) == ("search", "find_tool", tokens(text_of(reply)))
+    assert search.saved_tokens == said(reply)["token_metrics"]["tokens_saved"]
+    assert search.milliseconds is not None
+
+
+# Changes, and what else passes
+
+
+class Weighed(FakeSource):
+    def token_count(self, tool: str) -> int | None:
+        return 0 if tool == "forecast" else 5_000
+
+
+async def test_counts_of_the_catalogue_are_taken_where_it_has_them():
+    source = finding(member("weather", (), source=Weighed(offered=WEATHER)))
+    baseline = (await find(source, "weather"))["token_metrics"]["baseline_tokens"]
+    assert 5_000 < baseline < 5_200
+
+
+async def test_a_changed_catalogue_is_announced_only_where_the_list_changes():
+    spawned: list[Callable[[], Awaitable[None]]] = []
+    for spawn in (None, spawned.append):
+        upstream = FakeSource(offered=ISSUES)
+        github = member("github", (), source=upstream)
+        source = finding(github, around=Surroundings(spawn=spawn))
+        heard: list[Change] = []
+        unwatch = source.watch(heard.append)
+        await source.tools()
+        upstream.offered = (*ISSUES, WEATHER[0])
+        upstream.change(Change("tools"))
+        await source.inner.view(1.0)
+        for work in spawned:
+            await work()
+        upstream.change(Change("prompts"))
+        assert heard == [Change("prompts")]
+        unwatch()
+        unwatch()
+        upstream.change(Change("prompts"))
+        assert heard == [Change("prompts")]
+
+
+async def test_a_change_to_a_pinned_tool_is_announced_once():
+    spawned: list[Callable[[], Awaitable[None]]] = []
+    for spawn in (None, spawned.append):
+        upstream = FakeSource(offered=ISSUES)
+        github = member("github", (), source=upstream, rules=Rules(pinned=("get_issue",)))
+        source = finding(github, around=Surroundings(spawn=spawn))
+        heard: list[Change] = []
+        source.watch(heard.append)
+        await source.tools()
+        upstream.offered = (replace(ISSUES[1], description="Another."), *ISSUES[2:])
+        upstream.change(Change("tools"))
+        await source.inner.view(1.0)
+        for work in spawned:
+            await work()
+        assert heard == [Change("tools")]
+        assert (await source.tools()).tools[3].description == "Another."
+
+
+async def test_everything_else_is_handed_on():
+    upstream = FakeSource(offered=ISSUES, texts={"note://a": "A note"}, messages={"greet": "Hello"})
+    inner = Merge([member("notes", (), source=upstream)])
+    source: Any = Find(inner, METER)
+    assert len(await source.resources()) == 1
+    assert len(await source.prompts()) == 1
+    assert isinstance(await source.view(), View)
+    source.watch(lambda change: None)
+    await source.close()
+    await source.close()
+
+
+async def test_what_searches_need_is_prepared_beforehand():
+    source = finding()
+    await source.prepare()
+    before = source._shelf._forms._forms.copy()
+    assert len(before) == len(ISSUES) + len(WEATHER) + len(BOOKS)
+    await find(source, "order a book")
+    assert source._shelf._forms._forms == before
+
+
+async def test_many_searches_at_once_build_one_index():
+    source = finding()
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(find, source, "order a book")
+    index = source._shelf._index
+    await find(source, "order")
+    assert source._shelf._index is index

@@ -1,0 +1,201 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from ullage.errors import InvalidArguments
+from ullage.gateway.find_envelope import read_call
+from ullage.gateway.heal import Healed, heal, parsed
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "issue_number": {"type": "integer"},
+        "labels": {"type": "array", "items": {"type": "string"}},
+        "dryRun": {"type": "boolean"},
+        "filter": {"$ref": "#/$defs/filter"},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "ids": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["issue_number"],
+    "additionalProperties": False,
+    "$defs": {
+        "filter": {"type": "object", "properties": {"sinceDate": {"type": "string"}}, "additionalProperties": False}
+    },
+}
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+
+def healed(arguments: Any) -> Healed | None:
+    return heal(arguments, SCHEMA, VALIDATOR.is_valid, ("github__close", "close"))
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({"parameters": {"issue_number": 3}}, {"issue_number": 3}),
+        ({"parameters": {"arguments": {"issue_number": 3}}}, {"issue_number": 3}),
+        ({"input": '{"issue_number": 3}'}, {"issue_number": 3}),
+        ({"close": {"issue_number": 3}}, {"issue_number": 3}),
+        ('{"issue_number": 3}', {"issue_number": 3}),
+        ({"issue_number": "3"}, {"issue_number": 3}),
+        ({"issueNumber": 3}, {"issue_number": 3}),
+        ({"issue-number": "3", "dry_run": "True"}, {"issue_number": 3, "dryRun": True}),
+        ({"issue_number": 3, "labels": '["bug"]'}, {"issue_number": 3, "labels": ["bug"]}),
+        ({"issue_number": 3, "labels": "bug"}, {"issue_number": 3, "labels": ["bug"]}),
+        ({"issue_number": 3, "labels": [7]}, {"issue_number": 3, "labels": ["7"]}),
+        ({"issue_number": 3, "ids": "5"}, {"issue_number": 3, "ids": [5]}),
+        ({"issue_number": 3, "ids": ["5", 6]}, {"issue_number": 3, "ids": [5, 6]}),
+        ({"issue_number": 3, "filter": '{"since_date": "x"}'}, {"issue_number": 3, "filter": {"sinceDate": "x"}}),
+        ({"issue_number": 3, "labels": None}, {"issue_number": 3}),
+        ({"args": {"IssueNumber": "3.0"}}, {"issue_number": 3.0}),
+    ],
+)
+def test_what_is_plainly_meant_is_understood_and_said(said: Any, meant: Any):
+    found = healed(said)
+    assert found is not None
+    assert found.arguments == meant
+    assert found.notes
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"issue_number": "three"},
+        {"issue_number": 3, "colour": "red"},
+        {"issue_number": None},
+        {"issue_number": "NaN"},
+        {"issue_number": 3, "ids": "five"},
+        {"parameters": {"colour": 3}},
+        {"parameters": {"issue_number": 3}, "colour": 1},
+        {"issueNumber": 3, "issue-number": 4},
+        {"issue_number": True},
+        "not json",
+        ["issue_number"],
+        3,
+        None,
+        '"' + "[" * 100_000,
+    ],
+)
+def test_what_is_not_plain_is_left_alone(said: Any):
+    assert healed(said) is None
+
+
+def test_an_unknown_key_is_never_dropped():
+    open_schema = {"type": "object", "properties": {"count": {"type": "integer"}}}
+    found = heal({"count": "3", "extra": "kept"}, open_schema, Draft202012Validator(open_schema).is_valid)
+    assert found is not None
+    assert found.arguments == {"count": 3, "extra": "kept"}
+
+
+def test_of_two_parameters_spelt_alike_neither_is_guessed():
+    schema = {
+        "type": "object",
+        "properties": {"userId": {"type": "string"}, "user_id": {"type": "string"}},
+        "minProperties": 1,
+        "additionalProperties": False,
+    }
+    assert heal({"UserID": "x"}, schema, Draft202012Validator(schema).is_valid) is None
+
+
+def test_a_null_that_is_asked_for_or_taken_stays():
+    found = healed({"issue_number": "3", "note": None})
+    assert found is not None
+    assert found.arguments == {"issue_number": 3, "note": None}
+
+
+def test_schemas_of_every_shape_are_walked_safely():
+    for shape in (
+        {"$ref": "#/nowhere"},
+        {"$ref": "other.json"},
+        {"$ref": "#"},
+        True,
+        {"oneOf": [{}, {"type": "null"}]},
+    ):
+        schema: dict[str, Any] = {"properties": {"a": shape, "b": {"type": ["integer", 3]}}}
+        assert heal({"a": "1", "b": "1"}, schema, lambda value: value == {"a": "1", "b": 1}) is not None
+
+
+def test_a_schema_that_refers_to_itself_ends():
+    tree: dict[str, Any] = {"type": "object", "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}}}
+    said: Any = {"n": 1}
+    for _ in range(50):
+        said = {"child": said, "n": "1"}
+    assert heal(said, tree, lambda value: True) is not None
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["issue_number", "issueNumber", "labels", "filter", "input", "x"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(values)
+def test_what_is_mended_always_fits(said: Any):
+    found = healed(said)
+    assert found is None or VALIDATOR.is_valid(found.arguments)
+
+
+def test_a_text_is_read_as_json_only_where_it_is():
+    assert parsed('{"a": [1]}') == {"a": [1]}
+    assert parsed("NaN") == "NaN"
+    assert parsed("-Infinity") == "-Infinity"
+    assert parsed("9" * 5_000) == "9" * 5_000
+    assert parsed("plain") == "plain"
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("said", "tool", "server", "parameters", "beside"),
+    [
+        ({"tool_name": "x", "parameters": {"a": 1}}, "x", None, {"a": 1}, {}),
+        ({"server_name": "s", "tool_name": "x", "parameters": {}}, "s:x", "s", {}, {}),
+        ({"tool_name": "x"}, "x", None, {}, {}),
+        ({"tool_name": "x", "parameters": None}, "x", None, {}, {}),
+        ({"tool_name": "x", "parameters": '{"a": 1}'}, "x", None, '{"a": 1}', {}),
+        ({"tool_name": "x", "a": 1, "name": "Bob"}, "x", None, {}, {"a": 1, "name": "Bob"}),
+        ({"tool_name": "x", "parameters": {"a": 1}, "b": 2}, "x", None, {"a": 1}, {"b": 2}),
+        ({"parameters": {"tool_name": "x", "parameters": {"a": 1}}}, "x", None, {"a": 1}, {}),
+        ({"parameters": {"tool_name": "x", "server_name": "s", "a": 1}}, "s:x", "s", {}, {"a": 1}),
+        ({"server_name": "s", "parameters": {"tool_name": "x", "a": 1}}, "s:x", "s", {}, {"a": 1}),
+        ({"parameters": '{"tool_name": "x", "parameters": {"a": 1}}'}, "x", None, {"a": 1}, {}),
+        ({"server_name": "s__x", "parameters": {"a": 1}}, "s__x", None, {"a": 1}, {}),
+        ({"tool_name": "", "server_name": "s__x", "arguments": {"a": 1}}, "s__x", None, {"a": 1}, {}),
+        ({"name": "x", "arguments": {"a": 1}}, "x", None, {"a": 1}, {}),
+        ({"tool": "x", "server": "s", "input": {"a": 1}}, "s:x", "s", {"a": 1}, {}),
+        ({"tool_name": "x", "server": "prod"}, "x", None, {}, {"server": "prod"}),
+        ({"tool_name": "s__x(a: string) — Does it [write]", "parameters": {}}, "s__x", None, {}, {}),
+        ({"tool_name": " `x` ", "parameters": ""}, "x", None, {}, {}),
+    ],
+)
+def test_a_call_is_read_wherever_its_parts_stand(
+    said: Any, tool: str, server: str | None, parameters: Any, beside: dict[str, Any]
+):
+    spoken = read_call(said)
+    assert (spoken.tool, spoken.server) == (tool.split(":")[-1], server)
+    assert (spoken.parameters, dict(spoken.beside)) == (parameters, beside)
+
+
+def test_what_was_said_otherwise_is_noted():
+    assert read_call({"tool_name": "x", "parameters": {}}).notes == ()
+    assert read_call({"name": "x", "args": {}}).notes == ("`name` read as `tool_name`", "`args` read as `parameters`")
+    assert read_call({"parameters": {"tool_name": "x"}}).notes == ("the call stood inside `parameters`; taken out",)
+    assert read_call({"server_name": "s__x"}).notes == ("`server_name` read as `tool_name`",)
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"parameters": {"a": 1}}, {"tool_name": 3}, {"tool_name": "  "}, {"parameters": "x"}]
+)
+def test_a_call_that_names_no_tool_is_refused(said: Any):
+    with pytest.raises(InvalidArguments, match="`tool_name` is missing") as caught:
+        read_call(said)
+    assert caught.value.options == ("server_name", "tool_name", "parameters")

@@ -1,0 +1,726 @@
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from ullage.errors import BadConfiguration, ProtocolError, SourceFailed, UnknownResource, UnknownTool
+from ullage.gateway.merge import Member, Merge
+from ullage.gateway.server import Rules
+from ullage.gateway.view import View
+from ullage.testing import FakeSource
+from ullage.testing.conformance import check_prompts, check_resources, check_source, check_watched
+from ullage.tool import (
+    Call,
+    Change,
+    Complete,
+    Contents,
+    JsonObject,
+    Listing,
+    Needs,
+    Origin,
+    PromptMessages,
+    PromptRequest,
+    Read,
+    Reply,
+    Structured,
+    Tool,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+def tool(name: str, **more: Any) -> Tool:  # noqa: ANN401
+    return Tool(name=name, description="a tool", input_schema={"type": "object"}, **more)
+
+
+def source(*names: str, **more: Any) -> FakeSource:  # noqa: ANN401
+    return FakeSource(offered=tuple(map(tool, names)), **more)
+
+
+def member(name: str, inner: Any, prefix: str | None = None, **more: Any) -> Member:  # noqa: ANN401
+    return Member(name=name, source=inner, prefix=name if prefix is None else prefix, **more)
+
+
+def names(view: View) -> list[str]:
+    return [entry.listed for entry in view.entries]
+
+
+class Gated:
+    """A server that lists its tools when told to, or fails to."""
+
+    def __init__(self, *offered: str, error: Exception | None = None) -> None:
+        self.listing = Listing(tuple(map(tool, offered)), revision=repr(offered))
+        self.error = error
+        self.opened = anyio.Event()
+        self.asked = 0
+
+    async def tools(self) -> Listing:
+        self.asked += 1
+        await self.opened.wait()
+        if self.error is not None:
+            raise self.error
+        return self.listing
+
+    async def call(self, call: Call) -> Reply:
+        return Reply.text(f"{call.tool} ran")
+
+
+class Peeking(Gated):
+    """The same, which also says at once what it knows."""
+
+    known: Listing | None = None
+    weighed = 0
+
+    def peek(self) -> Listing | None:
+        return self.known
+
+    def token_count(self, tool: str) -> int | None:
+        self.weighed += 1
+        return 7 if tool == "a" else None
+
+    async def tools(self) -> Listing:
+        self.known = await super().tools()
+        return self.known
+
+
+class Remembering(Peeking):
+    """The same, which has written it down."""
+
+    recalled = 0
+
+    async def load(self) -> Listing | None:
+        self.recalled += 1
+        if self.error is not None:
+            raise self.error
+        self.known = self.listing
+        return self.known
+
+
+@pytest.mark.requirement("S1:aggregate")
+async def test_many_sources_are_listed_as_one_in_the_order_of_the_settings():
+    merge = Merge([member("b", source("z", "y")), member("a", source("x")), member("own", source("count"), prefix="")])
+    listing = await merge.tools()
+    assert [one.name for one in listing.tools] == ["b__z", "b__y", "a__x", "count"]
+    assert listing == await merge.tools()
+
+
+async def test_a_definition_is_whole_under_its_new_name():
+    whole = tool("z", title="Z", output_schema={"type": "object"}, annotations={"x": 1}, extra={"_meta": {"a": 1}})
+    (listed,) = (await Merge([member("b", FakeSource(offered=(whole,)))]).tools()).tools
+    assert listed == replace(whole, name="b__z")
+
+
+async def test_a_call_goes_to_the_tools_own_server_and_the_reply_says_so():
+    one, two = source("a"), source("a")
+    merge = Merge([member("one", one), member("two", two)])
+    reply = await merge.call(Call(tool="two__a", arguments={"x": 1}))
+    assert reply.origin == Origin("two", "a")
+    assert reply.content[0]["text"] == "a: {'x': 1}"
+    assert one.calls == []
+
+
+@pytest.mark.requirement("S1:call")
+async def test_a_call_and_its_reply_pass_through_whole():
+    told: list[float] = []
+
+    async def progress(done: float, of: float | None, word: str | None) -> None:
+        told.append(done)
+
+    answer = Reply(
+        content=({"type": "hologram", "unheard": [1]}, {"type": "text", "text": "a"}),
+        structured=Structured(None),
+        meta={"com.example/a": 1},
+        is_error=True,
+    )
+
+    async def respond(call: Call) -> Reply:
+        assert call.progress is not None
+        await call.progress(1, None, None)
+        return answer
+
+    inner = source("a", answer=respond)
+    call = Call(tool="one__a", arguments={"x": 1}, meta={"traceparent": "t"}, state="s", progress=progress)
+    reply = await Merge([member("one", inner)]).call(call)
+    assert reply == replace(answer, origin=Origin("one", "a"))
+    assert inner.calls == [replace(call, tool="a")]
+    assert told == [1]
+
+
+@pytest.mark.requirement("S1:call")
+async def test_a_call_that_is_cancelled_is_cancelled_at_its_server():
+    stopped: list[str] = []
+
+    async def forever(call: Call) -> Reply:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.append(call.tool)
+        raise AssertionError
+
+    merge = Merge([member("one", source("a", answer=forever))])
+    with anyio.move_on_after(0.01):
+        await merge.call(Call(tool="one__a"))
+    assert stopped == ["a"]
+
+
+async def test_a_failure_says_whose_it_was_and_an_error_of_the_protocol_stays_one():
+    async def fail(call: Call) -> Reply:
+        if call.arguments:
+            raise ProtocolError("odd", number=-32000)
+        raise SourceFailed("it died")
+
+    merge = Merge([member("one", source("a", answer=fail))])
+    reply = await merge.call(Call(tool="one__a"))
+    assert reply.is_error
+    assert reply.origin == Origin("one", "a")
+    assert "SOURCE_FAILED" in str(reply.content[0]["text"])
+    with pytest.raises(ProtocolError):
+        await merge.call(Call(tool="one__a", arguments={"x": 1}))
+
+
+async def test_a_reply_that_needs_something_keeps_its_needs():
+    needs = Needs({"a": {}}, state="s")
+
+    async def ask(_: Call) -> Reply:
+        return Reply(needs=needs)
+
+    assert (await Merge([member("one", source("a", answer=ask))]).call(Call(tool="one__a"))).needs is needs
+
+
+async def test_an_unknown_tool_is_told_the_nearest_and_who_has_not_answered():
+    dead = Gated(error=SourceFailed("it crashed"))
+    dead.opened.set()
+    merge = Merge([member("github", source("create_issue")), member("dead", dead)])
+    await merge.view()
+    with pytest.raises(UnknownTool, match="no tool is called `creat_issu`") as caught:
+        await merge.call(Call(tool="creat_issu"))
+    assert caught.value.options == ("github__create_issue",)
+    assert "find_tool" in caught.value.suggestion
+    assert "`dead` (it crashed)" in caught.value.suggestion
+
+
+async def test_a_tool_is_found_by_server_and_name():
+    merge = Merge([member("github", source("search")), member("jira", source("search"))])
+    await merge.view()
+    assert (await merge.find("search", "jira")).listed == "jira__search"
+    assert (await merge.find("github__search", "GitHub")).server == "github"
+    with pytest.raises(UnknownTool, match="may mean 2 tools") as caught:
+        await merge.find("search")
+    assert caught.value.options == ("github__search", "jira__search")
+    with pytest.raises(UnknownTool, match="no server is called `zzz`") as caught:
+        await merge.find("search", "zzz")
+    assert caught.value.options == ("github", "jira")
+    with pytest.raises(UnknownTool, match="no server is called `gitub`") as caught:
+        await merge.find("search", "gitub")
+    assert caught.value.options == ("github",)
+    with pytest.raises(UnknownTool, match="no tool of server `jira` is called `serch`") as caught:
+        await merge.find("serch", "jira")
+    assert caught.value.options == ("jira__search",)
+
+
+async def test_declared_aliases_are_accepted_and_never_listed_twice():
+    own = FakeSource(offered=(tool("count-tokens", aliases=("count_tokens", "read")), tool("read")))
+    merge = Merge([member("own", own, prefix=""), member("other", FakeSource(offered=(tool("x", aliases=("y",)),)))])
+    listing = await merge.tools()
+    assert [one.aliases for one in listing.tools] == [("count_tokens",), (), ()]
+    assert (await merge.call(Call(tool="count_tokens"))).origin == Origin("own", "count-tokens")
+    reply = await check_source(merge, Call(tool="count-tokens"))
+    assert reply.origin is not None
+
+
+@pytest.mark.requirement("S1:aggregate")
+async def test_a_dead_server_harms_no_other():
+    dead, broken = Gated(error=SourceFailed("it crashed")), Gated(error=RuntimeError("token=secret"))
+    dead.opened.set()
+    broken.opened.set()
+    merge = Merge([member("dead", dead), member("broken", broken), member("well", source("a"))])
+    view = await merge.view()
+    assert names(view) == ["well__a"]
+    assert [(one.server, one.reason) for one in view.missing] == [
+        ("dead", "it crashed"),
+        ("broken", "it failed with RuntimeError"),
+    ]
+    assert view.servers == ("dead", "broken", "well")
+    assert (await merge.call(Call(tool="well__a"))).origin == Origin("well", "a")
+    assert [one.server for one in merge.failed()] == ["dead", "broken"]
+
+
+@pytest.mark.requirement("S1:aggregate")
+async def test_a_silent_server_is_waited_for_only_so_long_and_announced_when_it_answers():
+    silent = Peeking("a", "b")
+    changes: list[Change] = []
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("silent", silent), member("well", source("a"))], spawn=group.start_soon)
+        merge.watch(changes.append)
+        started = time.perf_counter()
+        view = await merge.view()
+        assert names(view) == ["well__a"]
+        assert [(one.server, one.reason) for one in view.missing] == [("silent", "it has not answered yet")]
+        await merge.view(wait=0.05)
+        assert 0.04 < time.perf_counter() - started < 3
+        assert (silent.asked, changes) == (1, [])
+        silent.opened.set()
+        view = await merge.view(wait=5)
+        assert names(view) == ["silent__a", "silent__b", "well__a"]
+        assert view.missing == ()
+    assert changes == [Change("tools")]
+
+
+async def test_a_list_that_arrives_late_and_is_empty_is_not_announced():
+    silent = Peeking()
+    changes: list[Change] = []
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("silent", silent)], spawn=group.start_soon)
+        merge.watch(changes.append)
+        await merge.view()
+        silent.opened.set()
+    assert changes == []
+
+
+async def test_members_are_asked_side_by_side():
+    async def slowly() -> Listing:
+        await anyio.sleep(0.1)
+        return Listing((tool("a"),), "1")
+
+    slow = [Gated() for _ in range(10)]
+    for one in slow:
+        one.tools = slowly
+    started = time.perf_counter()
+    view = await Merge([member(f"s{number}", one) for number, one in enumerate(slow)]).view(wait=5)
+    assert len(view.entries) == 10
+    assert time.perf_counter() - started < 0.9
+
+
+async def test_without_a_background_who_does_not_answer_in_time_is_asked_again():
+    silent = Gated("a")
+    merge = Merge([member("silent", silent)], patience=0.02)
+    view = await merge.view()
+    assert [one.reason for one in view.missing] == ["it did not answer in time"]
+    silent.opened.set()
+    assert names(await merge.view()) == ["silent__a"]
+    assert silent.asked == 2
+
+
+async def test_what_was_written_down_is_listed_before_any_server_is_asked():
+    warm, torn = Remembering("a", "b"), Remembering("c", error=SourceFailed("the catalogue is torn"))
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("warm", warm), member("torn", torn)], spawn=group.start_soon)
+        view = await merge.view()
+        assert names(view) == ["warm__a", "warm__b"]
+        assert [entry.token_count for entry in view.entries] == [7, None]
+        assert (warm.asked, warm.recalled) == (0, 1)
+        await merge.view()
+        assert warm.recalled == 1
+        torn.opened.set()
+
+
+async def test_a_call_waits_for_the_server_that_its_name_belongs_to():
+    slow, other = Peeking("a"), Peeking("b")
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("slow", slow), member("other", other)], spawn=group.start_soon, patience=5)
+
+        async def open_soon() -> None:
+            await anyio.sleep(0.02)
+            slow.opened.set()
+
+        group.start_soon(open_soon)
+        reply = await merge.call(Call(tool="mcp__slow__a"))
+        assert reply.origin == Origin("slow", "a")
+        assert (await merge.find("a", "slow")).listed == "slow__a"
+        assert other.asked == 0
+        with pytest.raises(UnknownTool):
+            await merge.call(Call(tool="elsewhere__b"))
+        assert other.asked == 0
+        other.opened.set()
+        assert (await merge.find("b", "Other")).listed == "other__b"
+
+
+async def test_a_view_is_not_made_again_while_nothing_changes():
+    many = Peeking()
+    many.known = Listing(tuple(tool(f"tool_{number}") for number in range(5_000)), revision="1")
+    merge = Merge([member("many", many)])
+    first = await merge.view()
+    counted = many.weighed
+    started = time.perf_counter()
+    for _ in range(1_000):
+        assert await merge.view() is first
+    assert time.perf_counter() - started < 5.0, "making it takes tens of milliseconds each time"
+    many.known = Listing(many.known.tools, revision="1")
+    assert await merge.view() is first, "the same revision is the same list"
+    assert many.weighed == counted
+
+
+async def test_a_list_with_another_revision_and_the_same_tools_is_no_change():
+    inner = Peeking()
+    inner.known = Listing((tool("a"),), revision="1")
+    merge = Merge([member("one", inner)])
+    first = await merge.view()
+    inner.known = Listing((tool("a"),), revision="2")
+    assert (await merge.view()).revision == first.revision
+    inner.known = Listing((tool("a", title="A"),), revision="3")
+    assert (await merge.view()).revision != first.revision
+
+
+async def test_changes_of_tools_are_told_only_where_the_list_differs():
+    inner = source("a")
+    changes: list[Change] = []
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("one", inner)], spawn=group.start_soon)
+        merge.watch(changes.append)
+        inner.change(Change("tools"))
+        await anyio.wait_all_tasks_blocked()
+        assert changes == [], "nobody has seen the list yet"
+        await merge.view()
+        inner.change(Change("tools"))
+        await anyio.wait_all_tasks_blocked()
+        assert changes == []
+        inner.offered = (tool("b"),)
+        inner.change(Change("tools"))
+        await anyio.wait_all_tasks_blocked()
+        assert changes == [Change("tools")]
+        assert names(await merge.view()) == ["one__b"]
+
+
+async def test_a_change_of_a_peeked_source_is_told_at_once():
+    inner = source("a")
+    known = [Listing((tool("a"),), "1")]
+
+    class Known:
+        watch, call, tools = inner.watch, inner.call, inner.tools
+
+        def peek(self) -> Listing:
+            return known[0]
+
+    changes: list[Change] = []
+    merge = Merge([member("one", Known())])
+    merge.watch(changes.append)
+    await merge.view()
+    inner.change(Change("tools"))
+    assert changes == []
+    known[0] = Listing((tool("a"), tool("b")), "2")
+    inner.change(Change("tools"))
+    assert changes == [Change("tools")]
+
+
+async def test_without_a_background_a_change_is_told_and_the_next_list_is_new():
+    inner = source("a")
+    changes: list[Change] = []
+    merge = Merge([member("one", inner)])
+    merge.watch(changes.append)
+    await merge.view()
+    inner.offered = (tool("b"),)
+    inner.change(Change("tools"))
+    assert changes == [Change("tools")]
+    assert names(await merge.view()) == ["one__b"]
+
+
+async def test_what_is_heard_of_a_source_that_stays_is_kept_when_the_settings_change():
+    stays, goes, comes = Peeking("a"), source("b"), source("c")
+    stays.known = stays.listing
+    changes: list[Change] = []
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("stays", stays), member("goes", goes)], spawn=group.start_soon)
+        merge.watch(changes.append)
+        await merge.view()
+        merge.replace([member("stays", stays), member("goes", goes)])
+        assert changes == [], "the same members are no news"
+        merge.replace([member("comes", comes), member("stays", stays, prefix="s")])
+        await anyio.wait_all_tasks_blocked()
+        assert names(await merge.view()) == ["comes__c", "s__a"]
+        await merge.close()
+    assert changes == [Change("tools")] * 2
+    assert goes.listeners == comes.listeners == []
+    assert not goes.closed
+    assert not comes.closed
+    assert stays.asked == 0
+
+
+def test_two_servers_of_one_name_are_refused():
+    with pytest.raises(BadConfiguration, match="two servers are called `a`"):
+        Merge([member("a", source()), member("a", source())])
+
+
+async def test_reserved_names_are_listed_for_no_member():
+    merge = Merge([member("one", source("find_tool"), prefix="")], reserved=["find_tool"])
+    assert names(await merge.view())[0].startswith("find_tool_")
+
+
+async def test_an_entry_knows_the_rules_for_it():
+    rules = Rules(ask=("a",), pinned=("a",), writing=("a",), read_only=("b",))
+    a, b = (await Merge([member("one", source("a", "b"), rules=rules)]).view()).entries
+    assert (a.access, a.is_pinned, a.is_read_only) == ("ask", True, False)
+    assert (b.access, b.is_pinned, b.is_read_only) == ("allow", False, True)
+
+
+def reading(**texts: str) -> FakeSource:
+    return FakeSource(texts={f"file:///{name}": text for name, text in texts.items()})
+
+
+async def text_at(merge: Merge, uri: str) -> tuple[Any, Any]:
+    (content,) = (await merge.read(Read(uri=uri))).contents
+    return content["uri"], content["text"]
+
+
+async def test_resources_keep_their_addresses_and_those_of_two_servers_are_told_apart():
+    merge = Merge(
+        [member("one", reading(a="1a", b="1b")), member("two", reading(a="2a", c="2c")), member("x", Gated())]
+    )
+    uris = [one["uri"] for one in await merge.resources()]
+    assert uris == ["file:///a", "file:///b", "ullage+from://two/file:///a", "file:///c"]
+    assert [await text_at(merge, str(uri)) for uri in uris] == [
+        ("file:///a", "1a"),
+        ("file:///b", "1b"),
+        ("ullage+from://two/file:///a", "2a"),
+        ("file:///c", "2c"),
+    ]
+    with pytest.raises(UnknownResource, match="nowhere"):
+        await merge.read(Read(uri="nowhere://"))
+    await check_resources(merge)
+
+
+async def test_an_address_is_read_without_having_been_listed_by_anyone():
+    merge = Merge([member("one", reading(a="1a")), member("two", reading(b="2b"))])
+    assert await text_at(merge, "file:///b") == ("file:///b", "2b")
+
+
+class Templated(FakeSource):
+    """Reads whatever fits its template."""
+
+    template = "note://{id}"
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return ({"uriTemplate": self.template, "name": "note"},)
+
+    async def read(self, read: Read) -> Contents:
+        return Contents(contents=({"uri": read.uri, "text": f"{self.texts['me']} {read.uri}"},))
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return ()
+
+    async def complete(self, request: Complete) -> JsonObject:
+        return {"values": [self.texts["me"], str(request.reference.get("uri"))]}
+
+
+async def test_templates_of_two_servers_are_told_apart_and_lead_back():
+    one, two = Templated(texts={"me": "one"}), Templated(texts={"me": "two"})
+    merge = Merge([member("one", one), member("two", two)])
+    shown = [str(each["uriTemplate"]) for each in await merge.templates()]
+    assert shown == ["note://{id}", "ullage+from://two/note://{id}"]
+    assert await text_at(merge, "note://7") == ("note://7", "one note://7")
+    assert await text_at(merge, "ullage+from://two/note://7") == ("ullage+from://two/note://7", "two note://7")
+    for template, expected in zip(shown, ("one", "two"), strict=True):
+        completed = await merge.complete(
+            Complete(reference={"type": "ref/resource", "uri": template}, argument={"name": "id", "value": ""})
+        )
+        assert completed["values"] == [expected, "note://{id}"]
+
+
+class Open(FakeSource):
+    """Reads what it does not list, as a file server does."""
+
+    async def read(self, read: Read) -> Contents:
+        return Contents(contents=({"uri": read.uri, "text": self.texts["me"]},))
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return ()
+
+
+async def test_an_address_in_a_reply_leads_back_to_the_server_it_came_from():
+    def linking(uri: str) -> Callable[[Call], Awaitable[Reply]]:
+        async def answer(_: Call) -> Reply:
+            return Reply(
+                content=(
+                    {"type": "resource_link", "uri": uri, "name": "n"},
+                    {"type": "resource", "resource": {"uri": uri, "text": "t"}},
+                    {"type": "text", "text": "a"},
+                )
+            )
+
+        return answer
+
+    one = Open(offered=(tool("a"),), texts={"me": "one"}, answer=linking("tmp://x"))
+    two = Open(offered=(tool("a"),), texts={"me": "two"}, answer=linking("tmp://x"))
+    merge = Merge([member("one", one), member("two", two)])
+    second = (await merge.call(Call(tool="two__a"))).content
+    assert [second[0]["uri"], second[2]] == ["tmp://x", {"type": "text", "text": "a"}]
+    assert await text_at(merge, "tmp://x") == ("tmp://x", "two"), "whoever showed it first"
+    first = (await merge.call(Call(tool="one__a"))).content
+    assert first[0]["uri"] == "ullage+from://one/tmp://x"
+    assert first[1]["resource"] == {"uri": "ullage+from://one/tmp://x", "text": "t"}
+    assert await text_at(merge, "ullage+from://one/tmp://x") == ("ullage+from://one/tmp://x", "one")
+
+
+async def test_only_so_many_addresses_are_remembered():
+    numbers = iter(range(5_000))
+
+    async def answer(_: Call) -> Reply:
+        return Reply(content=({"type": "resource_link", "uri": f"tmp://{next(numbers)}"},))
+
+    merge = Merge([member("one", source("a", answer=answer))])
+    for _ in range(4_100):
+        await merge.call(Call(tool="one__a"))
+    seen = [*merge._resources._seen]
+    assert (len(seen), seen[-1]) == (4_096, "tmp://4099")
+
+
+async def test_a_server_without_resources_or_prompts_is_no_failure_and_a_failing_one_is_noted():
+    class Without(FakeSource):
+        async def resources(self) -> tuple[JsonObject, ...]:
+            raise ProtocolError("method not found", number=-32601)
+
+        async def prompts(self) -> tuple[JsonObject, ...]:
+            raise ProtocolError("method not found", number=-32601)
+
+    class Failing(FakeSource):
+        async def resources(self) -> tuple[JsonObject, ...]:
+            raise SourceFailed("it crashed")
+
+        async def prompts(self) -> tuple[JsonObject, ...]:
+            raise ProtocolError("odd", number=-32000)
+
+        async def read(self, read: Read) -> Contents:
+            raise SourceFailed("it crashed")
+
+    merge = Merge([member("without", Without()), member("failing", Failing()), member("well", reading(a="1"))])
+    assert [one["uri"] for one in await merge.resources()] == ["file:///a"]
+    assert await merge.prompts() == ()
+    assert {(one.server, one.reason) for one in merge.failed()} == {("failing", "it crashed"), ("failing", "odd")}
+    with pytest.raises(UnknownResource) as caught:
+        await merge.read(Read(uri="elsewhere://"))
+    assert "`failing` (it crashed)" in caught.value.suggestion
+
+
+async def test_a_server_that_hangs_over_an_unknown_address_is_passed_by():
+    asked: list[str] = []
+
+    class Hanging(FakeSource):
+        async def read(self, read: Read) -> Contents:
+            asked.append(read.uri)
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    hanging = member("hangs", Hanging())
+    merge = Merge([hanging, member("open", Open(texts={"me": "open"}))], patience=0.05)
+    assert await text_at(merge, "tmp://x") == ("tmp://x", "open")
+    assert await text_at(merge, "tmp://x") == ("tmp://x", "open")
+    assert asked == ["tmp://x"], "whoever knew it is asked at once the next time"
+    with pytest.raises(UnknownResource) as caught:
+        await Merge([hanging], patience=0.05).read(Read(uri="elsewhere://"))
+    assert "`hangs` (it did not answer in time)" in caught.value.suggestion
+
+
+class Subscribing(FakeSource):
+    def __init__(self, **more: Any) -> None:  # noqa: ANN401
+        super().__init__(**more)
+        self.subscribed: list[str] = []
+
+    async def subscribe(self, uri: str) -> None:
+        self.subscribed.append(uri)
+
+    async def unsubscribe(self, uri: str) -> None:
+        self.subscribed.remove(uri)
+
+
+async def test_a_subscription_goes_to_the_owner_and_its_change_comes_back_under_the_same_address():
+    one, two = Subscribing(texts={"file:///a": "1"}), Subscribing(texts={"file:///a": "2"})
+    changes: list[Change] = []
+    merge = Merge([member("one", one), member("two", two), member("deaf", reading(b="3"))])
+    merge.watch(changes.append)
+    await merge.subscribe("ullage+from://two/file:///a")
+    assert (one.subscribed, two.subscribed) == ([], ["file:///a"])
+    two.change(Change("resource", "file:///a"))
+    one.change(Change("resource", "file:///a"))
+    assert changes == [Change("resource", "ullage+from://two/file:///a"), Change("resource", "file:///a")]
+    await merge.subscribe("ullage+from://two/file:///a")
+    await merge.unsubscribe("ullage+from://two/file:///a")
+    assert two.subscribed == ["file:///a"] * 2, "another subscriber is left"
+    await merge.unsubscribe("ullage+from://two/file:///a")
+    assert two.subscribed == ["file:///a"]
+    await merge.unsubscribe("ullage+from://two/file:///a")
+    assert two.subscribed == []
+    with pytest.raises(UnknownResource, match="`deaf` does not say"):
+        await merge.subscribe("file:///b")
+    with pytest.raises(UnknownResource, match="no server has a resource at"):
+        await merge.unsubscribe("nowhere://")
+
+
+async def test_changes_of_resources_and_prompts_are_passed_on_and_the_next_list_is_new():
+    inner = FakeSource(texts={"file:///a": "1"}, messages={"hello": "Hello {name}"})
+    changes: list[Change] = []
+    merge = Merge([member("one", inner)])
+    merge.watch(changes.append)
+    await merge.resources()
+    await merge.prompts()
+    inner.texts["file:///b"] = "2"
+    inner.messages["bye"] = "Bye"
+    inner.change(Change("resources"))
+    inner.change(Change("prompts"))
+    assert changes == [Change("resources"), Change("prompts")]
+    assert len(await merge.resources()) == 2
+    assert len(await merge.prompts()) == 2
+
+
+async def test_new_members_bring_new_resources_and_prompts():
+    changes: list[Change] = []
+    merge = Merge([member("one", reading(a="1"))])
+    unwatch = merge.watch(changes.append)
+    await merge.resources()
+    await merge.prompts()
+    merge.replace([])
+    assert changes == [Change("resources")]
+    unwatch()
+    unwatch()
+    merge.replace([member("one", reading(a="1"))])
+    assert changes == [Change("resources")]
+    check_watched(merge)
+
+
+async def test_prompts_are_named_as_tools_are_and_reach_their_server():
+    class Embedding(FakeSource):
+        async def prompt(self, request: PromptRequest) -> PromptMessages:
+            block = {"type": "resource", "resource": {"uri": "file:///a", "text": "t"}}
+            return PromptMessages(messages=({"role": "user", "content": block}, {"role": "user", "content": "odd"}))
+
+        async def complete(self, request: Complete) -> JsonObject:
+            return {"values": [str(request.reference["name"])]}
+
+    greeting = FakeSource(messages={"hello": "Hello {name}"}, texts={"file:///a": "1"})
+    merge = Merge([member("one", greeting), member("two", Embedding(messages={"hello": "", "other": ""}))])
+    await merge.resources()
+    assert [one["name"] for one in await merge.prompts()] == ["one__hello", "two__hello", "two__other"]
+    answer = await merge.prompt(PromptRequest(name="one.hello", arguments={"name": "Ada"}))
+    assert answer.messages == ({"role": "user", "content": {"type": "text", "text": "Hello Ada"}},)
+    embedded: Any = (await merge.prompt(PromptRequest(name="other"))).messages
+    assert embedded[0]["content"]["resource"]["uri"] == "ullage+from://two/file:///a"
+    assert embedded[1]["content"] == "odd"
+    with pytest.raises(UnknownResource) as caught:
+        await merge.prompt(PromptRequest(name="hello"))
+    assert caught.value.options == ("one__hello", "two__hello")
+    with pytest.raises(UnknownResource) as caught:
+        await merge.prompt(PromptRequest(name="two__othr"))
+    assert caught.value.options[0] == "two__other"
+
+    async def completed(name: str) -> JsonObject:
+        return await merge.complete(Complete(reference={"type": "ref/prompt", "name": name}, argument={}))
+
+    assert await completed("two__hello") == {"values": ["hello"]}
+    assert await completed("one__hello") == {"values": []}, "its source completes nothing"
+    with pytest.raises(UnknownResource):
+        await merge.complete(Complete(reference={"type": "ref/resource", "uri": "nowhere://"}, argument={}))
+    await check_prompts(merge, PromptRequest(name="one__hello", arguments={"name": "Ada"}))
+
+
+async def test_a_log_level_reaches_every_member_that_can_be_told():
+    class Logging(FakeSource):
+        level: str | None = None
+
+        async def set_log_level(self, level: str) -> None:
+            Logging.level = level
+            raise SourceFailed("not up")
+
+    merge = Merge([member("one", source()), member("two", Logging())])
+    await merge.set_log_level("debug")
+    assert Logging.level == "debug"

@@ -1,0 +1,311 @@
+import base64
+import json
+import struct
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import pytest
+
+from ullage.errors import InvalidArguments, ProtocolError, SourceFailed, UnknownTool
+from ullage.gateway.metered import META, Metered
+from ullage.gateway.reference import ASSUMED, Reference, References
+from ullage.ledger import Entry
+from ullage.models import shipped
+from ullage.testing import FakeSource
+from ullage.tokens import Meter, Method
+from ullage.tool import Block, Call, Caller, Listing, Needs, Origin, Reply, Structured, Tool
+
+pytestmark = pytest.mark.anyio
+
+METER = Meter(shipped())
+REFERENCES = References(METER.models)
+TOOL = Tool(name="toy", description="a toy", input_schema={"type": "object"})
+WHEN = datetime(2026, 11, 15, tzinfo=UTC)
+ADA = Caller(principal="ada", session="s", client="editor")
+
+
+class Book:
+    """Keeps what is recorded."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def record(self, entry: Entry) -> None:
+        self.entries.append(entry)
+
+
+class Clock:
+    """A quarter of a second passes with every look at it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += 0.25
+        return self.seconds
+
+
+def metered(answer: Callable[[Call], Awaitable[Reply]], book: Book | None = None) -> Metered:
+    return Metered(
+        inner=FakeSource(offered=(TOOL,), answer=answer),
+        meter=METER,
+        recorder=book or Book(),
+        clock=Clock(),
+        reference=REFERENCES,
+        now=lambda: WHEN,
+    )
+
+
+async def meta_of(reply: Reply, caller: Caller = ADA) -> Any:  # noqa: ANN401
+    async def answer(_: Call) -> Reply:
+        return reply
+
+    return (await metered(answer).call(Call(tool="toy", caller=caller))).meta[META]
+
+
+async def tokens_of(reply: Reply, caller: Caller = ADA) -> int:
+    return (await meta_of(reply, caller))["tokens"]["estimated"]
+
+
+@pytest.mark.requirement("S0:meta:tokens", "S0:meta:performance", "U:reference")
+async def test_a_reply_says_its_tokens_and_its_time():
+    assert await meta_of(Reply.text("Hello, world!")) == {
+        "tokens": {
+            "estimated": 4,
+            "approximationMethod": "o200k_base",
+            "warning": "Actual tokens may vary by LLM tokenizer",
+        },
+        "performance": {"executionTimeMs": 250.0, "cachedResult": False},
+    }
+
+
+@pytest.mark.requirement("U:reference")
+async def test_the_model_the_user_named_for_the_client_is_counted_for():
+    exact = await meta_of(Reply.text("Hello, world!"), Caller(principal="a", session="s", model="openai/gpt-4"))
+    assert exact["tokens"] == {"estimated": 4, "approximationMethod": "gpt-4"}
+    claude = await meta_of(Reply.text("Hello, world!"), Caller(principal="a", session="s", model="claude-sonnet-4-5"))
+    assert claude["tokens"]["approximationMethod"].startswith("claude-sonnet-4-5")
+    assert "warning" in claude["tokens"]
+
+
+@pytest.mark.requirement("U:reference")
+def test_a_reference_has_the_models_window_or_the_assumed_one():
+    assert REFERENCES(ADA) == ASSUMED
+    assert ASSUMED.window == 200_000
+    named = REFERENCES(Caller(principal="a", session="s", model="gpt-4o"))
+    assert (named.model, named.label, named.window, named.exact) == ("gpt-4o", "gpt-4o", 128_000, True)
+    assert named is REFERENCES(Caller(principal="b", session="t", model="gpt-4o"))
+    assert REFERENCES(Caller(principal="a", session="s", model="no such model")) == ASSUMED
+    chosen = References(METER.models, window=32_000)
+    assert [chosen(one).window for one in (ADA, Caller(principal="a", session="s", model="gpt-4o"))] == [32_000] * 2
+
+
+@pytest.mark.requirement("S0:meta:error")
+async def test_a_failed_call_carries_both_too():
+    async def answer(_: Call) -> Reply:
+        raise InvalidArguments("no", suggestion="yes", options=("a",))
+
+    book = Book()
+    reply = await metered(answer, book).call(Call(tool="toy", caller=ADA))
+    assert reply.is_error
+    text = str(reply.content[0]["text"])
+    assert json.loads(text) == {
+        "error_code": "INVALID_ARGUMENTS",
+        "message": "no",
+        "suggestion": "yes",
+        "available_options": ["a"],
+    }
+    meta: Any = reply.meta[META]
+    assert meta["tokens"]["estimated"] == METER.count(text, "gpt-4o").tokens
+    assert meta["performance"]["executionTimeMs"] == 250.0
+    assert book.entries[0].is_error
+
+
+@pytest.mark.requirement("S0:meta:error")
+async def test_a_tool_that_ran_and_failed_carries_both_too():
+    meta = await meta_of(Reply.text("it broke", is_error=True))
+    assert (meta["tokens"]["estimated"], meta["performance"]["cachedResult"]) == (2, False)
+
+
+@pytest.mark.parametrize("error", [UnknownTool("none"), ProtocolError("odd", number=-32000)])
+async def test_errors_of_the_protocol_pass_as_they_are(error: Exception):
+    async def answer(_: Call) -> Reply:
+        raise error
+
+    book = Book()
+    with pytest.raises(type(error)) as caught:
+        await metered(answer, book).call(Call(tool="toy"))
+    assert caught.value is error
+    assert book.entries == []
+
+
+async def test_a_reply_that_needs_something_passes_uncounted():
+    needy, book = Reply(needs=Needs({"a": {}})), Book()
+
+    async def answer(_: Call) -> Reply:
+        return needy
+
+    assert await metered(answer, book).call(Call(tool="toy")) is needy
+    assert book.entries == []
+
+
+async def test_what_a_source_put_into_the_metadata_stays():
+    inner = {"data": {"rowCount": 3}, "performance": {"cachedResult": True, "executionTimeMs": 1}, "tokens": None}
+
+    async def answer(_: Call) -> Reply:
+        return Reply.text("a", meta={"com.example/its": 1, META: inner})
+
+    book = Book()
+    reply = await metered(answer, book).call(Call(tool="toy"))
+    meta: Any = reply.meta[META]
+    assert reply.meta["com.example/its"] == 1
+    assert meta["data"] == {"rowCount": 3}
+    assert meta["performance"] == {"executionTimeMs": 250.0, "cachedResult": True}
+    assert meta["tokens"]["estimated"] == 1
+    assert book.entries[0].cached
+    assert (await meta_of(Reply.text("a", meta={META: "nonsense"})))["tokens"]["estimated"] == 1
+
+
+async def test_the_ledger_is_told_who_called_what_and_what_came_of_it():
+    async def answer(_: Call) -> Reply:
+        return Reply(content=({"type": "text", "text": "Hello, world!"},), origin=Origin("github", "search"))
+
+    book = Book()
+    await metered(answer, book).call(Call(tool="toy", caller=ADA))
+    assert book.entries == [
+        Entry(
+            time=WHEN,
+            kind="result",
+            principal="ada",
+            session="s",
+            client="editor",
+            server="github",
+            tool="search",
+            tokens=4,
+            method=Method.EXACT,
+            milliseconds=250.0,
+        )
+    ]
+
+
+async def test_what_is_written_down_elsewhere_is_not_written_down_twice():
+    async def answer(_: Call) -> Reply:
+        return Reply.text("a")
+
+    book = Book()
+    source = metered(answer, book)
+    find = Metered(
+        inner=FakeSource(offered=(Tool(name="find_tool", input_schema={}),), answer=answer),
+        meter=METER,
+        recorder=book,
+        clock=Clock(),
+        reference=REFERENCES,
+    )
+    assert META in (await find.call(Call(tool="find_tool"))).meta
+    assert book.entries == []
+    await source.call(Call(tool="toy"))
+    assert book.entries[0].tool == "toy"
+
+
+async def test_a_search_that_failed_is_written_down_as_any_failure_and_with_its_zone():
+    async def answer(_: Call) -> Reply:
+        raise InvalidArguments("no")
+
+    book = Book()
+    find = Metered(
+        inner=FakeSource(offered=(Tool(name="find_tool", input_schema={}),), answer=answer),
+        meter=METER,
+        recorder=book,
+        clock=Clock(),
+        reference=REFERENCES,
+    )
+    await find.call(Call(tool="find_tool"))
+    assert [(entry.tool, entry.is_error, entry.time.tzinfo) for entry in book.entries] == [("find_tool", True, UTC)]
+
+
+async def test_structured_content_counts_only_where_there_is_no_content():
+    value = Structured({"answer": "forty-two"})
+    alone = await tokens_of(Reply(structured=value))
+    assert alone == METER.count('{"answer":"forty-two"}', "gpt-4o").tokens
+    assert await tokens_of(Reply(content=({"type": "text", "text": "42"},), structured=value)) == 1
+    assert await tokens_of(Reply()) == 0
+
+
+def png(width: int, height: int) -> str:
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
+    return base64.b64encode(head + b"\0" * 100_000).decode()
+
+
+async def test_an_image_weighs_what_its_models_maker_says_and_not_its_base64():
+    reply = Reply(content=({"type": "image", "data": png(512, 512), "mimeType": "image/png"},))
+    named = await meta_of(reply, Caller(principal="a", session="s", model="gpt-4o"))
+    assert named["tokens"]["estimated"] == 85 + 170
+    assert "warning" in named["tokens"]
+    embedded = {"type": "resource", "resource": {"uri": "i", "mimeType": "image/png", "blob": png(512, 512)}}
+    assert await tokens_of(Reply(content=(embedded,)), Caller(principal="a", session="s", model="gpt-4o")) == 256
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        (
+            {"type": "resource", "resource": {"uri": "a:b", "text": "some text", "_meta": {"x": "y" * 99}}},
+            "a:b some text",
+        ),
+        ({"type": "resource", "resource": {"uri": "a:b", "blob": "QUJD" * 999}}, "a:b"),
+        ({"type": "resource_link", "uri": "a:b", "_meta": {"x": 1}}, '{"type":"resource_link","uri":"a:b"}'),
+        ({"type": "film", "data": "QUJD" * 999, "mimeType": "video/mp4"}, '{"type":"film","mimeType":"video/mp4"}'),
+        ({"type": "chart", "data": "1 2 3", "annotations": {}}, '{"type":"chart","data":"1 2 3"}'),
+        ({"type": "text", "text": None}, '{"type":"text","text":null}'),
+    ],
+)
+async def test_other_blocks_count_as_what_of_them_reaches_a_model(block: Block, text: str):
+    whole = METER.count(text, "gpt-4o").tokens
+    assert abs(await tokens_of(Reply(content=(block,))) - whole) <= 1
+
+
+async def test_sound_is_no_text():
+    block = {"type": "audio", "data": "QUJD" * 10_000, "mimeType": "audio/mp3"}
+    assert 0 < await tokens_of(Reply(content=(block,))) < 1_000
+    assert await tokens_of(Reply(content=({"type": "image", "data": None},))) > 0
+
+
+@pytest.mark.parametrize("count", [1, 3_000])
+async def test_counting_a_large_reply_lets_others_in(count: int):
+    reply = Reply(content=({"type": "text", "text": "some words of no consequence " * (60_000 // count)},) * count)
+    turns = 0
+
+    async def live() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(live)
+        await meta_of(reply)
+        group.cancel_scope.cancel()
+    assert turns > 50
+
+
+async def test_what_the_inner_source_lacks_is_not_offered():
+    class Bare:
+        async def tools(self) -> Listing:
+            return Listing((), "1")
+
+        async def call(self, call: Call) -> Reply:
+            raise SourceFailed("never")
+
+    bare = Metered(inner=Bare(), meter=METER, recorder=Book(), clock=Clock(), reference=lambda _: ASSUMED)
+    assert not hasattr(bare, "resources")
+    assert not hasattr(bare, "paint")
+
+    async def answer(_: Call) -> Reply:
+        return Reply.text("a")
+
+    rich = metered(answer)
+    assert hasattr(rich, "resources")
+    assert (await rich.tools()).tools == (TOOL,)
+    assert isinstance(rich.reference(ADA), Reference)

@@ -1,0 +1,103 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage.gateway.savings import Carried, Savings, TokenMetrics
+
+SESSION = ("ann", "one")
+CARRIED = Carried(without=1_000, surface=240, instructions=60)
+
+
+def metrics(**changes: Any) -> TokenMetrics:
+    right: dict[str, Any] = {
+        "baseline_tokens": 200,
+        "returned_tokens": 50,
+        "tokens_saved": 150,
+        "savings_percentage": 75.0,
+    }
+    return TokenMetrics(**{**right, **changes})
+
+
+@pytest.mark.requirement("S1:metrics")
+@given(st.integers(0, 10**9), st.floats(0, 1))
+def test_figures_made_of_baseline_and_returned_always_agree(baseline: int, share: float):
+    returned = int(baseline * share)
+    made = TokenMetrics.of(baseline, returned)
+    ratio = 100 * (baseline - returned) / baseline if baseline else 0
+    assert made.tokens_saved == baseline - returned
+    assert abs(made.savings_percentage - ratio) <= 0.01
+    assert 0 <= made.savings_percentage <= 100
+
+
+@pytest.mark.requirement("S1:metrics")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"returned_tokens": 201, "tokens_saved": -1},
+        {"returned_tokens": -1, "tokens_saved": 201},
+        {"baseline_tokens": -1},
+        {"tokens_saved": 149},
+        {"savings_percentage": 75.02},
+        {"savings_percentage": 74.98},
+        {"savings_percentage": float("nan")},
+        {"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0},
+        {"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0, "savings_percentage": -0.005},
+    ],
+)
+def test_figures_that_do_not_agree_cannot_be_constructed(changes: dict[str, Any]):
+    with pytest.raises(ValueError, match=r"tokens|percentage"):
+        metrics(**changes)
+
+
+@pytest.mark.requirement("S1:metrics")
+def test_a_baseline_of_nothing_saves_nothing():
+    assert TokenMetrics.of(0, 0).to_json() == {
+        "baseline_tokens": 0,
+        "returned_tokens": 0,
+        "tokens_saved": 0,
+        "savings_percentage": 0.0,
+    }
+
+
+@pytest.mark.requirement("S1:net")
+def test_every_later_request_carries_a_reply_once_more():
+    savings = Savings()
+    savings.called(SESSION, CARRIED)
+    savings.replied(SESSION, 100)  # carried by requests 2, 3 and 4
+    savings.called(SESSION, CARRIED)
+    savings.replied(SESSION, 10)  # carried by requests 3 and 4
+    savings.called(SESSION, CARRIED)
+    net = savings.net(SESSION, CARRIED)
+    assert (net.turns, net.replies) == (4, 320)
+    assert net.session == 4 * 700 - 320
+    assert net.first_request.saved == 700
+
+
+@pytest.mark.requirement("S1:net")
+def test_a_net_figure_may_be_negative_and_says_so():
+    savings = Savings()
+    small = Carried(without=300, surface=240, instructions=100)
+    savings.called(SESSION, small)
+    savings.replied(SESSION, 500)
+    said: Any = savings.net(SESSION, small).to_json()
+    assert said["first_request"]["net_tokens"] == -40
+    assert said["session"]["net_tokens"] == 2 * -40 - 500
+    assert "lower" in said["session"]["bound"]
+
+
+def test_what_is_not_known_to_be_saved_counts_as_nothing():
+    savings = Savings()
+    savings.called(SESSION, None)
+    assert savings.net(SESSION, CARRIED).session == 0
+
+
+def test_sessions_are_apart_and_those_not_heard_of_are_forgotten():
+    savings = Savings(most=2)
+    for name in ("one", "two"):
+        savings.called(("ann", name), CARRIED)
+    savings.called(("ann", "one"), CARRIED)
+    savings.called(("ann", "three"), CARRIED)
+    assert savings.net(("ann", "one"), CARRIED).turns == 3
+    assert savings.net(("ann", "two"), CARRIED).turns == 0

@@ -1,0 +1,267 @@
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from ullage.errors import InvalidArguments
+from ullage.gateway.find_misfit import misfit
+from ullage.gateway.find_patterns import affordable, compiled
+from ullage.gateway.validate import Checker, Verdict
+from ullage.tool import Tool
+
+ISSUE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "owner": {"type": "string"},
+        "title": {"type": "string", "minLength": 1},
+        "labels": {"type": "array", "items": {"type": "string"}},
+        "state": {"enum": ["open", "closed"]},
+        "assignee": {
+            "type": "object",
+            "properties": {"login": {"type": "string"}},
+            "required": ["login"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["owner", "title"],
+    "additionalProperties": False,
+}
+GOOD = {"owner": "ann", "title": "Leak", "labels": ["bug"]}
+
+
+def check(schema: dict[str, Any], arguments: Any) -> Verdict:
+    return Checker().check("one", schema, arguments)
+
+
+def refusal(arguments: Any, schema: dict[str, Any] = ISSUE) -> InvalidArguments:
+    verdict = check(schema, arguments)
+    assert verdict.misfit is not None
+    return misfit(Tool(name="github__create_issue", input_schema=schema), verdict.misfit)
+
+
+def test_arguments_that_fit_fit():
+    assert check(ISSUE, GOOD) == Verdict()
+
+
+def test_a_validator_is_made_once_for_a_key_and_the_oldest_is_let_go():
+    checker = Checker(most=2)
+    for key in ("one", "two", "three"):
+        assert checker.check(key, ISSUE, GOOD).fits
+    assert checker.check("three", {"not": {}}, GOOD).fits, "the same key stands for the same schema"
+    assert not checker.check("one", {"not": {}}, GOOD).fits, "it was let go"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "fits"),
+    [
+        ("http://json-schema.org/draft-07/schema#", True),
+        ("https://json-schema.org/draft/2020-12/schema", False),
+        (None, False),
+        ("https://example.invalid/a-dialect-of-its-own", False),
+    ],
+)
+def test_a_schema_is_read_by_the_dialect_that_it_declares(dialect: str | None, *, fits: bool):
+    # Draft 7 ignores what stands beside a reference.
+    schema: dict[str, Any] = {
+        "$defs": {"any": {}},
+        "properties": {"size": {"$ref": "#/$defs/any", "type": "string"}},
+    }
+    schema |= {"$schema": dialect} if dialect else {}
+    assert check(schema, {"size": 3}).fits is fits
+
+
+def test_formats_are_not_asserted():
+    assert check({"properties": {"at": {"type": "string", "format": "date-time"}}}, {"at": "tomorrow"}).fits
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "strin"}}},
+        {"properties": {"a": {"type": "string", "required": True}}},
+        {"required": "owner"},
+        {"properties": [{"a": 1}]},
+        {"properties": {"a": {"$ref": "#/$defs/nowhere"}}},
+        {"$ref": "#"},
+        {"properties": {"a": {"minimum": "5"}}},
+        {"properties": {"a": {"multipleOf": 0}}},
+        {"anyOf": []},
+        {"properties": {"a": {"anyOf": [{"enum": "5"}]}}},
+        {"patternProperties": {"(": {}}},
+        {"properties": {"a": {"$id": "https://example.invalid/inner", "$ref": "#/b"}}},
+    ],
+)
+def test_a_schema_that_cannot_be_read_is_not_held_against_the_caller(schema: dict[str, Any]):
+    verdict = check(schema, {"a": 5})
+    assert verdict.fits
+    assert verdict.unchecked
+
+
+def test_a_schema_nested_beyond_measure_is_not_checked():
+    schema: dict[str, Any] = {}
+    for _ in range(5_000):
+        schema = {"properties": {"a": schema}}
+    assert check(schema, {"a": {}}).unchecked == "the schema is nested too deeply"
+
+
+def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    for reference in ("http://127.0.0.1:9/schema.json", "other.json", "file:///etc/hostname", "//127.0.0.1/x"):
+        verdict = check({"properties": {"a": {"$ref": reference}}}, {"a": 1})
+        assert verdict.unchecked == "the schema refers to another document"
+
+
+def test_a_reference_within_the_document_holds_though_the_document_has_an_address():
+    schema = {
+        "$id": "https://example.invalid/tool.json",
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "definitions": {"size": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "integer"}},
+        "properties": {"size": {"$ref": "#/definitions/size"}},
+    }
+    assert check(schema, {"size": 3}) == Verdict()
+    assert not check(schema, {"size": "3"}).fits
+
+
+def test_a_property_may_be_called_like_a_word_of_the_language():
+    schema = {"properties": {"$schema": {"type": "string"}, "$ref": {"type": "string"}, "id": {"type": "integer"}}}
+    assert check(schema, {"$schema": "x", "$ref": "y", "id": 3}) == Verdict()
+    assert not check(schema, {"id": "3"}).fits
+
+
+def test_a_constant_that_looks_like_a_reference_is_only_data():
+    schema = {"properties": {"a": {"const": {"$ref": "http://example.invalid", "$schema": "x"}}}}
+    assert check(schema, {"a": {"$ref": "http://example.invalid", "$schema": "x"}}) == Verdict()
+
+
+def test_a_pattern_is_asserted_where_python_can_read_it_and_skipped_where_not():
+    def fits(pattern: str, text: str) -> bool:
+        return check({"properties": {"a": {"type": "string", "pattern": pattern}}}, {"a": text}).fits
+
+    assert fits("^[a-z]+$", "abc")
+    assert not fits("^[a-z]+$", "ABC")
+    assert fits(r"^\p{L}+$", "123")
+    assert fits("[[:alpha:]]x{2}", "nothing")
+    assert fits("(?<year>[0-9]{4})", "no year")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(a+)+$", "^(a|a)*$", "^(a?){30}a{30}$", "^((ab*)*c)*$", "(x+x+)+y", "a*" * 12 + "b"]
+)
+def test_a_hostile_pattern_is_not_tried(pattern: str):
+    began = time.perf_counter()
+    assert check({"properties": {"a": {"pattern": pattern}}}, {"a": "a" * 5_000 + "!"}).fits
+    assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "length"),
+    [
+        ("^[a-z]+@[a-z]+\\.[a-z]{2,}$", 40),
+        ("^(?:open|closed)$", 9_000),
+        ("^\\d{4}-\\d{2}-\\d{2}$", 10),
+        ("[A-Z]", 99_999),
+    ],
+)
+def test_ordinary_patterns_are_tried(pattern: str, length: int):
+    assert affordable(pattern, length)
+    assert compiled(pattern) is not None
+
+
+def test_a_pattern_as_long_as_a_book_is_not_tried():
+    assert not affordable("a" * 3_000, 1)
+    assert not affordable("^a{1,2000000}$", 10)
+    assert affordable("^a{3}b{1,4}c?$", 10)
+
+
+def test_a_schema_that_grows_as_it_is_followed_is_given_up():
+    definitions: dict[str, Any] = {"0": {"type": "object"}}
+    for step in range(1, 40):
+        definitions[str(step)] = {"allOf": [{"$ref": f"#/$defs/{step - 1}"}, {"$ref": f"#/$defs/{step - 1}"}]}
+    began = time.perf_counter()
+    verdict = check({"$defs": definitions, "$ref": "#/$defs/39"}, {})
+    assert verdict.unchecked == "the schema takes too long to check"
+    assert time.perf_counter() - began < 5
+
+
+def test_a_list_too_long_to_be_looked_through_is_not_checked():
+    schema = {"properties": {"rows": {"type": "array", "items": {"type": "integer"}}}}
+    assert check(schema, {"rows": [1] * 100_000}).unchecked == "the schema takes too long to check"
+
+
+def test_old_dialects_have_shapes_of_their_own():
+    schema: dict[str, Any] = {"properties": {"a": {"type": "integer", "minimum": 1, "exclusiveMinimum": True}}}
+    assert check(schema, {"a": 1}).unchecked
+    old = schema | {"$schema": "http://json-schema.org/draft-04/schema#"}
+    assert check(old, {"a": 2}) == Verdict()
+    assert not check(old, {"a": 1}).fits
+
+
+@pytest.mark.parametrize("declared", [3, None, ["x"]])
+def test_a_dialect_that_is_no_text_is_none(declared: Any):
+    assert check(ISSUE | {"$schema": declared}, GOOD) == Verdict()
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("arguments", "problem", "options"),
+    [
+        ({}, "`owner`, `title` are missing", ("owner", "title")),
+        ({"owner": "ann"}, "`title` is missing", ("title",)),
+        (GOOD | {"titel": 1}, "`titel` is not a parameter of it", ("title", "state", "assignee")),
+        (GOOD | {"labels": 3}, "`labels` must be array, not integer", ()),
+        (GOOD | {"labels": ["a", None]}, "`labels[1]` must be string, not null", ()),
+        (GOOD | {"state": "opne"}, "`state` must be open or closed", ("open", "closed")),
+        (GOOD | {"title": ""}, "`title` must have minLength 1", ()),
+        (GOOD | {"assignee": {}}, "`login` is missing in `assignee`", ("login",)),
+        (GOOD | {"assignee": {"login": "b", "x": 1, "y": 2}}, "`x`, `y` are not parameters of `assignee`", ()),
+    ],
+)
+def test_a_misfit_is_named_with_its_place_and_what_would_have_done(
+    arguments: Any, problem: str, options: tuple[str, ...]
+):
+    error = refusal(arguments)
+    assert error.message == f"`github__create_issue` was not called: {problem}"
+    assert error.options == options
+
+
+@pytest.mark.requirement("S1:heal")
+def test_a_misfit_shows_the_part_of_the_schema_that_matters():
+    assert refusal(GOOD | {"labels": 3}).suggestion == 'It takes labels: {"type":"array","items":{"type":"string"}}'
+    assert refusal({}).suggestion.startswith("It takes github__create_issue(owner: string, title: string, labels?:")
+
+
+def test_a_long_part_of_a_schema_is_shortened_by_its_words_and_then_by_its_shape():
+    wordy = {"properties": {"a": {"type": "integer", "description": "long " * 500}}}
+    assert refusal({"a": "x"}, wordy).suggestion == 'It takes a: {"type":"integer"}'
+    wide = {"properties": {"a": {"enum": [f"value {number}" for number in range(900)]}}}
+    error = refusal({"a": "x"}, wide)
+    assert len(error.suggestion) < 1_000
+    assert "…" in error.suggestion
+    assert len(error.options) == 10
+
+
+def test_the_callers_own_values_are_not_repeated():
+    secret = "s3cret" * 1_000
+    for arguments in (GOOD | {"labels": secret}, GOOD | {"state": secret}, {"owner": secret}):
+        error = refusal(arguments)
+        assert "s3cret" not in error.message + error.suggestion + str(error.options)
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"properties": {"a": False}}, "is not allowed"),
+        ({"properties": {"a": {"const": 4}}}, "`a` must be 4"),
+        ({"properties": {"a": {"pattern": "^x$"}}}, "`a` must match ^x$"),
+        ({"properties": {"a": {"anyOf": [{"minLength": 9}, {"maxLength": 1}]}}}, "`a` fits none of the forms"),
+        ({"properties": {"a": {"not": {}}}}, "`a` fits none of the forms it may have"),
+        ({"properties": {"a": {"type": ["integer", "null"]}}}, "`a` must be integer or null, not string"),
+    ],
+)
+def test_every_kind_of_misfit_has_its_sentence(schema: dict[str, Any], problem: str):
+    assert problem in refusal({"a": "hello"}, schema).message

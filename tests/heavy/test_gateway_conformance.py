@@ -1,0 +1,18 @@
+"""The protocol's own conformance suite against Ullage with the fixture server behind it, passed on as it is."""
+
+import pytest
+
+pytestmark = [pytest.mark.heavy]
+
+
+@pytest.mark.requirement("S1:call")
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+def test_the_gateway_passes_every_scenario_that_the_server_behind_it_passes(suite, fixture_url, gateway_url, revision):
+    direct = suite(fixture_url, revision)
+    through = suite(gateway_url, revision)
+    assert direct.required - set(direct.passed) == set(), direct.output
+    fewer = {name: (count, through.passed.get(name)) for name, count in direct.passed.items()}
+    # A check that is skipped or warned of is one check passed less, though its scenario fails none.
+    assert {name: counts for name, counts in fewer.items() if counts[1] is None or counts[1] < counts[0]} == {}, (
+        through.output
+    )

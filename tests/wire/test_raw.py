@@ -1,0 +1,210 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage.tool import Reply, Structured, Tool, text_block
+from ullage.wire.raw import (
+    introduction_of,
+    listing_of,
+    read_completion,
+    read_contents,
+    read_items,
+    read_prompt,
+    read_reply,
+    read_tools,
+)
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+def tools_of(*items) -> tuple[tuple[Tool, ...], list[str]]:
+    notes: list[str] = []
+    return read_tools(items, notes.append), notes
+
+
+def test_a_whole_definition_is_read_and_what_is_not_known_is_kept():
+    (tool,), notes = tools_of(
+        {
+            "name": "make",
+            "title": "Make",
+            "description": "Makes.",
+            "inputSchema": {"type": "object", "properties": {"a": {}}, "required": ["a"], "$schema": "x", "new": 1},
+            "outputSchema": {"type": "array"},
+            "annotations": {"readOnlyHint": True, "newHint": 1},
+            "_meta": {"a/b": 1},
+            "icons": [{}],
+            "unheard": {"of": None},
+        }
+    )
+    assert notes == []
+    assert tool == Tool(
+        name="make",
+        title="Make",
+        description="Makes.",
+        input_schema={"type": "object", "properties": {"a": {}}, "required": ["a"], "$schema": "x", "new": 1},
+        output_schema={"type": "array"},
+        annotations={"readOnlyHint": True, "newHint": 1},
+        extra={"_meta": {"a/b": 1}, "icons": [{}], "unheard": {"of": None}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "read"),
+    [
+        ({"properties": {"a": {}}}, {"type": "object", "properties": {"a": {}}}),
+        ({"type": ["object", "null"]}, {"type": "object"}),
+        (None, {"type": "object"}),
+        ({"type": "object", "required": True}, {"type": "object", "required": []}),
+        ({"type": "object", "required": ["a", 1]}, {"type": "object", "required": ["a"]}),
+        ({"type": "object", "properties": []}, {"type": "object", "properties": {}}),
+        (
+            {"type": "object", "properties": {"a": "string", "b": True}},
+            {"type": "object", "properties": {"a": {}, "b": True}},
+        ),
+        ({"type": "object", "$schema": 7}, {"type": "object"}),
+    ],
+)
+def test_a_schema_that_can_be_mended_is_mended_and_noted(schema, read):
+    (tool,), notes = tools_of({"name": "odd", "inputSchema": schema})
+    assert tool.input_schema == read
+    assert len(notes) == 1
+    assert "`odd`" in notes[0]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"inputSchema": {"type": "object"}},
+        {"name": "", "inputSchema": {"type": "object"}},
+        {"name": 7, "inputSchema": {"type": "object"}},
+        {"name": "odd", "inputSchema": "object"},
+        {"name": "odd", "inputSchema": []},
+        {"name": "odd", "inputSchema": {"type": "string"}},
+        "odd",
+        None,
+    ],
+)
+def test_a_tool_that_cannot_be_meant_is_left_out_and_costs_no_other(item):
+    tools, notes = tools_of(
+        {"name": "a", "inputSchema": {"type": "object"}}, item, {"name": "b", "inputSchema": {"type": "object"}}
+    )
+    assert [tool.name for tool in tools] == ["a", "b"]
+    assert len(notes) == 1
+
+
+def test_of_tools_that_share_a_name_the_first_stays():
+    tools, notes = tools_of(
+        {"name": "a", "description": "first", "inputSchema": {"type": "object"}},
+        {"name": "a", "description": "second", "inputSchema": {"type": "object"}},
+    )
+    assert [tool.description for tool in tools] == ["first"]
+    assert "twice" in notes[0]
+
+
+def test_parts_of_the_wrong_kind_are_read_as_missing():
+    (tool,), _ = tools_of(
+        {
+            "name": "a",
+            "title": 1,
+            "description": [],
+            "outputSchema": "x",
+            "annotations": 3,
+            "inputSchema": {"type": "object"},
+        }
+    )
+    assert tool == Tool(name="a", input_schema={"type": "object"})
+
+
+@given(st.lists(json_values))
+def test_no_list_of_tools_is_too_odd_to_be_read(items: list[Any]):
+    listing_of(tools_of(*items)[0])
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["content", "structuredContent", "isError", "_meta", "resultType", "toolResult"]), json_values
+    )
+)
+def test_no_result_is_too_odd_to_be_read(result: dict[str, Any]):
+    reply = read_reply(result)
+    assert all(isinstance(block["type"], str) for block in reply.content)
+    read_contents(result)
+    read_prompt(result)
+    read_completion(result)
+
+
+def test_a_revision_differs_whenever_a_definition_does():
+    tool = {"name": "a", "inputSchema": {"type": "object"}}
+    variants = [
+        [tool],
+        [tool | {"description": "x"}],
+        [tool | {"title": "x"}],
+        [tool | {"annotations": {"readOnlyHint": True}}],
+        [tool | {"outputSchema": {}}],
+        [tool | {"icons": []}],
+        [tool | {"inputSchema": {"type": "object", "properties": {}}}],
+        [tool, tool | {"name": "b"}],
+        [tool | {"name": "b"}, tool],
+    ]
+    revisions = [listing_of(tools_of(*variant)[0]).revision for variant in variants]
+    assert len(set(revisions)) == len(variants)
+    assert listing_of(tools_of(tool)[0]).revision == revisions[0]
+
+
+def test_blocks_pass_untouched_whatever_their_kind():
+    blocks: Any = [{"type": "text", "text": "a", "new": 1}, {"type": "hologram", "data": {"x": [None]}}]
+    reply = read_reply({"content": blocks, "isError": True, "_meta": {"a/b": None}, "structuredContent": {"x": 1}})
+    assert reply == Reply(content=tuple(blocks), is_error=True, meta={"a/b": None}, structured=Structured({"x": 1}))
+
+
+def test_null_is_structured_content_and_its_absence_is_none():
+    assert read_reply({"content": [], "structuredContent": None}).structured == Structured(None)
+    assert read_reply({"content": []}).structured is None
+
+
+def test_what_is_no_block_becomes_text():
+    reply = read_reply({"content": ["bare", 7, {"no": "kind"}]})
+    assert reply.content == (text_block("bare"), text_block("7"), text_block('{"no": "kind"}'))
+    assert read_reply({"content": "bare"}).content == (text_block("bare"),)
+    assert read_reply({"toolResult": {"a": 1}}).content == (text_block('{"a": 1}'),)
+    assert read_reply({}).content == ()
+
+
+def test_a_result_that_needs_something_first_is_not_an_answer():
+    requests: Any = {"a": {"method": "elicitation/create", "params": {}}}
+    reply = read_reply({"resultType": "input_required", "inputRequests": requests, "requestState": "s"})
+    assert reply.needs is not None
+    assert (reply.needs.requests, reply.needs.state) == (requests, "s")
+    contents = read_contents({"resultType": "input_required"})
+    assert contents.needs is not None
+    assert (contents.needs.requests, contents.needs.state) == ({}, None)
+
+
+def test_resources_and_prompts_are_read_raw():
+    notes: list[str] = []
+    items = [{"uri": "a:1", "new": 1}, {"uri": "a:1"}, {"name": "no uri"}, 7]
+    assert read_items(items, "uri", notes.append) == ({"uri": "a:1", "new": 1},)
+    assert len(notes) == 2
+    assert read_contents({"contents": [{"uri": "a:1", "blob": "x"}, 7]}).contents == ({"uri": "a:1", "blob": "x"},)
+    prompt = read_prompt({"messages": [{"role": "user", "content": {"type": "hologram"}}], "description": "d"})
+    assert prompt.messages == ({"role": "user", "content": {"type": "hologram"}},)
+    assert prompt.description == "d"
+    assert read_completion({"completion": {"values": ["a"], "total": 3}}) == {"values": ["a"], "total": 3}
+    assert read_completion({"completion": {"values": None}}) == {"values": []}
+
+
+def test_a_server_without_a_name_is_called_as_configured():
+    assert introduction_of({"name": "toy", "version": "1"}, "be kind", otherwise="x").name == "toy"
+    nameless = introduction_of(None, 7, otherwise="configured")
+    assert (nameless.name, nameless.version, nameless.instructions) == ("configured", None, None)
+
+
+def test_a_note_about_a_long_name_is_short():
+    _, notes = tools_of({"name": "x" * 10_000, "inputSchema": 7})
+    assert len(notes[0]) < 200
