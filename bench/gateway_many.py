@@ -1,8 +1,8 @@
 """What do finding and calling cost with five servers of fifty tools each behind the gateway?
 
 Both ends are the MCP SDK's, as in a user's program: a client of its own and servers built on it, so that the ratio to a
-direct call is the one that is felt. Rounds are interleaved. The servers write down how often they were asked for
-their tools.
+direct call is the one that is felt. Directly, too, the five are called in turn, over a connection each. Rounds are
+interleaved. The servers write down how often they were asked for their tools.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 from gateway_client import MODERN, Era, Failed, milliseconds
-from gateway_fronts import Front, Named, Upstream
+from gateway_fronts import DIRECT, Front, Named, Upstream
 from gateway_server import NOUNS, VERBS
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -53,13 +53,14 @@ class Open:
     """A front that is up, and how far it is."""
 
     front: Front
-    client: Client
+    clients: list[Client]
+    """One; directly, one for each server."""
     servers: list[Upstream]
     times: Times
     turn: int = 0
 
-    async def ask(self, named: Named) -> str:
-        result = await self.client.call_tool(named[0], named[1])
+    async def ask(self, client: Client, named: Named) -> str:
+        result = await client.call_tool(named[0], named[1])
         text = "".join(getattr(block, "text", "") for block in result.content)
         if result.is_error:
             raise Failed(f"{self.front.name}: {text[:500]}")
@@ -67,9 +68,9 @@ class Open:
 
     async def call(self) -> None:
         self.turn += 1
-        server = self.servers[self.turn % len(self.servers)] if self.front.name != "direct" else self.servers[0]
+        server = self.servers[self.turn % len(self.servers)]
         named = self.front.call(self.servers, server, "echo", {"text": "hello"})
-        if "hello" not in (said := await self.ask(named)):
+        if "hello" not in (said := await self.ask(self.clients[self.turn % len(self.clients)], named)):
             raise Failed(f"{self.front.name} said {said!r}")
 
     async def find(self) -> None:
@@ -77,7 +78,7 @@ class Open:
         assert self.front.find is not None
         self.turn += 1
         noun, verb = NOUNS[self.turn % len(NOUNS)], VERBS[self.turn // len(NOUNS) % len(VERBS)]
-        await self.ask(self.front.find(f"{verb} the {noun} of owner {self.turn}"))
+        await self.ask(self.clients[0], self.front.find(f"{verb} the {noun} of owner {self.turn}"))
 
 
 def measure(fronts: Sequence[Front], era: Era) -> dict[str, Times]:
@@ -115,18 +116,26 @@ async def _ready(front: Front, era: Era, times: Times) -> AsyncIterator[Open]:
             Upstream(name=name, script="gateway_sdk_server.py", options=("--tools", str(TOOLS), "--log", str(log)))
             for name in NAMES
         ]
-        program, *arguments = front.command(servers, folder)
-        parameters = StdioServerParameters(
-            command=program, args=arguments, env={**os.environ, **front.environment}, cwd=str(folder)
-        )
-        with (folder / "stderr.txt").open("w", encoding="utf-8") as said:
-            mode = era if era == MODERN else "legacy"
-            async with Client(stdio_client(parameters, errlog=said), mode=mode) as client:
-                one = Open(front, client, servers, times)
-                await one.client.list_tools()
-                await _until_it_answers(one)
-                yield one
+        groups = [[server] for server in servers] if front is DIRECT else [servers]
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(_client(front, group, era, folder)) for group in groups]
+            one = Open(front, clients, servers, times)
+            await _until_it_answers(one)
+            yield one
         times.listings.update(line.split()[0] for line in log.read_text(encoding="utf-8").splitlines())
+
+
+@asynccontextmanager
+async def _client(front: Front, servers: Sequence[Upstream], era: Era, folder: Path) -> AsyncIterator[Client]:
+    program, *arguments = front.command(servers, folder)
+    parameters = StdioServerParameters(
+        command=program, args=arguments, env={**os.environ, **front.environment}, cwd=str(folder)
+    )
+    mode = era if era == MODERN else "legacy"
+    with (folder / "stderr.txt").open("a", encoding="utf-8") as said:
+        async with Client(stdio_client(parameters, errlog=said), mode=mode) as client:
+            await client.list_tools()
+            yield client
 
 
 async def _until_it_answers(one: Open) -> None:

@@ -2,21 +2,24 @@
 
 Run by `make bench-surface`. `DATA` names another folder of catalogues (one .json a server, with its `tools`); `CHECK`
 says how many arguments to build for each schema (default 6 from each side, each spoilt 8 times over). Prints a table of
-servers, largest first, then what the check found, then one line of figures; fails where a slimmed schema accepts or
-refuses an argument that the original would not.
+servers, largest first, then what searches through find_tool cost within several budgets and how often they bring the
+tool that was wanted, then what the check found, then one line of figures; fails where a slimmed schema accepts or
+refuses an argument that the original would not, and where a reply exceeds its budget. `SETS` names another folder of
+searches (one folder a set, as for `bench-search`).
 """
 
 import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from arguments import Value, arguments, written
+from found import Searches, search_catalogues, search_set
 from jsonschema import Draft7Validator, Draft202012Validator
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
@@ -27,6 +30,9 @@ from ullage.tokens import Meter
 from ullage.tool import JsonObject, Tool
 
 DEFAULT_DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "catalogues"
+DEFAULT_SETS = DEFAULT_DATA.parent / "search" / "dev"
+SETS = ("livemcp_steps", "mcpproxy_golden")
+"""Searches over real MCP servers' tools."""
 MODEL = "gpt-4o"
 SPOILT = 8
 LEVELS = ("as listed", "for the model", "slimmed", "signatures", "one line")
@@ -63,8 +69,10 @@ def main() -> int:
     for server in servers:
         server.tokens = dict(zip(LEVELS, weigh(server, meter), strict=True))
     report(servers)
+    searches = search_all(servers, meter)
+    report_searches(searches)
     check = check_all(servers, int(os.environ.get("CHECK") or 6))
-    return conclude(servers, check)
+    return conclude(servers, searches, check)
 
 
 def read_server(path: Path) -> Server:
@@ -102,6 +110,12 @@ def shown(tool: Tool) -> dict[str, Any]:
 
 def compact(value: Value) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def search_all(servers: list[Server], meter: Meter) -> list[Searches]:
+    sets = Path(os.environ.get("SETS") or DEFAULT_SETS)
+    found = search_catalogues([(server.name, server.tools) for server in servers], meter)
+    return found + [row for name in SETS if (sets / name).is_dir() for row in search_set(sets / name, meter)]
 
 
 def check_all(servers: list[Server], number: int) -> Check:
@@ -152,11 +166,23 @@ def report(servers: list[Server]) -> None:
     )
 
 
+def report_searches(searches: list[Searches]) -> None:
+    print("\nThrough find_tool: tokens, and the share of wanted tools in the reply")
+    print(
+        f"{'searches':20}{'tools':>7}{'carried':>9}{'queries':>9}{'budget':>8}{'mean':>9}{'most':>7}{'whole':>8}{'any':>8}"
+    )
+    for row in searches:
+        print(
+            f"{row.name:20}{row.tools:>7,}{row.surface:>9,}{row.queries:>9,}{row.budget:>8,}{row.mean_tokens:>9,.0f}"
+            f"{row.most_tokens:>7,}{row.whole:>8.1%}{row.any:>8.1%}{'  EXCEEDED' if row.exceeded else ''}"
+        )
+
+
 def totals(servers: list[Server]) -> dict[str, int]:
     return {level: sum(server.tokens[level] for server in servers) for level in LEVELS}
 
 
-def conclude(servers: list[Server], check: Check) -> int:
+def conclude(servers: list[Server], searches: list[Searches], check: Check) -> int:
     print(
         f"\n{check.schemas:,} schemas asked of {check.arguments:,} arguments before and after: "
         f"{check.accepted:,} accepted, {check.failed:,} on which the validator gave up, "
@@ -168,13 +194,14 @@ def conclude(servers: list[Server], check: Check) -> int:
         "servers": len(servers),
         "tools": check.schemas,
         "tokens": totals(servers),
+        "searches": [asdict(row) for row in searches],
         "arguments": check.arguments,
         "accepted": check.accepted,
         "gave up": check.failed,
         "disagreements": len(check.disagreements),
     }
     print(json.dumps(figures))
-    return 1 if check.disagreements else 0
+    return 1 if check.disagreements or any(row.exceeded for row in searches) else 0
 
 
 if __name__ == "__main__":

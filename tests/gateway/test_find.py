@@ -14,6 +14,7 @@ from ullage.gateway.access import Guarded
 from ullage.gateway.definition import definition_text
 from ullage.gateway.find import SAVINGS, Find
 from ullage.gateway.find_calling import HEALED, UNCHECKED
+from ullage.gateway.find_index import Hashes
 from ullage.gateway.find_settings import FindSettings, Surroundings
 from ullage.gateway.find_tools import NAMES, find_tools
 from ullage.gateway.introduction import Introduction
@@ -26,8 +27,12 @@ from ullage.gateway.view import Member, View
 from ullage.ledger import Entry
 from ullage.models import shipped
 from ullage.testing import FakeSource
+from ullage.testing.conformance import check_source, check_watched
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Change, Listing, Needs, Reply, Structured, Tool
+
+Value = Any
+"""Any JSON, and whatever else a test hands on."""
 
 pytestmark = pytest.mark.anyio
 
@@ -36,8 +41,8 @@ READS = {"readOnlyHint": True}
 CLAUDE = Caller(principal="ann", session="two", model="claude-sonnet-4-5")
 
 
-def tool(name: str, description: str = "", *, reads: bool = False, **properties: Any) -> Tool:
-    needed = [key for key in properties if not key.endswith("_")]
+def tool(name: str, description: str = "", *, reads: bool = False, **properties: Value) -> Tool:
+    needed: list[Value] = [key for key in properties if not key.endswith("_")]
     schema = {key.rstrip("_"): value for key, value in properties.items()}
     return Tool(
         name=name,
@@ -85,24 +90,24 @@ class Ledger:
         self.entries.append(entry)
 
 
-def member(name: str, tools: tuple[Tool, ...], **changes: Any) -> Member:
+def member(name: str, tools: tuple[Tool, ...], **changes: Value) -> Member:
     return replace(Member(name=name, source=FakeSource(offered=tools), prefix=name), **changes)
 
 
 def merged(*members: Member) -> Guarded:
-    return Guarded(Merge(members, reserved=NAMES))
+    return Guarded(Merge(members, reserved=NAMES, patience=0.02))
 
 
-def finding(*members: Member, around: Surroundings | None = None, **changes: Any) -> Find:
+def finding(*members: Member, around: Surroundings | None = None, **changes: Value) -> Find:
     inner = merged(*(members or (member("github", ISSUES), member("weather", WEATHER), member("shop", BOOKS))))
     return Find(inner, METER, FindSettings(**{"mode": "search", "start_wait": 0.05} | changes), around)
 
 
-async def find(source: Find, description: str, **arguments: Any) -> dict[str, Any]:
+async def find(source: Find, description: str, **arguments: Value) -> dict[str, Value]:
     return said(await source.call(Call(tool="find_tool", arguments={"tool_description": description, **arguments})))
 
 
-def said(reply: Reply) -> dict[str, Any]:
+def said(reply: Reply) -> dict[str, Value]:
     return json.loads(text_of(reply))
 
 
@@ -114,11 +119,13 @@ def tokens(text: str, model: str = "gpt-4o") -> int:
     return METER.count(text, model).high
 
 
-async def run(source: Find, tool: str, parameters: Any = None, door: str = "call_tool", **more: Any) -> Reply:
+async def run(source: Find, tool: str, parameters: Value = None, door: str = "call_tool", **more: Value) -> Reply:
     return await source.call(Call(tool=door, arguments={"tool_name": tool, "parameters": parameters or {}, **more}))
 
 
-async def refused(source: Find, tool: str, parameters: Any = None, door: str = "call_tool", **more: Any) -> UllageError:
+async def refused(
+    source: Find, tool: str, parameters: Value = None, door: str = "call_tool", **more: Value
+) -> UllageError:
     with pytest.raises(UllageError) as caught:
         await run(source, tool, parameters, door, **more)
     return caught.value
@@ -144,7 +151,7 @@ async def test_three_tools_stand_for_all_in_a_fixed_order():
     source = finding()
     listing = await source.tools()
     assert [each.name for each in listing.tools] == ["find_tool", "call_tool", "call_tool_write"]
-    schemas = {each.name: each.input_schema for each in listing.tools}
+    schemas: dict[str, Value] = {each.name: each.input_schema for each in listing.tools}
     assert list(schemas["find_tool"]["properties"]) == ["tool_description", "tool_keywords", "max_tokens"]
     assert schemas["find_tool"]["required"] == ["tool_description"]
     assert list(schemas["call_tool"]["properties"]) == ["server_name", "tool_name", "parameters"]
@@ -209,7 +216,7 @@ async def test_a_catalogue_not_yet_known_is_searched_and_that_is_not_remembered(
 async def test_the_choice_is_kept_until_the_configuration_changes():
     memory = Remembered()
     around = Surroundings(memory=memory)
-    first = finding(member("github", ISSUES), around=around, mode="auto", direct_below=0.001, configuration="a")
+    first = finding(member("github", ISSUES), around=around, mode="auto", direct_below=0.0001, configuration="a")
     await first.tools()
     assert first.surface == "search"
     again = finding(member("github", ISSUES), around=around, mode="auto", configuration="a")
@@ -219,6 +226,22 @@ async def test_the_choice_is_kept_until_the_configuration_changes():
     await again.tools()
     assert again.surface == "direct"
     assert finding(member("github", ISSUES), around=around, mode="auto").surface == "direct", "as remembered"
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_what_the_settings_force_is_done_at_once_and_not_remembered():
+    memory = Remembered()
+    around = Surroundings(memory=memory)
+    source = finding(member("github", ISSUES), around=around, mode="auto")
+    await source.tools()
+    remembered = dict(memory.decisions)
+    forced = finding(member("github", ISSUES), around=around, mode="search")
+    assert [each.name for each in (await forced.tools()).tools] == list(NAMES)
+    source.replace(replace(source.settings, mode="search"))
+    assert [each.name for each in (await source.tools()).tools] == list(NAMES)
+    assert memory.decisions == remembered
+    source.replace(replace(source.settings, mode="auto"))
+    assert (await source.tools()).tools[0].name == "github__create_issue"
 
 
 @pytest.mark.requirement("S1:surface")
@@ -283,7 +306,7 @@ async def test_instructions_stay_within_their_budget_however_many_servers_there_
     assert tokens(text) <= 300
     assert (not text) == (number == 0)
     if number > 100:
-        assert f"more" in text
+        assert "more" in text
     elif number:
         assert f"server-{number - 1}" in text
 
@@ -368,7 +391,7 @@ async def test_a_servers_name_gives_that_servers_tools():
 
 
 @pytest.mark.parametrize("keywords", ["city days", ["city", "days", 3]])
-async def test_keywords_are_taken_as_a_text_or_a_list(keywords: Any):
+async def test_keywords_are_taken_as_a_text_or_a_list(keywords: Value):
     source = finding()
     found = await source.call(Call(tool="find_tool", arguments={"tool_keywords": keywords}))
     assert said(found)["tools"][0]["name"] == "weather__forecast"
@@ -394,14 +417,14 @@ async def test_other_words_for_the_description_are_understood_and_said():
         {"tool_description": "x", "max_tokens": []},
     ],
 )
-async def test_a_search_that_cannot_be_answered_is_refused_with_a_hint(arguments: Any):
+async def test_a_search_that_cannot_be_answered_is_refused_with_a_hint(arguments: Value):
     with pytest.raises(InvalidArguments) as caught:
         await finding().call(Call(tool="find_tool", arguments=arguments))
     assert caught.value.suggestion
 
 
 @pytest.mark.parametrize("most", ["500", 500.0, 10**12, float("inf")])
-async def test_a_budget_is_taken_in_any_spelling(most: Any):
+async def test_a_budget_is_taken_in_any_spelling(most: Value):
     assert (await find(finding(), "issue", max_tokens=most))["tools"]
 
 
@@ -447,7 +470,7 @@ async def test_a_reply_never_exceeds_its_budget(caller: Caller):
     model = caller.model or "gpt-4o"
     for query in ("order a book", "giant_order", "create an issue", "shop", "zzz", "commits of a branch", "书"):
         for budget in (100, 101, 130, 200, 317, 500, 1_000, 2_000, 5_000):
-            arguments: dict[str, Any] = {"tool_description": query, "max_tokens": budget}
+            arguments: dict[str, Value] = {"tool_description": query, "max_tokens": budget}
             reply = await source.call(Call(tool="find_tool", arguments=arguments, caller=caller))
             assert tokens(text_of(reply), model) <= budget
             TokenMetrics(**said(reply)["token_metrics"])
@@ -455,13 +478,20 @@ async def test_a_reply_never_exceeds_its_budget(caller: Caller):
 
 @pytest.mark.requirement("S1:budget")
 async def test_a_definition_too_large_for_the_budget_becomes_a_signature_then_a_line_then_a_name():
-    many = {f"parameter_{number}_": STRING for number in range(15)}
+    many: dict[str, Value] = {f"parameter_{number}_": STRING for number in range(15)}
     giant = tool("order", "Order everything there is to be had in this shop, at once. " + "Words. " * 2_000, **many)
     source = finding(member("shop", (giant, *BOOKS)))
     whole, short = [(await find(source, "shop__order", max_tokens=budget))["more"] for budget in (300, 100)]
     assert whole[0].startswith("shop__order(parameter_0?: string")
     assert short[0].startswith("shop__order — Order everything")
     assert (await find(source, "shop__order", max_tokens=100_000))["tools"][0]["name"] == "shop__order"
+
+
+async def test_tools_that_no_budget_so_small_can_name_are_at_least_announced():
+    wordy = tool("x" * 60 + " y" * 100, "Order everything there is to be had in this shop, at once.")
+    found = await find(finding(member("shop", (wordy, wordy), prefix="")), "order everything", max_tokens=100)
+    assert (found["tools"], found["more"]) == ([], [])
+    assert found["hint"] == "1 found, none fits; give more max_tokens"
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=200)
@@ -510,8 +540,10 @@ async def test_many_missing_servers_leave_room_for_what_was_found():
     assert len((await find(source, "issue", max_tokens=2_000))["missing"]) == 40
     few = await find(source, "issue", max_tokens=200)
     assert few["missing"][-1] == "and 35 more"
-    assert (await find(source, "issue", max_tokens=100))["missing"] == ["40 servers"]
     assert few["tools"] or few["more"]
+    late = [member(f"a-server-with-a-name-of-some-length-{number}", (), source=Slow(())) for number in range(40)]
+    source = finding(member("github", ISSUES), *late, start_wait=0.0)
+    assert (await find(source, "issue", max_tokens=100))["missing"] == ["40 servers"]
 
 
 async def test_an_index_follows_the_catalogue():
@@ -652,11 +684,11 @@ async def test_a_denied_tool_stays_denied():
         {"server_name": "github__get_issue", "parameters": {"owner": "ann", "issueNumber": 3}},
     ],
 )
-async def test_arguments_nested_stringified_or_misplaced_reach_the_tool_and_are_reported(arguments: Any):
+async def test_arguments_nested_stringified_or_misplaced_reach_the_tool_and_are_reported(arguments: Value):
     source = finding()
     reply = await source.call(Call(tool="call_tool", arguments=arguments))
     assert calls(source, "github")[0].arguments == {"owner": "ann", "issue_number": 3}
-    notes: Any = reply.meta[HEALED]
+    notes: Value = reply.meta[HEALED]
     assert notes
     assert all(isinstance(note, str) for note in notes)
 
@@ -683,7 +715,7 @@ async def test_arguments_that_fit_go_out_as_they_are_and_nothing_is_said():
         (["ann", 3], {}, "`parameters` must be an object"),
     ],
 )
-async def test_what_does_not_fit_is_refused_before_the_call(parameters: Any, more: dict[str, Any], problem: str):
+async def test_what_does_not_fit_is_refused_before_the_call(parameters: Value, more: dict[str, Value], problem: str):
     source = finding()
     error = await refused(source, "github__get_issue", parameters, **more)
     assert isinstance(error, InvalidArguments)
@@ -720,7 +752,7 @@ async def test_a_search_says_what_was_saved_net_of_all_that_is_ours():
     first = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}))
     await run(source, "github__list_commits", {"owner": "ann"})
     second = await source.call(Call(tool="find_tool", arguments={"tool_description": "weather"}))
-    net: Any = second.meta[SAVINGS]
+    net: Value = second.meta[SAVINGS]
     without = said(first)["token_metrics"]["baseline_tokens"]
     saved = without - surface - instructions
     assert net["first_request"] == {
@@ -741,7 +773,7 @@ async def test_on_a_tiny_catalogue_the_net_figure_is_negative_and_refusals_are_c
     await source.tools()
     await refused(source, "nothing like it")
     reply = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}))
-    net: Any = reply.meta[SAVINGS]
+    net: Value = reply.meta[SAVINGS]
     assert net["first_request"]["net_tokens"] < 0
     assert net["session"]["net_tokens"] < 3 * net["first_request"]["net_tokens"]
     assert net["session"]["replies_carried"] > tokens(text_of(reply))
@@ -759,9 +791,8 @@ async def test_figures_are_counted_for_the_model_named_for_the_caller():
 
 async def test_figures_are_kept_for_a_few_models_only():
     source = finding(around=Surroundings(reference=References(shipped())))
-    names = [model.id for model in list(shipped())[:25]] if hasattr(shipped(), "__iter__") else ["gpt-4o"] * 25
-    for name in names:
-        caller = Caller(principal="ann", session="one", model=name)
+    for card in list(shipped().cards())[:25]:
+        caller = Caller(principal="ann", session="one", model=card.id)
         await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}, caller=caller))
     assert len(source._figures._carried) <= 20
 
@@ -832,14 +863,37 @@ async def test_a_change_to_a_pinned_tool_is_announced_once():
         await source.inner.view(1.0)
         for work in spawned:
             await work()
-        assert heard == [Change("tools")]
+        assert heard[0] == Change("tools")
+        assert len(heard) == 1 or spawn is None, "without a background nobody can look before telling"
         assert (await source.tools()).tools[3].description == "Another."
+
+
+@pytest.mark.parametrize("mode", ["search", "direct"])
+async def test_it_is_a_source_like_any_other(mode: str):
+    source = finding(mode=mode)
+    await check_source(source, Call(tool="github__list_commits", arguments={"owner": "ann"}))
+    check_watched(source)
+    await finding().close()
+
+
+async def test_hidden_tools_answer_to_their_names():
+    source = finding(member("github", ISSUES, rules=Rules(hidden=("list_commits",))))
+    await run(source, "github__list_commits", {"owner": "ann"})
+    assert len(calls(source, "github")) == 1
+
+
+def test_hashes_are_found_once_and_bounded():
+    hashes = Hashes(most=2)
+    found = [hashes.of(each) for each in ISSUES]
+    assert len(set(found)) == 3
+    assert hashes.of(ISSUES[2]) == found[2]
+    assert len(hashes._known) == 1
 
 
 async def test_everything_else_is_handed_on():
     upstream = FakeSource(offered=ISSUES, texts={"note://a": "A note"}, messages={"greet": "Hello"})
     inner = Merge([member("notes", (), source=upstream)])
-    source: Any = Find(inner, METER)
+    source: Value = Find(inner, METER)
     assert len(await source.resources()) == 1
     assert len(await source.prompts()) == 1
     assert isinstance(await source.view(), View)

@@ -71,6 +71,6 @@ def test_forms_wait_in_a_cache_for_the_next_start():
 def test_what_another_version_left_in_the_cache_is_made_anew():
     cache = FakeCache({"one": {"definition": "{}"}, "two": {"line": 3}, "three": {"else": "x"}})
     kept = FormsKept(cache)
-    kept.make({key: PAINT for key in ("one", "two", "three")})
+    kept.make(dict.fromkeys(("one", "two", "three"), PAINT))
     assert {kept.get(key) for key in ("one", "two", "three")} == {forms_of(PAINT)}
     assert isinstance(kept.get("one"), Forms)

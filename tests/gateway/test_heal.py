@@ -9,7 +9,10 @@ from ullage.errors import InvalidArguments
 from ullage.gateway.find_envelope import read_call
 from ullage.gateway.heal import Healed, heal, parsed
 
-SCHEMA: dict[str, Any] = {
+Value = Any
+"""Any JSON, and whatever else a test hands on."""
+
+SCHEMA: dict[str, Value] = {
     "type": "object",
     "properties": {
         "issue_number": {"type": "integer"},
@@ -28,7 +31,7 @@ SCHEMA: dict[str, Any] = {
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 
-def healed(arguments: Any) -> Healed | None:
+def healed(arguments: Value) -> Healed | None:
     return heal(arguments, SCHEMA, VALIDATOR.is_valid, ("github__close", "close"))
 
 
@@ -54,7 +57,7 @@ def healed(arguments: Any) -> Healed | None:
         ({"args": {"IssueNumber": "3.0"}}, {"issue_number": 3.0}),
     ],
 )
-def test_what_is_plainly_meant_is_understood_and_said(said: Any, meant: Any):
+def test_what_is_plainly_meant_is_understood_and_said(said: Value, meant: Value):
     found = healed(said)
     assert found is not None
     assert found.arguments == meant
@@ -82,7 +85,7 @@ def test_what_is_plainly_meant_is_understood_and_said(said: Any, meant: Any):
         '"' + "[" * 100_000,
     ],
 )
-def test_what_is_not_plain_is_left_alone(said: Any):
+def test_what_is_not_plain_is_left_alone(said: Value):
     assert healed(said) is None
 
 
@@ -117,13 +120,19 @@ def test_schemas_of_every_shape_are_walked_safely():
         True,
         {"oneOf": [{}, {"type": "null"}]},
     ):
-        schema: dict[str, Any] = {"properties": {"a": shape, "b": {"type": ["integer", 3]}}}
+        schema: dict[str, Value] = {"properties": {"a": shape, "b": {"type": ["integer", 3]}}}
         assert heal({"a": "1", "b": "1"}, schema, lambda value: value == {"a": "1", "b": 1}) is not None
 
 
+def test_references_that_go_in_a_circle_end():
+    schema: dict[str, Value] = {"properties": {"a": {"$ref": "#/$defs/b"}, "n": {"type": "integer"}}}
+    schema["$defs"] = {"b": {"$ref": "#/$defs/b"}}
+    assert heal({"a": "1", "n": "1"}, schema, lambda value: value == {"a": "1", "n": 1}) is not None
+
+
 def test_a_schema_that_refers_to_itself_ends():
-    tree: dict[str, Any] = {"type": "object", "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}}}
-    said: Any = {"n": 1}
+    tree: dict[str, Value] = {"type": "object", "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}}}
+    said: Value = {"n": 1}
     for _ in range(50):
         said = {"child": said, "n": "1"}
     assert heal(said, tree, lambda value: True) is not None
@@ -140,7 +149,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_is_mended_always_fits(said: Any):
+def test_what_is_mended_always_fits(said: Value):
     found = healed(said)
     assert found is None or VALIDATOR.is_valid(found.arguments)
 
@@ -178,10 +187,10 @@ def test_a_text_is_read_as_json_only_where_it_is():
     ],
 )
 def test_a_call_is_read_wherever_its_parts_stand(
-    said: Any, tool: str, server: str | None, parameters: Any, beside: dict[str, Any]
+    said: Value, tool: str, server: str | None, parameters: Value, beside: dict[str, Value]
 ):
     spoken = read_call(said)
-    assert (spoken.tool, spoken.server) == (tool.split(":")[-1], server)
+    assert (spoken.tool, spoken.server) == (tool.rsplit(":", maxsplit=1)[-1], server)
     assert (spoken.parameters, dict(spoken.beside)) == (parameters, beside)
 
 
@@ -195,7 +204,7 @@ def test_what_was_said_otherwise_is_noted():
 @pytest.mark.parametrize(
     "said", [{}, {"parameters": {"a": 1}}, {"tool_name": 3}, {"tool_name": "  "}, {"parameters": "x"}]
 )
-def test_a_call_that_names_no_tool_is_refused(said: Any):
+def test_a_call_that_names_no_tool_is_refused(said: Value):
     with pytest.raises(InvalidArguments, match="`tool_name` is missing") as caught:
         read_call(said)
     assert caught.value.options == ("server_name", "tool_name", "parameters")

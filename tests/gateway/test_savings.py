@@ -6,12 +6,15 @@ from hypothesis import strategies as st
 
 from ullage.gateway.savings import Carried, Savings, TokenMetrics
 
+Value = Any
+"""Any JSON, and whatever else a test hands on."""
+
 SESSION = ("ann", "one")
 CARRIED = Carried(without=1_000, surface=240, instructions=60)
 
 
-def metrics(**changes: Any) -> TokenMetrics:
-    right: dict[str, Any] = {
+def metrics(**changes: Value) -> TokenMetrics:
+    right: dict[str, Value] = {
         "baseline_tokens": 200,
         "returned_tokens": 50,
         "tokens_saved": 150,
@@ -46,7 +49,7 @@ def test_figures_made_of_baseline_and_returned_always_agree(baseline: int, share
         {"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0, "savings_percentage": -0.005},
     ],
 )
-def test_figures_that_do_not_agree_cannot_be_constructed(changes: dict[str, Any]):
+def test_figures_that_do_not_agree_cannot_be_constructed(changes: dict[str, Value]):
     with pytest.raises(ValueError, match=r"tokens|percentage"):
         metrics(**changes)
 
@@ -81,7 +84,7 @@ def test_a_net_figure_may_be_negative_and_says_so():
     small = Carried(without=300, surface=240, instructions=100)
     savings.called(SESSION, small)
     savings.replied(SESSION, 500)
-    said: Any = savings.net(SESSION, small).to_json()
+    said: Value = savings.net(SESSION, small).to_json()
     assert said["first_request"]["net_tokens"] == -40
     assert said["session"]["net_tokens"] == 2 * -40 - 500
     assert "lower" in said["session"]["bound"]

@@ -10,7 +10,10 @@ from ullage.gateway.find_patterns import affordable, compiled
 from ullage.gateway.validate import Checker, Verdict
 from ullage.tool import Tool
 
-ISSUE: dict[str, Any] = {
+Value = Any
+"""Any JSON, and whatever else a test hands on."""
+
+ISSUE: dict[str, Value] = {
     "type": "object",
     "properties": {
         "owner": {"type": "string"},
@@ -30,11 +33,11 @@ ISSUE: dict[str, Any] = {
 GOOD = {"owner": "ann", "title": "Leak", "labels": ["bug"]}
 
 
-def check(schema: dict[str, Any], arguments: Any) -> Verdict:
+def check(schema: dict[str, Value], arguments: Value) -> Verdict:
     return Checker().check("one", schema, arguments)
 
 
-def refusal(arguments: Any, schema: dict[str, Any] = ISSUE) -> InvalidArguments:
+def refusal(arguments: Value, schema: dict[str, Value] = ISSUE) -> InvalidArguments:
     verdict = check(schema, arguments)
     assert verdict.misfit is not None
     return misfit(Tool(name="github__create_issue", input_schema=schema), verdict.misfit)
@@ -63,7 +66,7 @@ def test_a_validator_is_made_once_for_a_key_and_the_oldest_is_let_go():
 )
 def test_a_schema_is_read_by_the_dialect_that_it_declares(dialect: str | None, *, fits: bool):
     # Draft 7 ignores what stands beside a reference.
-    schema: dict[str, Any] = {
+    schema: dict[str, Value] = {
         "$defs": {"any": {}},
         "properties": {"size": {"$ref": "#/$defs/any", "type": "string"}},
     }
@@ -92,21 +95,21 @@ def test_formats_are_not_asserted():
         {"properties": {"a": {"$id": "https://example.invalid/inner", "$ref": "#/b"}}},
     ],
 )
-def test_a_schema_that_cannot_be_read_is_not_held_against_the_caller(schema: dict[str, Any]):
+def test_a_schema_that_cannot_be_read_is_not_held_against_the_caller(schema: dict[str, Value]):
     verdict = check(schema, {"a": 5})
     assert verdict.fits
     assert verdict.unchecked
 
 
 def test_a_schema_nested_beyond_measure_is_not_checked():
-    schema: dict[str, Any] = {}
+    schema: dict[str, Value] = {}
     for _ in range(5_000):
         schema = {"properties": {"a": schema}}
     assert check(schema, {"a": {}}).unchecked == "the schema is nested too deeply"
 
 
 def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch):
-    def refuse(*_: Any, **__: Any) -> None:
+    def refuse(*_: Value, **__: Value) -> None:
         raise AssertionError("a socket was opened")
 
     monkeypatch.setattr(socket, "create_connection", refuse)
@@ -179,7 +182,7 @@ def test_a_pattern_as_long_as_a_book_is_not_tried():
 
 
 def test_a_schema_that_grows_as_it_is_followed_is_given_up():
-    definitions: dict[str, Any] = {"0": {"type": "object"}}
+    definitions: dict[str, Value] = {"0": {"type": "object"}}
     for step in range(1, 40):
         definitions[str(step)] = {"allOf": [{"$ref": f"#/$defs/{step - 1}"}, {"$ref": f"#/$defs/{step - 1}"}]}
     began = time.perf_counter()
@@ -194,7 +197,7 @@ def test_a_list_too_long_to_be_looked_through_is_not_checked():
 
 
 def test_old_dialects_have_shapes_of_their_own():
-    schema: dict[str, Any] = {"properties": {"a": {"type": "integer", "minimum": 1, "exclusiveMinimum": True}}}
+    schema: dict[str, Value] = {"properties": {"a": {"type": "integer", "minimum": 1, "exclusiveMinimum": True}}}
     assert check(schema, {"a": 1}).unchecked
     old = schema | {"$schema": "http://json-schema.org/draft-04/schema#"}
     assert check(old, {"a": 2}) == Verdict()
@@ -202,7 +205,7 @@ def test_old_dialects_have_shapes_of_their_own():
 
 
 @pytest.mark.parametrize("declared", [3, None, ["x"]])
-def test_a_dialect_that_is_no_text_is_none(declared: Any):
+def test_a_dialect_that_is_no_text_is_none(declared: Value):
     assert check(ISSUE | {"$schema": declared}, GOOD) == Verdict()
 
 
@@ -222,7 +225,7 @@ def test_a_dialect_that_is_no_text_is_none(declared: Any):
     ],
 )
 def test_a_misfit_is_named_with_its_place_and_what_would_have_done(
-    arguments: Any, problem: str, options: tuple[str, ...]
+    arguments: Value, problem: str, options: tuple[str, ...]
 ):
     error = refusal(arguments)
     assert error.message == f"`github__create_issue` was not called: {problem}"
@@ -263,5 +266,5 @@ def test_the_callers_own_values_are_not_repeated():
         ({"properties": {"a": {"type": ["integer", "null"]}}}, "`a` must be integer or null, not string"),
     ],
 )
-def test_every_kind_of_misfit_has_its_sentence(schema: dict[str, Any], problem: str):
+def test_every_kind_of_misfit_has_its_sentence(schema: dict[str, Value], problem: str):
     assert problem in refusal({"a": "hello"}, schema).message

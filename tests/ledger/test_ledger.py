@@ -51,7 +51,6 @@ def database(place: str):
         yield one
 
 
-@pytest.mark.requirement("U:ledger")
 def test_an_entry_comes_back_as_it_was_written(database: Database):
     recording = Recording(database)
     recording.record(WHOLE)
@@ -61,7 +60,6 @@ def test_an_entry_comes_back_as_it_was_written(database: Database):
     recording.stop()
 
 
-@pytest.mark.requirement("U:ledger")
 def test_entries_of_every_kind_are_found_by_time_kind_and_session_and_summed(database: Database):
     recording = Recording(database)
     for n in range(2500):

@@ -12,7 +12,19 @@ from talking import LEGACY, MODERN, Refused, talking
 
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.testing import FakeSource
-from ullage.tool import Call, Caller, Contents, JsonObject, Needs, PromptMessages, PromptRequest, Read, Reply, Tool
+from ullage.tool import (
+    Call,
+    Caller,
+    Complete,
+    Contents,
+    JsonObject,
+    Needs,
+    PromptMessages,
+    PromptRequest,
+    Read,
+    Reply,
+    Tool,
+)
 from ullage.wire.ability import can_be_asked, require
 from ullage.wire.asking import answers_to
 from ullage.wire.held import Holding, Target, is_ours, marked, unmarked
@@ -318,6 +330,51 @@ async def test_reading_and_prompts_ask_as_calls_do(era: str):
                 again = {"requestState": result["requestState"], "inputResponses": answers}
                 result = await talk.request(method, params | again)
             assert "roots" in json.dumps(result)
+
+
+class Completing(FakeSource):
+    """Asks where the later protocol knows no asking."""
+
+    async def complete(self, request: Complete) -> JsonObject:
+        assert request.ask is not None
+        return {"values": [json.dumps(await request.ask("roots/list", {}))]}
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_where_the_protocol_has_no_way_to_ask_the_error_says_so(era: str):
+    params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "n", "value": ""}}
+    async with talking(server_of(Completing()), era, capabilities=ALL, answer=accept) as talk:
+        if era == LEGACY:
+            found = await talk.request("completion/complete", params)
+            assert found["completion"]["values"] == ['{"roots": []}']
+            return
+        with pytest.raises(Refused) as caught:
+            await talk.request("completion/complete", params)
+    assert caught.value.data["error_code"] == "CLIENT_CANNOT"
+
+
+async def test_a_call_that_waits_for_its_client_tells_nobody_anything():
+    told: list[str] = []
+
+    async def answer(call: Call) -> Reply:
+        assert call.ask is not None
+        assert call.tell is not None
+        assert call.progress is not None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asks, call)
+            await anyio.sleep(0.05)
+            await call.tell("notifications/message", {"level": "error", "data": "anyone?"})
+            await call.progress(1, None, None)
+            told.append("nobody")
+        return Reply.text("{}")
+
+    async with talking(server_of(toy(answer)), MODERN, capabilities=ALL) as talk:
+        params = {"name": "toy", "arguments": {}}
+        await talk.request("tools/call", params, progressToken=1, **{"io.modelcontextprotocol/logLevel": "debug"})
+        with anyio.fail_after(5):
+            while not told:
+                await anyio.sleep(0.01)
+    assert talk.heard == []
 
 
 class _Line:

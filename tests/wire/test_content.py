@@ -1,6 +1,7 @@
 """What goes out as the protocol's JSON, and what is changed on the way."""
 
 import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -10,7 +11,8 @@ from ullage.errors import ProtocolError, SourceFailed, UnknownTool
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Contents, PromptMessages, Read, Reply, Structured, Tool
 from ullage.wire.content import block_to_wire, contents_to_wire, prompt_to_wire, reply_to_wire, tool_to_wire
-from ullage.wire.serve import Identity, build_server
+from ullage.wire.envelope import Envelope
+from ullage.wire.serve import Context, Identity, build_server
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +56,14 @@ async def test_every_known_kind_of_block_passes_with_all_its_keys(era: str):
     assert result["structuredContent"] == {"n": None}
     assert result["_meta"].items() >= meta.items()
     assert ("resultType" in result) == (era == MODERN)
+
+
+async def test_a_result_says_whose_server_this_is_whatever_the_one_behind_said():
+    key = "io.modelcontextprotocol/serverInfo"
+    async with talking(
+        server_of(replying(Reply.text("hi", meta={key: {"name": "behind", "version": "9"}}))), MODERN
+    ) as talk:
+        assert (await talk.call("toy"))["_meta"] == {key: {"name": "toy", "version": "1"}}
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -168,3 +178,10 @@ async def test_a_request_without_a_place_for_errors_gets_the_shape_as_data(era: 
             await talk.request("resources/read", {"uri": "a:b"})
     assert (caught.value.code, caught.value.data["error_code"]) == (-32603, "SOURCE_FAILED")
     assert missing.value.code == -32602
+
+
+def test_a_result_is_not_lost_where_the_sdk_would_pass_another_context():
+    envelope = Envelope("toy", "1", lambda: None, {})
+    context = cast("Context", SimpleNamespace(protocol_version=LEGACY, method="tools/call"))
+    result = {"content": [], "isError": False}
+    assert envelope.leave(context, result) == result

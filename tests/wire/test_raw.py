@@ -107,6 +107,15 @@ def test_of_tools_that_share_a_name_the_first_stays():
     assert "twice" in notes[0]
 
 
+def test_a_definition_nested_without_end_is_left_out():
+    schema: Any = {}
+    for _ in range(200):
+        schema = {"anyOf": [schema]}
+    tools, notes = tools_of({"name": "deep", "inputSchema": {"type": "object", "properties": {"a": schema}}})
+    assert tools == ()
+    assert "nested" in notes[0]
+
+
 def test_parts_of_the_wrong_kind_are_read_as_missing():
     (tool,), _ = tools_of(
         {
@@ -161,6 +170,13 @@ def test_blocks_pass_untouched_whatever_their_kind():
     blocks: Any = [{"type": "text", "text": "a", "new": 1}, {"type": "hologram", "data": {"x": [None]}}]
     reply = read_reply({"content": blocks, "isError": True, "_meta": {"a/b": None}, "structuredContent": {"x": 1}})
     assert reply == Reply(content=tuple(blocks), is_error=True, meta={"a/b": None}, structured=Structured({"x": 1}))
+
+
+def test_who_answered_on_this_hop_is_not_passed_on():
+    meta: Any = {"io.modelcontextprotocol/serverInfo": {"name": "toy"}, "a/b": 1}
+    assert read_reply({"content": [], "_meta": meta}).meta == {"a/b": 1}
+    assert read_contents({"_meta": meta}).meta == {"a/b": 1}
+    assert read_prompt({"_meta": meta}).meta == {"a/b": 1}
 
 
 def test_null_is_structured_content_and_its_absence_is_none():

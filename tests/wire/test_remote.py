@@ -1,6 +1,8 @@
+import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,13 +107,13 @@ async def listening(application: Asgi) -> AsyncIterator[str]:
     settings = uvicorn.Config(application, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1)
     web = uvicorn.Server(settings)
     web.install_signal_handlers = lambda: None  # pyright: ignore[reportAttributeAccessIssue]
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(web.serve, [bound])
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        finally:
-            web.should_exit = True
-    bound.close()
+    with bound:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(web.serve, [bound])
+            try:
+                yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+            finally:
+                web.should_exit = True
 
 
 def legacy(headers: dict[str, str]) -> int | None:
@@ -331,6 +333,36 @@ async def test_a_server_that_goes_away_is_lost():
         assert "cannot be reached" in await upstream.ended()
         await context.__aexit__(None, None, None)
         tasks.cancel_scope.cancel()
+
+
+async def test_a_connection_cut_in_a_call_costs_only_that_call():
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+                message = json.loads(await reader.readexactly(length))
+                if message["params"].get("name") == "cut":
+                    break
+                result = {"supportedVersions": ["2026-07-28"], "content": []}
+                body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
+                writer.write(b"content-length: %d\r\n\r\n" % len(body) + body)
+        writer.close()
+
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
+    async with listener, open_upstream(Server(name="cut", transport="http", url=url), environment={}) as upstream:
+        with pytest.raises(SourceFailed, match=r"`cut` cannot be reached \(RemoteProtocolError\)"):
+            await upstream.call(Call(tool="cut"))
+        assert (await upstream.call(Call(tool="whole"))).content == ()
+
+
+async def test_a_status_that_has_no_name_is_told_by_its_number():
+    site = Site(refuse=lambda _: 499)
+    async with listening(site.watched(sse_application(site))) as url:
+        with pytest.raises(SourceFailed, match=r"answered HTTP 499 \(unknown\)"):
+            async with open_upstream(Server(name="site", transport="http", url=url), environment={}):
+                pass
 
 
 async def test_an_event_that_the_older_transport_cannot_carry_is_named():

@@ -122,6 +122,16 @@ async def test_a_server_that_cannot_start_says_why():
             pass
 
 
+async def test_an_opening_that_is_cancelled_leaves_nothing_behind(tmp_path: Path):
+    mark = tmp_path / "pid"
+    code = f"import os, sys; open({str(mark)!r}, 'w').write(str(os.getpid())); sys.stdin.read()"
+    mute = Server(name="mute", transport="stdio", command=sys.executable, arguments=("-c", code))
+    with anyio.move_on_after(0.5):
+        async with open_upstream(mute, environment=ENVIRONMENT):
+            pass
+    assert not is_running(int(mark.read_text(encoding="utf-8")))
+
+
 async def test_lines_before_the_first_message_are_skipped_and_noted():
     async with opened("legacy", {"preamble": ["Welcome!", "{}", "[]"]}) as upstream:
         assert await call(upstream, "echo", text="x") == "x"

@@ -44,7 +44,7 @@ from ullage.tool import Caller, ToolSource
 from ullage.wire import Health, Host, Identity, Profile, Supervised
 
 from .counting import meter
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint, until_restart
 from .surfaces import StoredSurfaces
 
 __all__ = ["Gateway", "open_gateway"]
@@ -89,6 +89,8 @@ class Gateway:
     surfaces: StoredSurfaces
     forms: StoredForms
     spawn: Callable[[Work], None]
+    store_error: StoreFailed | None = None
+    """Why nothing is kept of this session; None where it is."""
     _behind: dict[str, _Behind] = field(default_factory=dict[str, _Behind])
     _served: dict[str | None, _Served] = field(default_factory=dict[str | None, _Served])
 
@@ -204,7 +206,8 @@ def _find_settings(settings: Settings, client: str | None) -> FindSettings:
         find_budget=chosen.find_budget,
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
-        key=f"{client or ''}:{fingerprint(settings, chosen)}",
+        # A name that has no profile decides nothing, so it shares what was decided for everybody.
+        key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
         configuration=fingerprint(settings, chosen),
     )
 
@@ -215,10 +218,11 @@ async def open_gateway(
 ) -> AsyncGenerator[Gateway]:
     """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""
     _preload()
-    database = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
+    database, store_error = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
     recording = None if database is None else Recording(database)
     async with Host(environment=environment) as host, anyio.create_task_group() as tasks:
         gateway = _build(loaded, host, database, recording, tasks)
+        gateway.store_error = store_error
         await gateway.surfaces.load(
             _find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
         )
@@ -260,13 +264,13 @@ def _preload() -> None:
         meter().count("ready", model)
 
 
-def _open_store(url: str) -> Database | None:
+def _open_store(url: str) -> tuple[Database | None, StoreFailed | None]:
     """A gateway without its database still serves; it forgets."""
     try:
-        return Database.open(url)
+        return Database.open(url), None
     except StoreFailed as error:
-        _log.warning("nothing is kept of this session: %s. %s", error.message, error.suggestion)
-        return None
+        _log.warning("nothing is kept of this session: %s (%s)", error.message, error.suggestion)
+        return None, error
 
 
 async def _guarded(work: Work) -> None:
@@ -281,8 +285,17 @@ async def _follow(gateway: Gateway, again: Callable[[], Loaded]) -> None:
         if change.refused:
             _log.warning("the settings were changed and not taken over: %s", _sentences(change.refused))
             continue
+        before = gateway.loaded
         await gateway.adopt(change.loaded)
-        _log.warning("the settings were changed and taken over")
+        _log.warning("the settings were changed and taken over%s", _reservations(before, change.loaded))
+
+
+def _reservations(before: Loaded, after: Loaded) -> str:
+    """What of a change is not as it may have been meant, as the rest of a sentence."""
+    late = until_restart(before.settings, after.settings)
+    fresh = tuple(issue for issue in after.issues if issue.severity == "problem" and issue not in before.issues)
+    parts = [f"from the next start on: {', '.join(late)}"] if late else []
+    return "".join(f"; {part}" for part in (*parts, _sentences(fresh)) if part)
 
 
 def _sentences(issues: tuple[Issue, ...]) -> str:

@@ -7,7 +7,6 @@ untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the f
 """
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -67,6 +66,8 @@ class Find(Passing[Searched]):
 
     def replace(self, settings: FindSettings) -> None:
         """Other settings, as after a change of configuration."""
+        if settings.mode != self.settings.mode:
+            self._decided = None
         self.settings = settings
         self._waited_for.clear()
 
@@ -130,14 +131,14 @@ class Find(Passing[Searched]):
         await self.inner.close()
 
     async def _find(self, call: Call) -> Reply:
-        began = time.perf_counter()
+        began = self._around.clock()
         query = read_query(call.arguments, self.settings.find_budget)
         view = await self._awaited()
         found = await self._search(query, view, call.caller)
         listing = await self._listing(view)
         carried = await self._figures.carry(view, listing, self.instructions(view), call.caller)
         self._figures.replied(call.caller, found.tokens.tokens)
-        self._figures.record_search(call.caller, found, (time.perf_counter() - began) * 1000)
+        self._figures.record_search(call.caller, found, (self._around.clock() - began) * 1000)
         meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
         if query.notes:
             meta[HEALED] = list(query.notes)
@@ -188,6 +189,8 @@ class Find(Passing[Searched]):
         return kept.surface
 
     def _stands(self, kept: Decision, view: View) -> bool:
+        if self.settings.mode != "auto":
+            return kept.surface == self.settings.mode
         if kept.configuration != self.settings.configuration:
             return False
         unchanged = self._decided is not None and self._decided[1] == view.revision
@@ -202,7 +205,7 @@ class Find(Passing[Searched]):
             previous=kept.surface if kept else None,
         )
         decision = replace(decision, configuration=self.settings.configuration)
-        if decision.certain:
+        if decision.certain and self.settings.mode == "auto":
             self._around.memory.remember(self.settings.key, decision)
         return decision
 

@@ -78,14 +78,21 @@ def compose(
     notes = _notes(beside, int(budget * _NOTES), weigh)
     frame = weigh(_text(Fitted(), notes, TokenMetrics.of(baseline, 0))).high
     fitted = fit(candidates, max(0, min(budget - frame, baseline)))
-    while True:
+    while fitted != Fitted():
         returned = sum(weigh(piece.text).tokens for piece in (*fitted.tools, *fitted.more))
-        metrics = TokenMetrics.of(baseline, min(returned, baseline))
-        text = _text(fitted, notes, metrics)
-        tokens = weigh(text)
-        if (returned <= baseline and tokens.high <= budget) or fitted == Fitted():
-            return Found(text=text, metrics=metrics, tokens=tokens)
+        if returned <= baseline:
+            found = _found(fitted, notes, TokenMetrics.of(baseline, returned), weigh)
+            if found.tokens.high <= budget:
+                return found
         fitted = fitted.less()
+    if candidates:
+        notes = _notes(Beside(hint=f"{len(candidates)} found, none fits; give more max_tokens"), budget - frame, weigh)
+    return _found(Fitted(), notes, TokenMetrics.of(baseline, 0), weigh)
+
+
+def _found(fitted: Fitted, notes: str, metrics: TokenMetrics, weigh: Weigh) -> Found:
+    text = _text(fitted, notes, metrics)
+    return Found(text=text, metrics=metrics, tokens=weigh(text))
 
 
 def _text(fitted: Fitted, notes: str, metrics: TokenMetrics) -> str:

@@ -1,5 +1,6 @@
 """What can be set about finding and calling, and what stands around them?"""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -53,6 +54,8 @@ class Surroundings:
     """Runs in the background what searches will ask for."""
     lister: Caller = ANONYMOUS
     """Stands for whoever lists tools, since a list is asked for by nobody in particular."""
+    clock: Callable[[], float] = time.perf_counter
+    """Seconds that only ever grow."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 

@@ -19,7 +19,7 @@ FIND = Tool(
         "properties": {
             "tool_description": {"type": "string", "description": "What it should do, or its name"},
             "tool_keywords": {"type": "string"},
-            "max_tokens": {"type": "integer", "description": "Size of the reply"},
+            "max_tokens": {"type": "integer", "description": "Most tokens of the reply"},
         },
         "required": ["tool_description"],
     },

@@ -13,9 +13,8 @@ from typing import Any, TypedDict, TypeVar, cast
 import anyio
 import mcp_types
 from mcp.server.connection import Connection
-from mcp.shared.exceptions import MCPError
 
-from ullage.errors import BadInput, InvalidArguments, ProtocolError, UllageError, UnknownResource, UnknownTool
+from ullage.errors import InvalidArguments, ProtocolError, UllageError, UnknownTool
 from ullage.tool import (
     Ask,
     Call,
@@ -40,6 +39,7 @@ from .held import Holding, Target, Work, is_ours, unmarked
 from .line import Context, Line, connection_of, is_modern, set_threshold
 from .loudness import most_talkative
 from .offers import Offers
+from .refusal import or_refused, refusal
 
 __all__ = ["Activity", "Answering", "WhoCalls"]
 
@@ -48,9 +48,6 @@ WhoCalls = Callable[[Context], Caller]
 
 Wire = dict[str, Any]
 ResultT = TypeVar("ResultT")
-
-_RESOURCE_NOT_FOUND = -32002
-"""What the earlier era calls a resource that is not there; the later one has no number of its own for it."""
 
 
 @dataclass(slots=True)
@@ -141,7 +138,7 @@ class Answering:
             try:
                 reply = await settled(call, self._source.call, modern=line.modern)
             except (UnknownTool, ProtocolError) as error:
-                raise _protocol_error(error, modern=line.modern) from error
+                raise refusal(error, modern=line.modern) from error
             except UllageError as error:
                 reply = error_reply(error)
             return reply_to_wire(reply, modern=line.modern)
@@ -164,7 +161,7 @@ class Answering:
 
         async def work(ask: Ask) -> Wire:
             read = Read(uri=uri, ask=ask, **carried)
-            contents = await _or_error(
+            contents = await or_refused(
                 settled(read, _given(self._offers.resources).read, modern=line.modern), modern=line.modern, uri=uri
             )
             return contents_to_wire(contents, uri, modern=line.modern)
@@ -180,7 +177,7 @@ class Answering:
 
         async def work(ask: Ask) -> Wire:
             request = PromptRequest(name=params.name, arguments=params.arguments or {}, ask=ask, **carried)
-            prompt = await _or_error(
+            prompt = await or_refused(
                 settled(request, _given(self._offers.prompts).prompt, modern=line.modern), modern=line.modern
             )
             return prompt_to_wire(prompt, modern=line.modern)
@@ -199,7 +196,7 @@ class Answering:
             **carried,
         )
         with self._activity.one():
-            found = await _or_error(_given(self._offers.completion).complete(request), modern=line.modern)
+            found = await or_refused(_given(self._offers.completion).complete(request), modern=line.modern)
         return self._envelope.leave(context, {"completion": {"values": [], **found}})
 
     async def listen(self, context: Context, params: mcp_types.SubscriptionsListenRequestParams) -> Any:  # noqa: ANN401
@@ -212,11 +209,11 @@ class Answering:
             _live(context).announcer.add(connection_of(context))
 
     async def subscribe(self, context: Context, params: mcp_types.SubscribeRequestParams) -> Any:  # noqa: ANN401
-        await _or_error(_live(context).announcer.subscribe(connection_of(context), str(params.uri)), modern=False)
+        await or_refused(_live(context).announcer.subscribe(connection_of(context), str(params.uri)), modern=False)
         return mcp_types.EmptyResult()
 
     async def unsubscribe(self, context: Context, params: mcp_types.UnsubscribeRequestParams) -> Any:  # noqa: ANN401
-        await _or_error(_live(context).announcer.unsubscribe(connection_of(context), str(params.uri)), modern=False)
+        await or_refused(_live(context).announcer.unsubscribe(connection_of(context), str(params.uri)), modern=False)
         return mcp_types.EmptyResult()
 
     async def set_level(self, context: Context, params: mcp_types.SetLevelRequestParams) -> Any:  # noqa: ANN401
@@ -227,7 +224,7 @@ class Answering:
             connection.exit_stack.callback(self._forget_level, connection)
         self._levels[id(connection)] = params.level
         set_threshold(context, params.level)
-        await _or_error(_given(self._offers.log).set_log_level(most_talkative(self._levels.values())), modern=False)
+        await or_refused(_given(self._offers.log).set_log_level(most_talkative(self._levels.values())), modern=False)
         return mcp_types.EmptyResult()
 
     def _forget_level(self, connection: Connection) -> None:
@@ -235,9 +232,9 @@ class Answering:
 
     async def _listed(self, params: mcp_types.PaginatedRequestParams, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
         if params.cursor is not None:
-            raise _protocol_error(InvalidArguments("there is one page, and it has no cursor"), modern=True)
+            raise refusal(InvalidArguments("there is one page, and it has no cursor"), modern=True)
         with self._activity.one():
-            return await _or_error(ask(), modern=True)
+            return await or_refused(ask(), modern=True)
 
     def _begun(self, context: Context) -> tuple[Line, _Carried]:
         meta: dict[str, Json] = _raw(context, "_meta", {})
@@ -267,7 +264,7 @@ class Answering:
                 return await holding.resume(cast("str", state), target, context, _raw(context, "inputResponses", {}))
             return await holding.begin(target, line, work)
         except UllageError as error:
-            raise _protocol_error(error, modern=True) from error
+            raise refusal(error, modern=True) from error
 
 
 def _live(context: Context) -> Live:
@@ -282,20 +279,3 @@ def _given(part: ResultT | None) -> ResultT:
 def _raw(context: Context, key: str, default: Any) -> Any:  # noqa: ANN401
     """A key of the request as it came, before the SDK's types dropped what they do not know."""
     return (context.params or {}).get(key) or default
-
-
-async def _or_error(answer: Awaitable[ResultT], *, modern: bool, uri: str | None = None) -> ResultT:
-    try:
-        return await answer
-    except UllageError as error:
-        raise _protocol_error(error, modern=modern, uri=uri) from error
-
-
-def _protocol_error(error: UllageError, *, modern: bool, uri: str | None = None) -> MCPError:
-    """The protocol's own error; ours rides along for those who read `data`, with the address that was asked for."""
-    if isinstance(error, ProtocolError):
-        return MCPError(error.number, error.message, error.data)
-    number = mcp_types.INVALID_PARAMS if isinstance(error, BadInput) else mcp_types.INTERNAL_ERROR
-    if isinstance(error, UnknownResource) and not modern:
-        number = _RESOURCE_NOT_FOUND
-    return MCPError(number, error.message, dict(error.wire()) | ({} if uri is None else {"uri": uri}))

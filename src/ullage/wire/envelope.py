@@ -87,7 +87,8 @@ class Envelope:
     def _seal(self, method: str, result: dict[str, Any]) -> None:
         """Adds what every result of 2026-07-28 carries."""
         result.setdefault("resultType", COMPLETE)
-        result["_meta"] = {**self._stamp, **result.get("_meta", {})}
+        # Over what a server behind us said of itself: it is we who are spoken to.
+        result["_meta"] = {**result.get("_meta", {}), **self._stamp}
         fresh = FRESH_MS.get(method)
         if fresh is not None and result["resultType"] == COMPLETE:
             result["ttlMs"] = fresh

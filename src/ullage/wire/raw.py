@@ -42,6 +42,10 @@ __all__ = [
 INPUT_REQUIRED = "input_required"
 """The protocol's word for a result that asks before it can answer."""
 
+_DEEPEST = 100
+"""Levels of nesting beyond which a definition would break those who walk it; real ones have some twenty."""
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+"""Says who answered on this hop; on the next it is Ullage."""
 _KNOWN = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "annotations"})
 
 
@@ -80,6 +84,9 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
     if not isinstance(name, str) or not name:
         note("lists a tool without a name; it is left out")
         return None
+    if _is_deeper(raw, _DEEPEST):
+        note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
+        return None
     schema, wrong = _input_schema(raw.get("inputSchema"))
     if wrong:
         note(f"lists the tool `{_short(name)}` with {wrong}")
@@ -95,6 +102,21 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
         annotations=as_object(raw.get("annotations")),
         extra={key: value for key, value in raw.items() if key not in _KNOWN},
     )
+
+
+def _is_deeper(value: Json, limit: int) -> bool:
+    level: list[Json] = [value]
+    for _ in range(limit):
+        level = [inner for one in level for inner in _inside(one) if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _input_schema(schema: Json) -> tuple[JsonObject | None, str | None]:
@@ -145,13 +167,18 @@ def read_items(items: Iterable[Json], key: str, note: Callable[[str], None]) -> 
 def read_reply(result: Mapping[str, Json]) -> Reply:
     needs = _read_needs(result)
     if needs is not None:
-        return Reply(needs=needs, meta=as_object(result.get("_meta")))
+        return Reply(needs=needs, meta=_meta(result))
     return Reply(
         content=_read_content(result),
         structured=Structured(result["structuredContent"]) if "structuredContent" in result else None,
-        meta=as_object(result.get("_meta")),
+        meta=_meta(result),
         is_error=result.get("isError") is True,
     )
+
+
+def _meta(result: Mapping[str, Json]) -> JsonObject:
+    meta = as_object(result.get("_meta"))
+    return {key: value for key, value in meta.items() if key != _SERVER_INFO} if _SERVER_INFO in meta else meta
 
 
 def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
@@ -178,16 +205,14 @@ def _read_needs(result: Mapping[str, Json]) -> Needs | None:
 
 
 def read_contents(result: Mapping[str, Json]) -> Contents:
-    return Contents(
-        contents=_objects(result.get("contents")), meta=as_object(result.get("_meta")), needs=_read_needs(result)
-    )
+    return Contents(contents=_objects(result.get("contents")), meta=_meta(result), needs=_read_needs(result))
 
 
 def read_prompt(result: Mapping[str, Json]) -> PromptMessages:
     return PromptMessages(
         messages=_objects(result.get("messages")),
         description=as_text(result.get("description")),
-        meta=as_object(result.get("_meta")),
+        meta=_meta(result),
         needs=_read_needs(result),
     )
 

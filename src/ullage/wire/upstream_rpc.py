@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 from ullage.errors import DeadlinePassed, InvalidArguments, ProtocolError, SourceFailed, UllageError
 from ullage.tool import Asked, Progress
 
+from .unsent import Unsent
 from .upstream_questions import Questions
 from .upstream_waiting import Answer, Waiting
 
@@ -122,7 +123,7 @@ class Peer:
         finally:
             RELATED.reset(related)
         if not sent:
-            raise self.failed()
+            raise Unsent(self.failed().message)
 
     def notify(self, method: str, params: Message | None = None, headers: Mapping[str, str] | None = None) -> None:
         message: Message = {"jsonrpc": "2.0", "method": method}

@@ -131,7 +131,7 @@ class Upstream:
         try:
             result = await self._ask("tools/call", params, call)
         except ProtocolError as error:
-            if error.number != HEADER_MISMATCH or self._parameter_headers is not None:
+            if error.number != HEADER_MISMATCH or self._parameter_headers is not None or self._is_local:
                 raise
             # Refused before it ran: the tool wants arguments in headers, and its definition says which.
             await self.tools()
@@ -198,8 +198,12 @@ class Upstream:
         headers = self._headers(method, params)
         return await self._peer.request(method, params, silence=silence, headers=headers, number=number)
 
+    @property
+    def _is_local(self) -> bool:
+        return self._server.transport == "stdio"
+
     def _headers(self, method: str, params: Message) -> Mapping[str, str] | None:
-        if self._server.transport == "stdio":
+        if self._is_local:
             return None
         headers = self._agreement.headers(method, params)
         wanted = (self._parameter_headers or {}).get(params.get("name", "")) if method == "tools/call" else None

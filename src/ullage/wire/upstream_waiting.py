@@ -98,3 +98,6 @@ class Waiting:
             self._timer.cancel()
         if self._telling is not None:
             self._telling.cancel()
+        if self.answer.done() and not self.answer.cancelled():
+            # Looked at, so that the event loop does not report a failure that came as the caller was leaving.
+            self.answer.exception()

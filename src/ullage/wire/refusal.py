@@ -1,0 +1,37 @@
+"""How does an error of ours look as one of the protocol's?
+
+For requests whose results have no place for an error, and for what the protocol wants refused outright. What another
+program refused passes unchanged.
+"""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import mcp_types
+from mcp.shared.exceptions import MCPError
+
+from ullage.errors import BadInput, ProtocolError, UllageError, UnknownResource
+
+__all__ = ["or_refused", "refusal"]
+
+ResultT = TypeVar("ResultT")
+
+_RESOURCE_NOT_FOUND = -32002
+"""What the earlier era calls a resource that is not there; the later one has no number of its own for it."""
+
+
+async def or_refused(answer: Awaitable[ResultT], *, modern: bool, uri: str | None = None) -> ResultT:
+    try:
+        return await answer
+    except UllageError as error:
+        raise refusal(error, modern=modern, uri=uri) from error
+
+
+def refusal(error: UllageError, *, modern: bool, uri: str | None = None) -> MCPError:
+    """The protocol's own error; ours rides along for those who read `data`, with the address that was asked for."""
+    if isinstance(error, ProtocolError):
+        return MCPError(error.number, error.message, error.data)
+    number = mcp_types.INVALID_PARAMS if isinstance(error, BadInput) else mcp_types.INTERNAL_ERROR
+    if isinstance(error, UnknownResource) and not modern:
+        number = _RESOURCE_NOT_FOUND
+    return MCPError(number, error.message, dict(error.wire()) | ({} if uri is None else {"uri": uri}))
