@@ -120,7 +120,9 @@ class Responses:
         return [shown for tool in body.get("tools", []) for shown in self._unfolded(tool)]
 
     def called(self, body: Object) -> list[str]:
-        return [item["name"] for item in body["input"] if isinstance(item, dict) and item.get("type") == "function_call"]
+        return [
+            item["name"] for item in body["input"] if isinstance(item, dict) and item.get("type") == "function_call"
+        ]
 
     def whole(self, turn: Turn, body: Object) -> Object:
         item: Object = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}

@@ -28,6 +28,8 @@ MARK = "ULLAGE_TEST_MARK"
 MEGABYTE = 1024 * 1024
 PATIENCE = 30
 """Seconds until a test gives up waiting for what ought to come at once; machines are slow and shared."""
+AT_ONCE = 3
+"""Seconds that are nothing to remark on."""
 WHILE = 1.5
 """Seconds over which calls are timed, so that what a foe does falls into them."""
 ROOM = 150 * MEGABYTE
@@ -182,6 +184,19 @@ async def _provoke(served: Gateway) -> None:
             await served.say("foe")
         except MCPError:
             await anyio.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", ["silent", "slow 20"])
+async def test_a_server_that_does_not_come_up_holds_nobody_up_again(
+    kind: str, tmp_path: Path, home: dict[str, str], mark: str
+):
+    async with gateway(tmp_path, home, mark, well="well", foe=kind) as served:
+        await served.offered("well__echo")
+    async with gateway(tmp_path, home, mark, well="well", foe=kind) as served:
+        with anyio.fail_after(AT_ONCE):
+            listed = await served.client.list_tools()
+            assert await served.say("well") == "hello"
+    assert "well__echo" in {tool.name for tool in listed.tools}
 
 
 async def test_killing_a_server_in_a_call_fails_that_call_alone(tmp_path: Path, home: dict[str, str], mark: str):

@@ -14,11 +14,11 @@ import anyio.to_thread
 from ullage.app.gateway import Gateway
 from ullage.errors import ClientCannot, InvalidArguments
 from ullage.gateway import META
-from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
-from ullage.wire import user_name
+from ullage.tool import Block, Call, Json, JsonObject, Reply
 
-from .configured import add_flags, read, say, with_gateway
+from .configured import add_flags, caller_of, read, say, with_gateway
 from .output import emit, emit_json
+from .wording import how_many
 
 __all__ = ["arguments", "run"]
 
@@ -34,16 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     given = _object(sys.stdin.read() if arguments.arguments == "-" else arguments.arguments)
 
     async def call(gateway: Gateway) -> Reply:
+        meant: dict[str, Json] = {"tool_name": arguments.tool, "parameters": given}
+        caller = caller_of(gateway, arguments.client)
         source = gateway.flagged(arguments.client).source
-        caller = Caller(principal=user_name(), session="command line", client=arguments.client)
-        return await source.call(
-            Call(
-                tool="call_tool_write",
-                arguments={"tool_name": arguments.tool, "parameters": given},
-                caller=caller,
-                ask=_ask,
-            )
-        )
+        return await source.call(Call(tool="call_tool_write", arguments=meant, caller=caller, ask=_ask))
 
     reply = with_gateway(read(arguments), call)
     if arguments.json:

@@ -16,8 +16,12 @@ import anyio
 
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.config import Flags, Loaded, examine, load
+from ullage.errors import UnknownResource
+from ullage.gateway import Server
+from ullage.tool import Caller
+from ullage.wire import user_name
 
-__all__ = ["add_flags", "examined", "log_to_stderr", "read", "say", "with_gateway"]
+__all__ = ["add_flags", "caller_of", "chosen", "examined", "log_to_stderr", "read", "say", "with_gateway"]
 
 Result = TypeVar("Result")
 
@@ -61,6 +65,24 @@ def _flags(arguments: argparse.Namespace) -> Flags:
         model=getattr(arguments, "model", None),
         mode=getattr(arguments, "mode", None),
     )
+
+
+def chosen(loaded: Loaded, name: str | None) -> list[Server]:
+    """The server of that name, or all of them; raises where there is none."""
+    servers = [server for server in loaded.settings.servers if name in (None, server.name)]
+    if name is not None and not servers:
+        raise UnknownResource(
+            f"no server is called `{name}`",
+            suggestion="leave the name out to see them all",
+            options=tuple(server.name for server in loaded.settings.servers),
+        )
+    return servers
+
+
+def caller_of(gateway: Gateway, client: str | None) -> Caller:
+    """Whoever typed the command, for figures and rules."""
+    model = gateway.flagged(client).model
+    return Caller(principal=user_name(), session="command line", client=client, model=model)
 
 
 def with_gateway(loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]]) -> Result:

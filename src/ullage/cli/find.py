@@ -2,15 +2,21 @@
 
 import argparse
 import json
+import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from ullage.app.gateway import Gateway
-from ullage.tool import Call, Json, Reply
+from ullage.gateway import signature
+from ullage.tool import Call, Json, Reply, Tool
 
-from .configured import add_flags, read, say, with_gateway
+from .configured import add_flags, caller_of, read, say, with_gateway
 from .output import bold, dim, emit, emit_json
+from .wording import NO_SERVERS, how_many
 
 __all__ = ["arguments", "run"]
+
+_WIDTH = 100
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,31 +35,42 @@ def run(arguments: argparse.Namespace) -> int:
         asked["max_tokens"] = arguments.max_tokens
 
     async def search(gateway: Gateway) -> Reply:
-        return await gateway.find(arguments.client).call(Call(tool="find_tool", arguments=asked))
+        caller = caller_of(gateway, arguments.client)
+        return await gateway.find(arguments.client).call(Call(tool="find_tool", arguments=asked, caller=caller))
 
-    reply = with_gateway(read(arguments), search)
+    loaded = read(arguments)
+    reply = with_gateway(loaded, search)
     found: Any = json.loads(str(reply.content[0]["text"]))
     if arguments.json:
         emit_json(found)
     else:
         _print(found)
-    return 0 if found.get("tools") or found.get("more") else 1
+        if not loaded.settings.servers:
+            say(NO_SERVERS)
+    return 0 if found["tools"] or found["more"] else 1
 
 
-def _print(found: dict[str, Any]) -> None:
-    for tool in found.get("tools", []):
-        emit(bold(tool["name"]))
-        emit(f"  {' '.join(str(tool.get('description') or '').split())}")
-        emit(dim(f"  {json.dumps(tool['inputSchema'], ensure_ascii=False)}"))
-    for line in found.get("more", []):
+def _print(found: Mapping[str, Any]) -> None:
+    for tool in found["tools"]:
+        _print_tool(tool)
+    for line in found["more"]:
         name, dash, rest = line.partition(" — ")
         emit(f"{name}{dim(dash + rest)}")
     for missing in found.get("missing", []):
         say(f"ullage: not searched: {missing}")
-    if found.get("hint"):
-        say(str(found["hint"]))
-    metrics = found.get("token_metrics", {})
-    say(
-        f"{metrics.get('returned_tokens', 0):,} tokens returned of {metrics.get('baseline_tokens', 0):,}: "
-        f"{metrics.get('savings_percentage', 0):.1f} % saved."
-    )
+    if "hint" in found:
+        say(f"ullage: {found['hint']}")
+    else:
+        metrics = found["token_metrics"]
+        returned, baseline = metrics["returned_tokens"], metrics["baseline_tokens"]
+        saved = f"{metrics['savings_percentage']:.1f} %"
+        say(f"{how_many(returned, 'token')} of definitions instead of {baseline:,}: {saved} saved.")
+
+
+def _print_tool(tool: Mapping[str, Any]) -> None:
+    """A person reads parameters in a line more easily than a schema; `--json` has the schema."""
+    call, _, _ = signature(Tool(name=tool["name"], input_schema=tool["inputSchema"])).partition(" — ")
+    emit(bold(tool["name"]) + call.removeprefix(tool["name"]))
+    said = " ".join(str(tool.get("description") or "").split())
+    if said:
+        emit(dim(textwrap.fill(said, _WIDTH, initial_indent="  ", subsequent_indent="  ")))

@@ -20,6 +20,9 @@ from .configured import add_flags, examined, log_to_stderr, read, say
 
 __all__ = ["arguments", "run"]
 
+_NAMED = 20
+"""Servers named in the welcome."""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -85,7 +88,6 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
 async def _http(arguments: argparse.Namespace, loaded: Loaded, bound: socket.socket, tokens: Tokens) -> None:
     async with open_gateway(loaded, environment=os.environ, again=partial(examined, arguments)) as gateway:
         await gateway.view()
-
         await serve_http(
             partial(_profile, gateway, arguments.client),
             bound,
@@ -103,7 +105,8 @@ def _explain(loaded: Loaded) -> None:
     say(
         "Ullage speaks MCP here, on standard input and output: a client program starts it, for example with",
         "  claude mcp add ullage -- ullage serve",
-        f"{_behind(loaded)} To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.",
+        _behind(loaded),
+        "To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.",
     )
 
 
@@ -121,4 +124,5 @@ def _behind(loaded: Loaded) -> str:
     names = [server.name for server in loaded.settings.servers if not server.disabled]
     if not names:
         return "No servers stand behind it yet: name some in ullage.toml, or with --include FILE."
-    return f"Behind it: {', '.join(names)}."
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"Behind it: {', '.join(names[:_NAMED])}{rest}."

@@ -9,9 +9,9 @@ NO_SERVERS = """\
 No servers stand behind Ullage yet. Put those of another program there with, for example,
   --include ~/.cursor/mcp.json
 or name your own in an ullage.toml:
-  [servers.time]
-  command = "uvx"
-  args = ["mcp-server-time"]"""
+  [servers.github]
+  command = "npx"
+  args = ["-y", "@modelcontextprotocol/server-github"]"""
 
 
 def how_many(number: int, thing: str) -> str:
