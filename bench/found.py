@@ -14,12 +14,12 @@ from statistics import mean
 import anyio
 
 from ullage.gateway.definition import definition_text
-from ullage.gateway.find import Find
-from ullage.gateway.find_settings import FindSettings
-from ullage.gateway.find_tools import NAMES
-from ullage.gateway.merge import Merge
-from ullage.gateway.view import Member
-from ullage.gateway.wording import first_sentence
+from ullage.gateway.find.find import Find
+from ullage.gateway.find.settings import FindSettings
+from ullage.gateway.find.tools import NAMES
+from ullage.gateway.merge.merge import Merge
+from ullage.gateway.merge.view import Member
+from ullage.gateway.slim.wording import first_sentence
 from ullage.testing import FakeSource
 from ullage.tokens import Meter
 from ullage.tool import Call, Tool

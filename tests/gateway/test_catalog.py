@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import text
 
 from store.databases import ENGINES, fresh_place, in_processes, opened
-from ullage.gateway.catalog import Catalogue
+from ullage.gateway.catalog.catalog import Catalogue
+from ullage.gateway.catalog.forms import StoredForms
+from ullage.gateway.catalog.stored import Stored, StoredTool
 from ullage.gateway.definition import definition_hash, definition_text
 from ullage.gateway.introduction import Introduction
 from ullage.gateway.server import Server
-from ullage.gateway.stored import Stored, StoredTool
-from ullage.gateway.stored_forms import StoredForms
 from ullage.store import MIGRATIONS, Database
 from ullage.tool import Tool
 

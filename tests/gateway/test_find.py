@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from ullage.errors import Denied, InvalidArguments, UllageError, UnknownTool
 from ullage.gateway.access import Guarded
 from ullage.gateway.definition import definition_text
-from ullage.gateway.find import SAVINGS, Find
-from ullage.gateway.find_calling import HEALED, UNCHECKED
-from ullage.gateway.find_index import Hashes
-from ullage.gateway.find_settings import FindSettings, Surroundings
-from ullage.gateway.find_tools import NAMES, find_tools
+from ullage.gateway.find.calling import HEALED, UNCHECKED
+from ullage.gateway.find.find import SAVINGS, Find
+from ullage.gateway.find.index import Hashes
+from ullage.gateway.find.savings import TokenMetrics
+from ullage.gateway.find.settings import FindSettings, Surroundings
+from ullage.gateway.find.surface import Remembered
+from ullage.gateway.find.tools import NAMES, find_tools
 from ullage.gateway.introduction import Introduction
-from ullage.gateway.merge import Merge
+from ullage.gateway.merge.merge import Merge
+from ullage.gateway.merge.view import Member, View
 from ullage.gateway.reference import References
-from ullage.gateway.savings import TokenMetrics
 from ullage.gateway.server import Rules
-from ullage.gateway.surface import Remembered
-from ullage.gateway.view import Member, View
 from ullage.ledger import Entry
 from ullage.models import shipped
 from ullage.testing import FakeSource

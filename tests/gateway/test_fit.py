@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.fit import Candidate, Fitted, Piece, fit
+from ullage.gateway.find.fit import Candidate, Fitted, Piece, fit
 
 
 def candidate(name: str, costs: tuple[int, int, int, int] = (200, 60, 25, 5), *, named: bool = False) -> Candidate:

@@ -3,7 +3,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ullage.gateway.forms import Forms, FormsKept, forms_of
+from ullage.gateway.find.forms import Forms, FormsKept, forms_of
 from ullage.tool import JsonObject, Tool
 
 PAINT = Tool(

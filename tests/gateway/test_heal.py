@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find_envelope import read_call
-from ullage.gateway.heal import Healed, heal, parsed
+from ullage.gateway.find.envelope import read_call
+from ullage.gateway.find.heal import Healed, heal, parsed
 
 Value = Any
 """Any JSON, and whatever else a test hands on."""

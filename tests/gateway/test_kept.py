@@ -8,10 +8,10 @@ import pytest
 
 from store.databases import opened
 from ullage.errors import ProtocolError, SourceFailed, UllageError
-from ullage.gateway.catalog import Catalogue
+from ullage.gateway.catalog.catalog import Catalogue
+from ullage.gateway.catalog.kept import Kept, Spawn
 from ullage.gateway.definition import definition_text
 from ullage.gateway.introduction import Introduction
-from ullage.gateway.kept import Kept, Spawn
 from ullage.gateway.server import Server
 from ullage.store import Database
 from ullage.testing import FakeSource, check_closing, check_source, check_watched

@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from ullage.errors import BadConfiguration, ProtocolError, SourceFailed, UnknownResource, UnknownTool
-from ullage.gateway.merge import Member, Merge
+from ullage.gateway.merge.merge import Member, Merge
+from ullage.gateway.merge.view import View
 from ullage.gateway.server import Rules
-from ullage.gateway.view import View
 from ullage.testing import FakeSource
 from ullage.testing.conformance import check_prompts, check_resources, check_source, check_watched
 from ullage.tool import (

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.merge_spelling import Book, nearest
-from ullage.gateway.names import LONGEST, Owned, fold, listed_names
-from ullage.gateway.view import Entry, Member
+from ullage.gateway.merge.names import LONGEST, Owned, fold, listed_names
+from ullage.gateway.merge.spelling import Book, nearest
+from ullage.gateway.merge.view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool
 

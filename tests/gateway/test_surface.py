@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.gateway.surface import Decision, Mode, Remembered, Surface, decide
+from ullage.gateway.find.surface import Decision, Mode, Remembered, Surface, decide
 
 
 def surface(catalogue: int | None, previous: Surface | None = None, mode: Mode = "auto") -> Surface:

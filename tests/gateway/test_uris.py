@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.uris import Template, block_mapped, mapped, owners_of, unmapped, with_uri
+from ullage.gateway.merge.uris import Template, block_mapped, mapped, owners_of, unmapped, with_uri
 
 
 @given(st.text(min_size=1), st.text())

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find_misfit import misfit
-from ullage.gateway.find_patterns import affordable, compiled
-from ullage.gateway.validate import Checker, Verdict
+from ullage.gateway.find.misfit import misfit
+from ullage.gateway.find.patterns import affordable, compiled
+from ullage.gateway.find.validate import Checker, Verdict
 from ullage.tool import Tool
 
 Value = Any

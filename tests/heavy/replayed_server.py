@@ -25,7 +25,9 @@ def result_of(message: Object, catalogue: Object) -> Object | None:
     if method == "initialize":
         return _introduction(catalogue) | {"protocolVersion": params["protocolVersion"]}
     if method == "server/discover":
-        return _introduction(catalogue) | {"supportedVersions": ["2026-07-28"], "_meta": META, **fresh}
+        introduced = _introduction(catalogue)
+        meta = {"io.modelcontextprotocol/serverInfo": introduced.pop("serverInfo"), **META}
+        return introduced | {"supportedVersions": ["2026-07-28"], "_meta": meta, **fresh}
     if method == "tools/list":
         return {"tools": catalogue["tools"], **fresh}
     if method == "tools/call":

@@ -244,7 +244,7 @@ class Handler(BaseHTTPRequestHandler):
     log: Path
     writing = threading.Lock()
 
-    def do_POST(self) -> None:  # noqa: N802 - the standard library's name
+    def do_POST(self) -> None:
         path = self.path.partition("?")[0]
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
         with self.writing, self.log.open("a", encoding="utf-8") as log:
@@ -258,7 +258,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._send("text/event-stream", "".join(map(framed, wire.stream(turn, body))) + ending)
         return self._send("application/json", json.dumps(wire.whole(turn, body)))
 
-    def do_GET(self) -> None:  # noqa: N802 - the standard library's name
+    def do_GET(self) -> None:
         self._send("application/json", json.dumps({"data": [], "models": []}))
 
     def _send(self, kind: str, text: str) -> None:

@@ -21,10 +21,10 @@ from ullage.tool import (
     Reply,
     Tool,
 )
-from ullage.wire.backoff import Patience
-from ullage.wire.supervise import Host
-from ullage.wire.supervise_bounds import Bounds
-from ullage.wire.unsent import Unsent
+from ullage.wire.supervise.backoff import Patience
+from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.host import Host
+from ullage.wire.upstream.unsent import Unsent
 
 ECHO = Tool(name="echo", input_schema={"type": "object"})
 QUICK = Patience(first_delay=0.02, factor=2, failures_allowed=3, cool_down=0.3, longest_wait=0.1, healthy_after=10)

@@ -12,9 +12,9 @@ import pytest
 
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
-from ullage.wire import upstream_group
-from ullage.wire.pipe import Pipe, open_pipe
-from ullage.wire.upstream_tail import Lines, Tail, TooLong, redacted, secrets_of
+from ullage.wire.upstream import group
+from ullage.wire.upstream.pipe import Pipe, open_pipe
+from ullage.wire.upstream.tail import Lines, Tail, TooLong, redacted, secrets_of
 
 pytestmark = pytest.mark.anyio
 ENVIRONMENT = dict(os.environ)
@@ -259,9 +259,9 @@ async def test_nobody_is_left_after_a_cancellation_either():
 async def test_a_group_that_is_gone_is_no_error():
     async with piped("input()") as (pipe, _):
         os.kill(pipe.process_id, signal.SIGKILL)
-    upstream_group.ask_to_end(pipe.process_id)
-    upstream_group.kill(pipe.process_id)
-    assert not upstream_group.is_alive(pipe.process_id)
+    group.ask_to_end(pipe.process_id)
+    group.kill(pipe.process_id)
+    assert not group.is_alive(pipe.process_id)
 
 
 def test_lines_are_put_together_from_any_chunks():

@@ -22,7 +22,7 @@ from starlette.routing import Mount, Route
 from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
 from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, JsonObject
-from ullage.wire.upstream import Upstream, open_upstream
+from ullage.wire.upstream.upstream import Upstream, open_upstream
 
 pytestmark = pytest.mark.anyio
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]

@@ -16,9 +16,9 @@ from ullage.tool import (
     Read,
     Reply,
 )
-from ullage.wire.supervise import Supervised
-from ullage.wire.supervise_bounds import Bounds
-from ullage.wire.unsent import Unsent
+from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.host import Supervised
+from ullage.wire.upstream.unsent import Unsent
 
 pytestmark = pytest.mark.anyio
 

@@ -16,10 +16,10 @@ from ullage.tool import (
     Change,
     Reply,
 )
-from ullage.wire.backoff import Patience
-from ullage.wire.supervise import Host, Supervised
-from ullage.wire.supervise_bounds import Bounds
-from ullage.wire.unsent import Unsent
+from ullage.wire.supervise.backoff import Patience
+from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.host import Host, Supervised
+from ullage.wire.upstream.unsent import Unsent
 
 pytestmark = pytest.mark.anyio
 

@@ -15,9 +15,9 @@ import pytest
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, Reply
-from ullage.wire.backoff import Patience
-from ullage.wire.supervise import Host, Supervised
-from ullage.wire.supervise_bounds import Bounds
+from ullage.wire.supervise.backoff import Patience
+from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.host import Host, Supervised
 
 pytestmark = pytest.mark.anyio
 

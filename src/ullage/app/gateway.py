@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ullage import __version__
-from ullage.config import Issue, Loaded, Reloading, Settings
+from ullage.config import Loaded, Settings
 from ullage.errors import StoreFailed, UnknownResource
 from ullage.gateway import (
     EDITION,
@@ -44,10 +44,11 @@ from ullage.tool import Caller, ToolSource
 from ullage.wire import Health, Host, Identity, Profile, Supervised
 
 from .counting import meter
-from .fingerprint import fingerprint, until_restart
+from .fingerprint import fingerprint
+from .following import follow
 from .surfaces import StoredSurfaces
 
-__all__ = ["Gateway", "open_gateway"]
+__all__ = ["OWN", "Gateway", "open_gateway"]
 
 _log = logging.getLogger(__name__)
 
@@ -228,7 +229,7 @@ async def open_gateway(
         )
         await gateway.adopt(loaded)
         if again is not None:
-            tasks.start_soon(_follow, gateway, again)
+            tasks.start_soon(follow, loaded, again, gateway.adopt)
         try:
             yield gateway
         finally:
@@ -278,25 +279,3 @@ async def _guarded(work: Work) -> None:
         await work()
     except Exception:  # noqa: BLE001 - it belongs to one server or client, and must not end the work of the others
         _log.exception("something went wrong in the background")
-
-
-async def _follow(gateway: Gateway, again: Callable[[], Loaded]) -> None:
-    async for change in Reloading(loaded=gateway.loaded, again=again).changes():
-        if change.refused:
-            _log.warning("the settings were changed and not taken over: %s", _sentences(change.refused))
-            continue
-        before = gateway.loaded
-        await gateway.adopt(change.loaded)
-        _log.warning("the settings were changed and taken over%s", _reservations(before, change.loaded))
-
-
-def _reservations(before: Loaded, after: Loaded) -> str:
-    """What of a change is not as it may have been meant, as the rest of a sentence."""
-    late = until_restart(before.settings, after.settings)
-    fresh = tuple(issue for issue in after.issues if issue.severity == "problem" and issue not in before.issues)
-    parts = [f"from the next start on: {', '.join(late)}"] if late else []
-    return "".join(f"; {part}" for part in (*parts, _sentences(fresh)) if part)
-
-
-def _sentences(issues: tuple[Issue, ...]) -> str:
-    return "; ".join(issue.sentence() for issue in issues)

@@ -12,12 +12,12 @@ from typing import Any, cast
 import anyio.to_thread
 
 from ullage.app.gateway import Gateway
-from ullage.errors import ClientCannot, InvalidArguments
-from ullage.gateway import META
-from ullage.tool import Block, Call, Json, JsonObject, Reply
+from ullage.errors import ClientCannot, InvalidArguments, UllageError
+from ullage.gateway import META, NAMES
+from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
 
 from .configured import add_flags, caller_of, read, say, with_gateway
-from .output import emit, emit_json
+from .output import complain, emit, emit_json
 from .wording import how_many
 
 __all__ = ["arguments", "run"]
@@ -34,10 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     given = _object(sys.stdin.read() if arguments.arguments == "-" else arguments.arguments)
 
     async def call(gateway: Gateway) -> Reply:
-        meant: dict[str, Json] = {"tool_name": arguments.tool, "parameters": given}
         caller = caller_of(gateway, arguments.client)
         source = gateway.flagged(arguments.client).source
-        return await source.call(Call(tool="call_tool_write", arguments=meant, caller=caller, ask=_ask))
+        return await source.call(_through_the_door(arguments.tool, given, caller))
 
     reply = with_gateway(read(arguments), call)
     if arguments.json:
@@ -45,6 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(reply)
     return 1 if reply.is_error else 0
+
+
+def _through_the_door(tool: str, given: dict[str, Json], caller: Caller) -> Call:
+    """Through `call_tool_write`, which mends and checks the arguments; a person's typing is consent to either door."""
+    if tool in NAMES:
+        return Call(tool=tool, arguments=given, caller=caller, ask=_ask)
+    meant: dict[str, Json] = {"tool_name": tool, "parameters": given}
+    return Call(tool="call_tool_write", arguments=meant, caller=caller, ask=_ask)
 
 
 def _object(text: str) -> dict[str, Json]:
@@ -80,12 +87,30 @@ def _properties(params: JsonObject) -> dict[str, dict[str, Json]]:
 
 
 def _print(reply: Reply) -> None:
+    refusal = _refusal(reply)
+    if refusal is not None:
+        complain(refusal, as_json=False)
+        return
     for block in reply.content:
         emit(_shown(block))
+    if not reply.content and reply.structured is not None:
+        emit_json(reply.structured.value)
     meta = cast("Any", reply.meta.get(META))
     if meta is not None:
         tokens, took = meta["tokens"], meta["performance"]["executionTimeMs"]
-        say(f"{tokens['estimated']:,} tokens ({tokens['approximationMethod']}), {took:.0f} ms")
+        failed = "the tool failed; " if reply.is_error else ""
+        say(f"{failed}{how_many(tokens['estimated'], 'token')} ({tokens['approximationMethod']}), {took:.0f} ms")
+
+
+def _refusal(reply: Reply) -> UllageError | None:
+    """The error that Ullage answered with, where it was not the tool that failed."""
+    text = reply.content[0].get("text") if reply.is_error and len(reply.content) == 1 else None
+    try:
+        said: Any = json.loads(str(text)) if text else None
+        options = tuple(map(str, said["available_options"]))
+        return UllageError(str(said["message"]), suggestion=str(said["suggestion"]), options=options)
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _shown(block: Block) -> str:

@@ -7,18 +7,20 @@ import argparse
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import anyio
 
 from ullage.app.gateway import Gateway
 from ullage.config import Issue, Loaded
-from ullage.errors import UllageError
+from ullage.errors import StoreFailed, UllageError
 from ullage.gateway import Server
 from ullage.tool import Json
 from ullage.wire import Health
 
-from .configured import add_flags, examined, with_gateway
+from .configured import add_flags, chosen, examined, with_gateway
 from .output import bold, dim, emit, emit_json, green, red, yellow
+from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
 
@@ -45,16 +47,33 @@ class _Found:
         return self.error is None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    loaded: Loaded
+    found: Sequence[_Found] = ()
+    """Empty where the settings cannot be used."""
+    store_error: StoreFailed | None = None
+
+    @property
+    def is_well(self) -> bool:
+        wrong = [issue for issue in self.loaded.issues if issue.severity != "note"]
+        return not wrong and self.store_error is None and all(one.is_well for one in self.found)
+
+
 def run(arguments: argparse.Namespace) -> int:
     loaded = examined(arguments)
-    servers = [server for server in loaded.settings.servers if arguments.server in (None, server.name)]
-    found = [] if loaded.errors else with_gateway(loaded, lambda gateway: _look(gateway, servers))
+    servers = [] if loaded.errors else chosen(loaded, arguments.server)
+
+    async def look(gateway: Gateway) -> _Seen:
+        found = await _look(gateway, servers)
+        return _Seen(loaded=loaded, found=found, store_error=gateway.store_error)
+
+    seen = _Seen(loaded=loaded) if loaded.errors else with_gateway(loaded, look)
     if arguments.json:
-        emit_json(_json(loaded, found))
+        emit_json(_json(seen))
     else:
-        _print(loaded, found)
-    wrong = [issue for issue in loaded.issues if issue.severity != "note"]
-    return 1 if wrong or not all(one.is_well for one in found) else 0
+        _print(seen)
+    return 0 if seen.is_well else 1
 
 
 async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
@@ -85,39 +104,67 @@ async def _examine(gateway: Gateway, server: Server) -> _Found:
     )
 
 
-def _print(loaded: Loaded, found: Sequence[_Found]) -> None:
-    read = [str(path) for path, stamp in loaded.stamps.items() if stamp is not None]
-    emit(f"{bold('settings')}  {', '.join(read) or 'no file: the defaults hold'}")
-    for issue in loaded.issues:
-        emit(_issue(issue))
-    for one in found:
+def _print(seen: _Seen) -> None:
+    for line in _settings(seen.loaded):
+        emit(line)
+    if seen.store_error is not None:
+        emit(f"\n{bold('store')}  {red('fails')}: {seen.store_error.message}")
+        emit(f"  {seen.store_error.suggestion}")
+    for one in seen.found:
         emit()
         for line in _server(one):
             emit(line)
-    if not found and not loaded.errors:
-        emit("\nNo servers stand behind Ullage yet: name some in ullage.toml, or with --include FILE.")
+    emit()
+    emit(_verdict(seen))
 
 
-def _issue(issue: Issue) -> str:
-    mark = {"error": red("error"), "problem": yellow("problem"), "note": dim("note")}[issue.severity]
-    return f"  {mark}  {issue.sentence()}"
+def _settings(loaded: Loaded) -> list[str]:
+    read = [str(path) for path, stamp in loaded.stamps.items() if stamp is not None]
+    lines = [f"{bold('settings')}  {', '.join(read) or 'no file: the defaults hold'}"]
+    for issue in loaded.issues:
+        mark = {"error": red("error"), "problem": yellow("problem"), "note": dim("note")}[issue.severity]
+        place = f"{issue.place}: " if issue.place else ""
+        lines.append(f"  {mark}  {place}{issue.message}")
+        lines += [f"    {issue.suggestion}"] if issue.suggestion else []
+    return lines
+
+
+def _verdict(seen: _Seen) -> str:
+    if seen.loaded.errors:
+        return "No server was looked at: the settings cannot be used until their errors are mended."
+    started = [one for one in seen.found if not one.server.disabled]
+    if not started:
+        return NO_SERVERS if not seen.found else "Every server is disabled."
+    well = sum(one.is_well for one in started)
+    return "All is well." if seen.is_well else f"{well} of {how_many(len(started), 'server')} answered."
 
 
 def _server(one: _Found) -> list[str]:
-    name, health = bold(one.server.name), one.health
-    if health is None and one.error is None:
+    name = bold(one.server.name)
+    if one.server.disabled:
         return [f"{name}  disabled in {one.server.came_from or 'the settings'}"]
     if one.error is not None:
-        lines = [f"{name}  {red('fails')}: {one.error.message}"]
-        lines += [f"  {one.error.suggestion}"] if one.error.suggestion else []
-        return lines + _stderr(health)
-    assert health is not None
+        lines = [f"{name}  {red('fails')}: {without_name(one.error.message, one.server.name)}"]
+        return [*lines, f"  {_advice(one.error)}", *_stderr(one.health)]
+    tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")
+    notes = () if one.health is None else one.health.notes
+    lines = [f"{name}  {green('well')}: {', '.join(_introduced(one.health))}"]
+    return [*lines, f"  {tools}, {tokens} of definitions (o200k_base)", *(f"  {dim('note')}  {one}" for one in notes)]
+
+
+def _introduced(health: Health | None) -> list[str]:
+    if health is None:
+        return []
     said = health.introduction
-    version = f" {said.name} {said.version or ''}".rstrip() if said else ""
-    took = "" if health.start_seconds is None else f", started in {health.start_seconds:.1f} s"
-    lines = [f"{name}  {green('well')}:{version}, protocol {health.protocol}{took}"]
-    lines.append(f"  {one.tools} tools, {one.tokens:,} tokens of definitions (o200k_base)")
-    return lines + [f"  {dim('note')}  {note}" for note in health.notes]
+    parts = [f"{said.name} {said.version or ''}".rstrip()] if said else []
+    parts += [f"protocol {health.protocol}"]
+    return parts if health.start_seconds is None else [*parts, f"started in {health.start_seconds:.1f} s"]
+
+
+def _advice(error: UllageError) -> str:
+    """Whoever reads this need not be sent here."""
+    sent_here = "ullage doctor" in error.suggestion or not error.suggestion
+    return "run its command by hand to see why" if sent_here else error.suggestion
 
 
 def _stderr(health: Health | None) -> list[str]:
@@ -127,11 +174,12 @@ def _stderr(health: Health | None) -> list[str]:
     return [dim("  the last it wrote to standard error:"), textwrap.indent("\n".join(tail.splitlines()[-10:]), "    ")]
 
 
-def _json(loaded: Loaded, found: Sequence[_Found]) -> dict[str, Json]:
+def _json(seen: _Seen) -> dict[str, Json]:
     return {
-        "files": [str(path) for path, stamp in loaded.stamps.items() if stamp is not None],
-        "issues": [_issue_json(issue) for issue in loaded.issues],
-        "servers": [_found_json(one) for one in found],
+        "files": [str(path) for path, stamp in seen.loaded.stamps.items() if stamp is not None],
+        "issues": [_issue_json(issue) for issue in seen.loaded.issues],
+        "store_error": None if seen.store_error is None else _error_json(seen.store_error),
+        "servers": [_found_json(one) for one in seen.found],
     }
 
 
@@ -166,9 +214,4 @@ def _found_json(one: _Found) -> dict[str, Json]:
 
 
 def _error_json(error: UllageError) -> dict[str, Json]:
-    return {
-        "error_code": error.code,
-        "message": error.message,
-        "suggestion": error.suggestion,
-        "available_options": list(error.options),
-    }
+    return cast("dict[str, Json]", dict(error.wire()))

@@ -12,7 +12,7 @@ from ullage.tool import Call, Json, Reply, Tool
 
 from .configured import add_flags, caller_of, read, say, with_gateway
 from .output import bold, dim, emit, emit_json
-from .wording import NO_SERVERS, how_many
+from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
 
@@ -57,7 +57,8 @@ def _print(found: Mapping[str, Any]) -> None:
         name, dash, rest = line.partition(" — ")
         emit(f"{name}{dim(dash + rest)}")
     for missing in found.get("missing", []):
-        say(f"ullage: not searched: {missing}")
+        server, _, reason = missing.partition(": ")
+        say(f"ullage: `{server}` was not searched: {without_name(reason, server)}")
     if "hint" in found:
         say(f"ullage: {found['hint']}")
     else:

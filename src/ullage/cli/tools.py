@@ -4,20 +4,52 @@ What is known from before is shown without starting any server; a server that wa
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import anyio
 
 from ullage import app
-from ullage.app.gateway import Gateway
+from ullage.app.gateway import OWN, Gateway
+from ullage.config import Loaded
 from ullage.errors import UllageError
 from ullage.gateway import Entry, View, definition_text
 from ullage.tool import Json, Tool
 
-from .configured import add_flags, read, say, with_gateway
+from .configured import add_flags, chosen, read, say, with_gateway
 from .output import bold, columns, dim, emit, emit_json
+from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
+
+_NAMED = 8
+"""Listed tools that are named."""
+_SENTENCE = 80
+"""Characters of a description in a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What there is, and what a client is shown of it."""
+
+    loaded: Loaded
+    view: View
+    listed: tuple[Tool, ...]
+    instructions: str
+    is_direct: bool
+
+    @property
+    def without(self) -> int:
+        """What a request would carry if there were no Ullage."""
+        return sum(_tokens(entry) for entry in self.view.entries if not entry.member.own)
+
+    @property
+    def surface(self) -> int:
+        return sum(_weigh(definition_text(tool)) for tool in self.listed)
+
+    @property
+    def instructed(self) -> int:
+        return _weigh(self.instructions)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,23 +64,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     loaded = read(arguments)
+    if arguments.server != OWN:
+        chosen(loaded, arguments.server)
 
-    async def look(gateway: Gateway) -> tuple[View, tuple[Tool, ...], str]:
+    async def look(gateway: Gateway) -> _Seen:
         if arguments.refresh:
             await _refresh(gateway)
         view = await gateway.view(arguments.wait)
         find = gateway.find(arguments.client)
-        return view, (await find.tools()).tools, find.instructions(view)
+        listed = (await find.tools()).tools
+        is_direct = find.surface == "direct"
+        return _Seen(loaded=loaded, view=view, listed=listed, instructions=find.instructions(view), is_direct=is_direct)
 
-    view, listed, instructions = with_gateway(loaded, look)
-    entries = [entry for entry in view.entries if arguments.server in (None, entry.server)]
+    seen = with_gateway(loaded, look)
     if arguments.json:
-        emit_json(_json(view, entries, listed))
-        return 0
-    if arguments.server is None:
-        _print_servers(view, listed, instructions)
+        emit_json(_json(seen, arguments.server))
+    elif arguments.server is None:
+        _print_servers(seen)
     else:
-        _print_tools(entries)
+        _print_tools(seen, arguments.server)
     return 0
 
 
@@ -74,46 +108,79 @@ def _weigh(text: str) -> int:
     return app.count(text, "gpt-4o").tokens
 
 
-def _print_servers(view: View, listed: Sequence[Tool], instructions: str) -> None:
-    rows = [("server", "tools", "tokens", "")]
-    for server in view.servers:
-        entries = [entry for entry in view.entries if entry.server == server]
-        missing = next((one.reason for one in view.missing if one.server == server), "")
-        tools, tokens = ("-", "-") if missing else (str(len(entries)), f"{sum(map(_tokens, entries)):,}")
-        rows.append((server, tools, tokens, missing))
-    titles, *lines = columns(rows, right=frozenset({1, 2}))
-    emit(dim(titles))
-    for line in lines:
-        emit(line)
-    everything = sum(map(_tokens, view.entries))
-    shown = sum(_weigh(definition_text(tool)) for tool in listed) + _weigh(instructions)
+def _print_servers(seen: _Seen) -> None:
+    _print_columns([("server", "tools", "tokens", ""), *(_row(seen, server) for server in _servers(seen))], {1, 2})
+    if seen.view.missing:
+        emit("\nNot known yet; `ullage doctor` says more:")
+        _print_columns([(one.server, without_name(one.reason, one.server)) for one in seen.view.missing], indent="  ")
     emit()
-    emit(f"{bold(f'{everything:,}')} tokens of definitions in every request without Ullage (o200k_base).")
-    emit(f"{bold(f'{shown:,}')} with it: {', '.join(tool.name for tool in listed[:8])}{_rest(listed)}")
+    if not seen.loaded.settings.servers:
+        emit(NO_SERVERS)
+        return
+    listed = "every tool is listed directly" if seen.is_direct else _named(seen.listed)
+    with_it = seen.surface + seen.instructed
+    emit(f"{bold(f'{seen.without:,}')} tokens of definitions in every request without Ullage (o200k_base),")
+    emit(f"{bold(f'{with_it:,}')} with it, instructions included: {listed}.")
 
 
-def _rest(listed: Sequence[Tool]) -> str:
-    return f" and {len(listed) - 8} more." if len(listed) > 8 else "."
+def _servers(seen: _Seen) -> list[str]:
+    """Other programs' first, our own last."""
+    return [*(server.name for server in seen.loaded.settings.servers), OWN]
 
 
-def _print_tools(entries: Sequence[Entry]) -> None:
-    rows = [("tool", "tokens", "", "")]
-    for entry in entries:
-        door = "read" if entry.is_read_only else "write"
-        said = " ".join((entry.tool.description or entry.tool.title or "").split())
-        rows.append((entry.listed, f"{_tokens(entry):,}", door, said[:80]))
-    titles, *lines = columns(rows, right=frozenset({1}))
-    emit(dim(titles))
-    for line in lines:
-        emit(line)
+def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:
+    disabled = any(one.name == server and one.disabled for one in seen.loaded.settings.servers)
+    if disabled or any(one.server == server for one in seen.view.missing):
+        return server, "-", "-", "disabled" if disabled else ""
+    entries = [entry for entry in seen.view.entries if entry.server == server]
+    return server, f"{len(entries):,}", f"{sum(map(_tokens, entries)):,}", _kept_back(seen.view, server)
 
 
-def _json(view: View, entries: Sequence[Entry], listed: Sequence[Tool]) -> dict[str, Json]:
+def _kept_back(view: View, server: str) -> str:
+    """What the settings keep from being found."""
+    parts = {"denied": view.withheld, "hidden": view.hidden}
+    counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def _named(listed: Sequence[Tool]) -> str:
+    rest = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(tool.name for tool in listed[:_NAMED]) + rest
+
+
+def _print_tools(seen: _Seen, server: str) -> None:
+    entries = [entry for entry in seen.view.entries if entry.server == server]
+    missing = next((one for one in seen.view.missing if one.server == server), None)
+    if missing is not None:
+        emit(f"{server}  {without_name(missing.reason, server)}")
+    elif not entries:
+        emit(f"{server}  {_row(seen, server)[3] or 'offers no tools'}")
+    else:
+        _print_columns([("tool", "tokens", "", ""), *map(_tool_row, entries)], {1})
+        emit(dim(f"\n{how_many(len(entries), 'tool')}, {how_many(sum(map(_tokens, entries)), 'token')}"))
+
+
+def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
+    door = "read" if entry.is_read_only else "write"
+    said = " ".join((entry.tool.description or entry.tool.title or "").split())
+    short = said if len(said) <= _SENTENCE else f"{said[: _SENTENCE - 1].rstrip()}…"
+    return entry.listed, f"{_tokens(entry):,}", f"{door}, ask" if entry.access == "ask" else door, short
+
+
+def _print_columns(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: str = "") -> None:
+    """Rows under their titles, where there are any numbers to have titles for."""
+    for number, line in enumerate(columns(rows, right=frozenset(right))):
+        emit(indent + (dim(line) if right and number == 0 else line))
+
+
+def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
+    entries = [entry for entry in seen.view.entries if server in (None, entry.server)]
     return {
         "tools": [_entry_json(entry) for entry in entries],
-        "listed": [tool.name for tool in listed],
-        "missing": [{"server": one.server, "reason": one.reason} for one in view.missing],
-        "baseline_tokens": sum(map(_tokens, view.entries)),
+        "listed": [tool.name for tool in seen.listed],
+        "missing": [{"server": one.server, "reason": one.reason} for one in seen.view.missing],
+        "disabled": [one.name for one in seen.loaded.settings.servers if one.disabled],
+        "first_request": {"without": seen.without, "surface": seen.surface, "instructions": seen.instructed},
         "approximationMethod": "o200k_base",
     }
 

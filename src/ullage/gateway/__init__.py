@@ -1,25 +1,17 @@
 """How do many sources look like one small one?"""
 
 from .access import Guarded
-from .catalog import Catalogue
+from .catalog import Catalogue, Kept, StoredForms
 from .definition import definition_hash, definition_text
 from .failed import failed
-from .find import Find
-from .find_settings import FindSettings, Surroundings
-from .find_tools import NAMES
-from .forms import EDITION
+from .find import EDITION, NAMES, Decision, Find, FindSettings, Surroundings
 from .introduction import Introduced, Introduction
-from .kept import Kept
-from .merge import Merge
+from .merge import Entry, Member, Merge, Missing, View
 from .metered import META, Metered
 from .reference import Reference, References
 from .server import Access, Rules, Server, Transport
-from .signature import one_line, signature
-from .slim import slim
-from .stored_forms import StoredForms
-from .surface import Decision
+from .slim import one_line, signature, slim
 from .underscored import Underscored
-from .view import Entry, Member, Missing, View
 
 __all__ = [
     "EDITION",

@@ -13,8 +13,8 @@ from typing import Protocol
 from ullage.errors import ClientCannot, Denied, ProtocolError
 from ullage.tool import Call, Json, JsonObject, Listener, Listing, Reply
 
+from .merge.view import Entry, View
 from .passing import Passing
-from .view import Entry, View
 
 __all__ = ["Guardable", "Guarded", "asking"]
 

@@ -1,7 +1,7 @@
 """What did this answer cost?
 
 `Metered` puts tokens and time on every reply of a tools/call, whoever answered and whether or not it failed, and writes
-them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply is counted `metered_shown`'s.
+them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply is counted `shown`'s.
 A reply that still needs something is no answer and passes as it is.
 """
 
@@ -16,9 +16,9 @@ from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
 from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, ToolSource
 
 from .failed import failed
-from .metered_shown import shown
 from .passing import Passing
 from .reference import INEXACT, Reference
+from .shown import shown
 
 __all__ = ["META", "Metered"]
 

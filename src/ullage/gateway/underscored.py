@@ -22,10 +22,13 @@ class Underscored(Passing[ToolSource]):
 
     async def tools(self) -> Listing:
         listing = await self.inner.tools()
-        return Listing(tuple(map(self._spelt, listing.tools)), f"{listing.revision}:underscored")
+        taken = {tool.name for tool in listing.tools}
+        return Listing(tuple(self._spelt(tool, taken) for tool in listing.tools), f"{listing.revision}:underscored")
 
     async def call(self, call: Call) -> Reply:
         return await self.inner.call(call)
 
-    def _spelt(self, tool: Tool) -> Tool:
-        return replace(tool, name=re.sub(r"[.-]", "_", tool.name)) if tool.name in self.own else tool
+    def _spelt(self, tool: Tool, taken: Collection[str]) -> Tool:
+        """Under its other name, unless another tool has that one: calls by it are that tool's."""
+        spelt = re.sub(r"[.-]", "_", tool.name)
+        return replace(tool, name=spelt) if tool.name in self.own and spelt not in taken else tool

@@ -1,12 +1,11 @@
 """How does MCP look, from both sides?"""
 
 from .bearer import TOKENS_VARIABLE, Tokens
-from .health import Health
 from .http import Address, http_app, listen, serve_http
 from .profile import Identity, Profile, Profiles, single
 from .serve import user_name
 from .stdio import serve_stdio
-from .supervise import Host, Supervised
+from .supervise import Health, Host, Supervised
 from .upstream import Upstream, open_upstream
 
 __all__ = [

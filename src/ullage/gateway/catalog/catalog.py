@@ -1,0 +1,189 @@
+"""Which tools does each server have, though it may not be running?
+
+Every tool that was ever listed, with its definition and weight, in one database for all of a user's sessions and
+projects. A server stands in it under its name and its key together: two projects that configure one name differently
+each keep their own tools, and a changed configuration is another server whose tools are not known yet. Where the
+database fails, the catalogue goes on in memory and says so once. It asks no server anything.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+import anyio.to_thread
+from sqlalchemy import Connection
+
+from ullage.errors import StoreFailed
+from ullage.store import Database
+from ullage.tool import Tool
+
+from ..introduction import Introduction
+from ..server import Server
+from .rows import (
+    claim_server,
+    delete_servers,
+    find_server,
+    load_tools,
+    save_embeddings,
+    save_server,
+    save_tools,
+    thin_out,
+)
+from .stored import Fresh, Renewal, Stored, fresh_of
+
+__all__ = ["Catalogue"]
+
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
+
+_KEYS = 8
+"""Configurations kept of one name."""
+_SEEN = timedelta(days=1)
+"""How stale the time of the last look at an unchanged server may be, so that most looks write nothing."""
+_NOBODY = UUID(int=0)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Catalogue:
+    """Of one process; any number of processes may share the database."""
+
+    def __init__(
+        self,
+        database: Database | None,
+        weigh: Callable[[str], int],
+        *,
+        clock: Callable[[], datetime] = _now,
+        new_id: Callable[[], UUID] = uuid4,
+    ) -> None:
+        """`weigh` counts a definition's text for the reference model; it is called from other threads. Without a
+        database all is kept in memory."""
+        self._database = database
+        self._weigh = weigh
+        self._clock = clock
+        self._new_id = new_id
+        self._memory: dict[tuple[str, str], Stored] = {}
+        self._said = False
+        self.problem: str | None = None
+        """Why the database could not be used the last time it was tried; None where it could."""
+
+    async def listing(self, server: Server) -> Stored | None:
+        """What is known of the server; None where it was never listed as it is now configured."""
+        in_memory = self._memory.get((server.name, server.key))
+
+        def load(database: Database) -> Stored | None:
+            return database.read(lambda connection: _load(connection, server))
+
+        return await self._stored(load, in_memory)
+
+    async def replace(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None = None) -> Stored:
+        """Makes these the server's tools, in one transaction. `changed` of the result says whether any definition
+        differs from before."""
+        listed = tuple(tools)
+        stored = await self._stored(lambda database: self._exchange(database, server, listed, introduction), None)
+        if stored is None:
+            stored = await anyio.to_thread.run_sync(self._exchange_in_memory, server, listed, introduction)
+        self._memory[server.name, server.key] = stored
+        return stored
+
+    async def remove(self, name: str) -> None:
+        """Forgets every server of that name, and its tools with it."""
+        self._memory = {known: stored for known, stored in self._memory.items() if known[0] != name}
+        await self._write(lambda connection: delete_servers(connection, named=name))
+
+    async def retain(self, names: Collection[str]) -> None:
+        """Forgets every server of another name. Others' projects share the database: ask only for all of them."""
+        self._memory = {known: stored for known, stored in self._memory.items() if known[0] in names}
+        await self._write(lambda connection: delete_servers(connection, other_than=names))
+
+    async def keep_embeddings(self, server: Server, embeddings: Mapping[str, bytes]) -> None:
+        """Adds embeddings by the `definition_hash` of the tool they were made of; later definitions get none."""
+
+        def save(connection: Connection) -> None:
+            row = find_server(connection, server)
+            if row is not None:
+                save_embeddings(connection, row.id, embeddings)
+
+        await self._write(save)
+
+    async def _write(self, work: Callable[[Connection], None]) -> None:
+        await self._stored(lambda database: database.write(work), None)
+
+    async def _stored(self, work: Callable[[Database], Result], otherwise: Result) -> Result:
+        """What `work` does with the database, in a thread of its own; `otherwise` where the database fails."""
+        database = self._database
+        if database is None:
+            return otherwise
+        try:
+            result = await database.aside(lambda: work(database))
+        except StoreFailed as error:
+            self._say(error)
+            return otherwise
+        self.problem = None
+        return result
+
+    def _say(self, error: StoreFailed) -> None:
+        self.problem = error.message
+        if not self._said:
+            self._said = True
+            _log.warning("the catalogue is kept in memory only: %s. %s", error.message, error.suggestion)
+
+    def _exchange(
+        self, database: Database, server: Server, tools: Iterable[Tool], introduction: Introduction | None
+    ) -> Stored:
+        exchange = _Exchange(server=server, listed=fresh_of(tools), introduction=introduction, renewal=self._renewal())
+        unchanged = database.read(exchange.unchanged)
+        if unchanged is not None:
+            return unchanged
+        stored, is_new = database.write(exchange.write)
+        if is_new:
+            database.write(lambda connection: thin_out(connection, server.name, most=_KEYS))
+        return stored
+
+    def _exchange_in_memory(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None) -> Stored:
+        old = self._memory.get((server.name, server.key))
+        server_id, before = (self._new_id(), ()) if old is None else (old.server_id, old.tools)
+        new = self._renewal().of(before, fresh_of(tools), server_id)
+        return Stored.of(server_id, new, introduction, changed=old is None or new is not before)
+
+    def _renewal(self) -> Renewal:
+        return Renewal(weigh=self._weigh, new_id=self._new_id, now=self._clock())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Exchange:
+    """One server's new tools for its old ones."""
+
+    server: Server
+    listed: tuple[Fresh, ...]
+    introduction: Introduction | None
+    renewal: Renewal
+
+    def unchanged(self, connection: Connection) -> Stored | None:
+        """What is stored, where writing would change nothing. Weighs what is new on the way, while nobody waits."""
+        row = find_server(connection, self.server)
+        old = () if row is None else load_tools(connection, row.id)
+        new = self.renewal.of(old, self.listed, _NOBODY)
+        if row is None or new is not old or self.introduction != row.introduction:
+            return None
+        return Stored.of(row.id, old, row.introduction) if self.renewal.now - row.seen < _SEEN else None
+
+    def write(self, connection: Connection) -> tuple[Stored, bool]:
+        """What is stored from now on, and whether the server was unknown before."""
+        now = self.renewal.now
+        row, is_new = claim_server(connection, self.server, new_id=self.renewal.new_id(), now=now)
+        old = load_tools(connection, row.id)
+        new = self.renewal.of(old, self.listed, row.id)
+        save_tools(connection, old, new)
+        save_server(connection, row, self.introduction, changed=new is not old, now=now)
+        return Stored.of(row.id, new, self.introduction, changed=is_new or new is not old), is_new
+
+
+def _load(connection: Connection, server: Server) -> Stored | None:
+    row = find_server(connection, server)
+    return None if row is None else Stored.of(row.id, load_tools(connection, row.id), row.introduction)

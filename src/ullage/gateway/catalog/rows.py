@@ -1,0 +1,170 @@
+"""How do servers and their tools stand in the database?
+
+Each function does one thing within a transaction that it is given. What to do, and what when it fails, is the
+catalogue's affair.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, bindparam, column, delete, insert, select, table, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ullage.errors import StoreFailed
+from ullage.store import moment, seconds, storable
+
+from ..definition import definition, tool_of
+from ..introduction import Introduction
+from ..server import Server
+from .stored import StoredTool
+
+__all__ = [
+    "ServerRow",
+    "claim_server",
+    "delete_servers",
+    "find_server",
+    "load_tools",
+    "save_embeddings",
+    "save_server",
+    "save_tools",
+    "thin_out",
+]
+
+_servers = table("ullage_servers", *map(column, ("id", "name", "key", "introduction", "created", "updated", "seen")))
+_COLUMNS = ("id", "server_id", "position", "name", "definition", "definition_hash", "token_count", "embedding")
+_tools = table("ullage_tools", *map(column, (*_COLUMNS, "created", "updated")))
+
+_AT_ONCE = 500
+"""Rows deleted by one statement: databases limit its parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    id: UUID
+    introduction: Introduction | None
+    seen: datetime
+    """When it was last known to list these tools."""
+
+
+def find_server(connection: Connection, server: Server, *, for_update: bool = False) -> ServerRow | None:
+    query = select(_servers).where(_servers.c.name == storable(server.name), _servers.c.key == server.key)
+    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    if row is None:
+        return None
+    return ServerRow(id=UUID(row.id), introduction=_introduction(row.introduction), seen=moment(row.seen))
+
+
+def _introduction(said: str | None) -> Introduction | None:
+    try:
+        return None if said is None else Introduction(**json.loads(said))
+    except (ValueError, TypeError) as error:
+        raise StoreFailed("the introduction of a server in the database cannot be read") from error
+
+
+def claim_server(connection: Connection, server: Server, *, new_id: UUID, now: datetime) -> tuple[ServerRow, bool]:
+    """The server's row, made where there is none, and whether it was; nobody else changes it in this transaction."""
+    time = seconds(now)
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    made = dialect.insert(_servers).on_conflict_do_nothing(index_elements=["name", "key"])
+    row = {"id": str(new_id), "name": storable(server.name), "key": server.key}
+    connection.execute(made, row | {"created": time, "updated": time, "seen": time})
+    found = find_server(connection, server, for_update=True)
+    if found is None:
+        raise StoreFailed(f"the row of `{server.name}` vanished while it was being written")
+    return found, found.id == new_id
+
+
+def save_server(
+    connection: Connection, row: ServerRow, introduction: Introduction | None, *, changed: bool, now: datetime
+) -> None:
+    said = None if introduction is None else json.dumps(asdict(introduction))
+    values: dict[str, object] = {"introduction": said, "seen": seconds(now)}
+    if changed or introduction != row.introduction:
+        values["updated"] = seconds(now)
+    connection.execute(update(_servers).where(_servers.c.id == str(row.id)), values)
+
+
+def thin_out(connection: Connection, name: str, *, most: int) -> None:
+    """Keeps the servers of that name that were seen last. One comes with every change of its environment, and some
+    environments hold a token that is new each hour."""
+    newest = select(_servers.c.id).where(_servers.c.name == storable(name)).order_by(_servers.c.seen.desc())
+    doomed = connection.scalars(newest.offset(most).limit(_AT_ONCE)).all()
+    if doomed:
+        connection.execute(delete(_servers).where(_servers.c.id.in_(doomed)))
+
+
+def delete_servers(connection: Connection, *, named: str | None = None, other_than: Collection[str] = ()) -> None:
+    """Deletes the servers of one name, or those of no name among `other_than`; their tools go with them."""
+    names = set(connection.scalars(select(_servers.c.name).distinct()))
+    doomed = names - {storable(name) for name in other_than} if named is None else names & {storable(named)}
+    for name in doomed:
+        connection.execute(delete(_servers).where(_servers.c.name == name))
+
+
+def load_tools(connection: Connection, server_id: UUID) -> tuple[StoredTool, ...]:
+    query = select(_tools).where(_tools.c.server_id == str(server_id)).order_by(_tools.c.position)
+    return tuple(_tool(row, server_id) for row in connection.execute(query).mappings())
+
+
+def _tool(row: Mapping[Any, Any], server_id: UUID) -> StoredTool:
+    try:
+        said = json.loads(row["definition"])
+        return StoredTool(
+            id=UUID(row["id"]),
+            server_id=server_id,
+            tool=tool_of(said),
+            definition_hash=row["definition_hash"],
+            token_count=row["token_count"],
+            embedding=row["embedding"],
+            created=moment(row["created"]),
+            updated=moment(row["updated"]),
+        )
+    except (ValueError, KeyError, AttributeError) as error:
+        raise StoreFailed(f"the definition of `{row['name']}` in the database cannot be read") from error
+
+
+def save_tools(connection: Connection, old: Sequence[StoredTool], new: Sequence[StoredTool]) -> None:
+    """Makes the rows of `old` those of `new`, writing only what differs."""
+    before = {stored.id: (position, stored.definition_hash) for position, stored in enumerate(old)}
+    staying = {stored.id for stored in new}
+    gone = [{"row": str(one)} for one in before if one not in staying]
+    added = [_row(at, stored) for at, stored in enumerate(new) if stored.id not in before]
+    changed = [
+        _row(at, stored) | {"row": str(stored.id)}
+        for at, stored in enumerate(new)
+        if stored.id in before and before[stored.id] != (at, stored.definition_hash)
+    ]
+    this = _tools.c.id == bindparam("row")
+    if gone:
+        connection.execute(delete(_tools).where(this), gone)
+    if added:
+        connection.execute(insert(_tools), added)
+    if changed:
+        connection.execute(update(_tools).where(this), changed)
+
+
+def _row(position: int, stored: StoredTool) -> dict[str, object]:
+    return {
+        "id": str(stored.id),
+        "server_id": str(stored.server_id),
+        "position": position,
+        "name": storable(stored.tool.name),
+        "definition": json.dumps(definition(stored.tool), separators=(",", ":")),
+        "definition_hash": stored.definition_hash,
+        "token_count": stored.token_count,
+        "embedding": stored.embedding,
+        "created": seconds(stored.created),
+        "updated": seconds(stored.updated),
+    }
+
+
+def save_embeddings(connection: Connection, server_id: UUID, embeddings: Mapping[str, bytes]) -> None:
+    """By the hash of the definition they were made of: one made of an earlier definition finds no row."""
+    this = (_tools.c.server_id == str(server_id)) & (_tools.c.definition_hash == bindparam("hash"))
+    rows = [{"hash": hash_, "embedding": embedding} for hash_, embedding in embeddings.items()]
+    if rows:
+        connection.execute(update(_tools).where(this), rows)

@@ -1,0 +1,122 @@
+"""What do the tools weigh, for whom, and what has it saved?
+
+Counts by the one meter for the model that stands for a caller, keeps what a client carries with and without Ullage, and
+writes searches and lists into the ledger. What a saving is, `savings` knows.
+"""
+
+from functools import partial
+
+from ullage import ledger
+from ullage.tokens import Count, Meter
+from ullage.tool import ANONYMOUS, Caller, Listing
+
+from ..definition import definition_text
+from ..merge.view import View
+from .index import Shelf
+from .reply import Found, Weigh
+from .savings import Carried, Net, Savings
+from .settings import Surroundings
+from .tools import FIND
+
+__all__ = ["Figures"]
+
+_MODELS = 20
+"""For which figures are kept."""
+
+
+class Figures:
+    def __init__(self, meter: Meter, shelf: Shelf, around: Surroundings) -> None:
+        self._meter = meter
+        self._shelf = shelf
+        self._around = around
+        self._savings = Savings()
+        self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
+
+    def weigh(self, caller: Caller = ANONYMOUS) -> Weigh:
+        """Counts for the model that stands for the caller."""
+        return partial(self._count, self._model(caller))
+
+    async def baseline(self, view: View, caller: Caller = ANONYMOUS) -> int:
+        """What the definitions of all tools weigh."""
+        model = self._model(caller)
+        stored = model == self._model(ANONYMOUS)
+        return await self._shelf.weight(view, model, self.weigh(caller), stored=stored)
+
+    async def carry(self, view: View, listing: Listing, instructions: str, caller: Caller) -> Carried:
+        """What each request of a client carries while this is listed."""
+        weigh, model, key = (
+            self.weigh(caller),
+            self._model(caller),
+            (view.revision, listing.revision, instructions),
+        )
+        known = self._carried.get(model)
+        if known is None or known[0] != key:
+            carried = Carried(
+                without=await self.baseline(view, caller),
+                surface=sum(weigh(definition_text(tool)).tokens for tool in listing.tools),
+                instructions=weigh(instructions).tokens,
+            )
+            if len(self._carried) >= _MODELS:
+                self._carried.clear()
+            known = self._carried[model] = key, carried
+        return known[1]
+
+    def called(self, caller: Caller) -> None:
+        """A call came: one more request of its session."""
+        known = self._carried.get(self._model(caller))
+        self._savings.called(_session(caller), known[1] if known else None)
+
+    def replied(self, caller: Caller, tokens: int) -> None:
+        """A reply of our own: every later request of its session carries it."""
+        self._savings.replied(_session(caller), tokens)
+
+    def net(self, caller: Caller, carried: Carried) -> Net:
+        return self._savings.net(_session(caller), carried)
+
+    def record_search(self, caller: Caller, found: Found, milliseconds: float) -> None:
+        self._around.recorder.record(
+            ledger.Entry(
+                time=self._around.now(),
+                kind="search",
+                principal=caller.principal,
+                session=caller.session,
+                session_inferred=caller.session_inferred,
+                client=caller.client,
+                tool=FIND.name,
+                model=self._around.reference(caller).model,
+                tokens=found.tokens.tokens,
+                method=found.tokens.method,
+                baseline_tokens=found.metrics.baseline_tokens,
+                saved_tokens=found.metrics.tokens_saved,
+                milliseconds=milliseconds,
+                detail={"returned_tokens": found.metrics.returned_tokens},
+            )
+        )
+
+    def record_definitions(self, caller: Caller, carried: Carried) -> None:
+        self._around.recorder.record(
+            ledger.Entry(
+                time=self._around.now(),
+                kind="definitions",
+                principal=caller.principal,
+                session=caller.session,
+                session_inferred=caller.session_inferred,
+                client=caller.client,
+                model=self._around.reference(caller).model,
+                tokens=carried.surface + carried.instructions,
+                method=self.weigh(caller)(" ").method,
+                baseline_tokens=carried.without,
+                saved_tokens=carried.saved,
+                detail={"surface": carried.surface, "instructions": carried.instructions},
+            )
+        )
+
+    def _model(self, caller: Caller) -> str:
+        return self._around.reference(caller).counted_as
+
+    def _count(self, model: str, text: str) -> Count:
+        return self._meter.count(text, model)
+
+
+def _session(caller: Caller) -> tuple[str, str]:
+    return caller.principal, caller.session

@@ -1,0 +1,249 @@
+"""How do hundreds of tools look like three?
+
+`Find` lists `find_tool`, `call_tool` and `call_tool_write` in place of every tool behind it, answers searches within
+the caller's budget, and turns a call of `call_tool` into the call that is meant before anything further in decides on
+it. A small catalogue it shows as it is, and then lists nothing of its own. Tools called by their own names pass through
+untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the files it imports do.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from ullage.errors import InvalidArguments
+from ullage.tokens import Meter
+from ullage.tool import Call, Caller, Change, Json, Listener, Listing, Reply, Tool
+
+from ..definition import revision_of
+from ..merge.view import View
+from ..passing import Passing
+from .calling import HEALED, Calling
+from .figures import Figures
+from .index import Hashes, Shelf
+from .instructions import introduce
+from .latest import Latest
+from .query import Query, rank, read_query
+from .reply import Beside, Found, candidate, compose
+from .settings import FindSettings, Searched, Surroundings
+from .surface import Decision, Surface, decide
+from .tools import FIND, NAMES, find_tools
+from .validate import Checker
+
+__all__ = ["SAVINGS", "Find"]
+
+SAVINGS = "dev.ullage/savings"
+"""In a search's `meta`: what the client saved, first request and session, with everything of ours charged."""
+_SERVERS = 20
+"""Named to whoever found nothing."""
+
+
+class Find(Passing[Searched]):
+    """A source of three tools around a source of many."""
+
+    def __init__(
+        self,
+        inner: Searched,
+        meter: Meter,
+        settings: FindSettings | None = None,
+        around: Surroundings | None = None,
+    ) -> None:
+        self.inner = inner
+        self.settings = settings or FindSettings()
+        self._around = around or Surroundings()
+        self._hashes = Hashes()
+        self._shelf = Shelf(self._hashes, self._around.forms)
+        self._figures = Figures(meter, self._shelf, self._around)
+        self._calling = Calling(inner, self._hashes, Checker())
+        self._decided: tuple[Decision, str] | None = None
+        """With the revision of the view it was decided for."""
+        self._waited_for: set[str] = set()
+        self._shown: Listing | None = None
+        """What was last listed."""
+        self._introduced = Latest[str]()
+        self._listed = Latest[Listing]()
+        self._listeners: list[Listener] = []
+        self._unwatch: Callable[[], None] | None = None
+
+    def replace(self, settings: FindSettings) -> None:
+        """Other settings, as after a change of configuration."""
+        if settings.mode != self.settings.mode:
+            self._decided = None
+        self.settings = settings
+        self._waited_for.clear()
+
+    async def tools(self) -> Listing:
+        wait = self.settings.start_wait if self.settings.mode == "direct" else 0.0
+        view = await self.inner.view(wait)
+        listing = await self._listing(view)
+        if self._shown is None or self._shown.revision != listing.revision:
+            self._shown = listing
+            carried = await self._figures.carry(view, listing, self.instructions(view), self._around.lister)
+            self._figures.record_definitions(self._around.lister, carried)
+            self._in_background()
+        return listing
+
+    async def call(self, call: Call) -> Reply:
+        self._figures.called(call.caller)
+        if call.tool not in NAMES:
+            return await self.inner.call(call)
+        try:
+            return await (self._find(call) if call.tool == FIND.name else self._calling.call(call, self.settings))
+        except InvalidArguments as error:
+            text = json.dumps(error.wire(), ensure_ascii=False)
+            self._figures.replied(call.caller, self._figures.weigh(call.caller)(text).tokens)
+            raise
+
+    def instructions(self, view: View) -> str:
+        """What the model is told about the servers of a view."""
+        surface, budget = self.surface, self.settings.instructions_budget
+        weigh = self._figures.weigh()
+
+        def make() -> str:
+            return introduce(view, surface, lambda text: weigh(text).high, budget)
+
+        return self._introduced.of((view, surface, budget), make)
+
+    @property
+    def surface(self) -> Surface:
+        """As last decided; before that, as the settings or memory have it."""
+        if self._decided is not None:
+            return self._decided[0].surface
+        kept = self._around.memory.recall(self.settings.key)
+        mode = self.settings.mode
+        return mode if mode != "auto" else kept.surface if kept else "search"
+
+    async def prepare(self) -> None:
+        """Makes everything that searches will ask for; to be run in the background."""
+        await self._shelf.prepare(await self.inner.view())
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        """Tells of changed tools only where the list itself changed."""
+        if self._unwatch is None:
+            self._unwatch = self.inner.watch(self._changed)
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    async def close(self) -> None:
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None
+        self._listeners.clear()
+        await self.inner.close()
+
+    async def _find(self, call: Call) -> Reply:
+        began = self._around.clock()
+        query = read_query(call.arguments, self.settings.find_budget)
+        view = await self._awaited()
+        found = await self._search(query, view, call.caller)
+        listing = await self._listing(view)
+        carried = await self._figures.carry(view, listing, self.instructions(view), call.caller)
+        self._figures.replied(call.caller, found.tokens.tokens)
+        self._figures.record_search(call.caller, found, (self._around.clock() - began) * 1000)
+        meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
+        if query.notes:
+            meta[HEALED] = list(query.notes)
+        return Reply.text(found.text, meta=meta)
+
+    async def _awaited(self) -> View:
+        """The view, after waiting for servers that are still starting: for each of them once."""
+        view = await self.inner.view()
+        late = {one.server for one in view.missing} - self._waited_for
+        if late:
+            self._waited_for |= late
+            view = await self.inner.view(self.settings.start_wait)
+        return view
+
+    async def _search(self, query: Query, view: View, caller: Caller) -> Found:
+        index, weigh = await self._shelf.index(view), self._figures.weigh(caller)
+        entries = {entry.listed: entry for entry in view.entries}
+        ranked = [each for each in rank(index, view, query) if each.listed in entries]
+        forms = await self._shelf.forms([entries[each.listed] for each in ranked])
+        doors = not self.settings.join_calls
+        candidates = [
+            candidate(form, weigh, named=each.named, writes=doors and not entries[each.listed].is_read_only)
+            for each, form in zip(ranked, forms, strict=True)
+        ]
+        return compose(
+            candidates,
+            baseline=await self._figures.baseline(view, caller),
+            budget=query.budget,
+            weigh=weigh,
+            beside=Beside(view.missing, None if ranked else _hint(view)),
+        )
+
+    async def _listing(self, view: View) -> Listing:
+        surface, join = await self._decide(view), self.settings.join_calls
+
+        def make() -> Listing:
+            tools = _listed(view, surface, join_calls=join)
+            return Listing(tools, revision_of(map(self._hashes.of, tools)))
+
+        return self._listed.of((view, surface, join), make)
+
+    async def _decide(self, view: View) -> Surface:
+        """Stands as long as the configuration does; only what is shown directly is looked at again when it changes."""
+        kept = self._decided[0] if self._decided else self._around.memory.recall(self.settings.key)
+        if kept is None or not self._stands(kept, view):
+            kept = await self._decided_anew(view, kept)
+        self._decided = kept, view.revision
+        return kept.surface
+
+    def _stands(self, kept: Decision, view: View) -> bool:
+        if self.settings.mode != "auto":
+            return kept.surface == self.settings.mode
+        if kept.configuration != self.settings.configuration:
+            return False
+        unchanged = self._decided is not None and self._decided[1] == view.revision
+        return unchanged or kept.surface == "search" or bool(view.missing)
+
+    async def _decided_anew(self, view: View, kept: Decision | None) -> Decision:
+        decision = decide(
+            self.settings.mode,
+            catalogue=None if view.missing else await self._figures.baseline(view),
+            window=self._around.reference(self._around.lister).window,
+            share=self.settings.direct_below,
+            previous=kept.surface if kept else None,
+        )
+        decision = replace(decision, configuration=self.settings.configuration)
+        if decision.certain and self.settings.mode == "auto":
+            self._around.memory.remember(self.settings.key, decision)
+        return decision
+
+    def _changed(self, change: Change) -> None:
+        if change.kind != "tools":
+            self._tell(change)
+        elif self._around.spawn is not None:
+            self._around.spawn(self._look_again)
+        elif self._shown is None or self.surface == "direct" or len(self._shown.tools) > len(NAMES):
+            self._tell(change)
+
+    async def _look_again(self) -> None:
+        view = await self.inner.view()
+        listing = await self._listing(view)
+        if self._shown is not None and self._shown.revision != listing.revision:
+            self._shown = listing
+            self._tell(Change("tools"))
+        await self._shelf.prepare(view)
+
+    def _tell(self, change: Change) -> None:
+        for listener in tuple(self._listeners):
+            listener(change)
+
+    def _in_background(self) -> None:
+        if self._around.spawn is not None:
+            self._around.spawn(self.prepare)
+
+
+def _listed(view: View, surface: Surface, *, join_calls: bool) -> tuple[Tool, ...]:
+    """Every tool as it is, or ours with those that the user pinned."""
+    if surface == "direct":
+        return tuple(entry.tool for entry in view.entries)
+    pinned = (entry.tool for entry in view.entries if entry.is_pinned and entry.listed not in NAMES)
+    return (*find_tools(join_calls=join_calls), *pinned)
+
+
+def _hint(view: View) -> str:
+    servers = list(view.servers or dict.fromkeys(entry.server for entry in view.entries))
+    rest = f" and {len(servers) - _SERVERS} more" if len(servers) > _SERVERS else ""
+    named = f" Servers: {', '.join(servers[:_SERVERS])}{rest}." if servers else " No server is connected."
+    return f"Nothing is near this; try other words, or a server's name.{named}"

@@ -1,0 +1,76 @@
+"""With which arguments is the real tool called?
+
+Takes what a caller said, checks it against the tool's own schema and mends what can be mended. What fits as it is goes
+out as it is.
+"""
+
+from dataclasses import dataclass
+
+from ullage.errors import InvalidArguments
+from ullage.tool import Json, JsonObject
+
+from ..merge.view import Entry
+from .envelope import Spoken
+from .heal import heal, parsed
+from .misfit import misfit
+from .validate import Checker
+
+__all__ = ["Fitting", "fitting"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    arguments: JsonObject
+    healed: tuple[str, ...] = ()
+    """What was mended, in sentences."""
+    unchecked: str | None = None
+    """Why the arguments were not checked, where they were not."""
+
+
+def fitting(spoken: Spoken, entry: Entry, checker: Checker, key: str) -> Fitting:
+    """Raises `InvalidArguments` for what neither fits nor can be mended; `key` stands for the tool's definition."""
+    given, notes = _gathered(spoken, entry)
+    schema = entry.tool.input_schema
+    verdict = checker.check(key, schema, given)
+    if verdict.unchecked is not None:
+        return _unchecked(given, notes, verdict.unchecked)
+    if verdict.misfit is None and isinstance(given, dict):
+        return Fitting(arguments=given, healed=notes)
+    names = (entry.listed, entry.original)
+    healed = heal(given, dict(schema), lambda value: checker.check(key, schema, value).fits, names)
+    if healed is not None:
+        return Fitting(arguments=healed.arguments, healed=(*notes, *healed.notes))
+    raise misfit(entry.tool, verdict.misfit) if verdict.misfit and isinstance(given, dict) else _no_object()
+
+
+def _gathered(spoken: Spoken, entry: Entry) -> tuple[Json, tuple[str, ...]]:
+    """The parameters, with what stood beside them."""
+    if not spoken.beside:
+        return spoken.parameters, spoken.notes
+    inside = parsed(spoken.parameters) if isinstance(spoken.parameters, str) else spoken.parameters
+    if not isinstance(inside, dict):
+        raise _no_object()
+    twice = [name for name, value in spoken.beside.items() if name in inside and inside[name] != value]
+    if twice:
+        raise InvalidArguments(
+            f"`{entry.listed}` was not called: `{twice[0]}` stands inside `parameters` and beside it, and they differ",
+            suggestion="Put every argument of the tool into `parameters`.",
+        )
+    moved = tuple(f"`{name}` stood beside `parameters`; moved into it" for name in spoken.beside)
+    return {**inside, **spoken.beside}, (*spoken.notes, *moved)
+
+
+def _unchecked(given: Json, notes: tuple[str, ...], reason: str) -> Fitting:
+    if isinstance(given, str) and isinstance(inside := parsed(given), dict):
+        given, notes = inside, (*notes, "the arguments were a string; read as JSON")
+    if not isinstance(given, dict):
+        raise _no_object()
+    return Fitting(arguments=given, healed=notes, unchecked=reason)
+
+
+def _no_object() -> InvalidArguments:
+    return InvalidArguments(
+        "`parameters` must be an object",
+        suggestion='Give the tool\'s arguments by name: {"tool_name": "…", "parameters": {…}}.',
+        options=("server_name", "tool_name", "parameters"),
+    )

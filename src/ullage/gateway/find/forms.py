@@ -1,0 +1,95 @@
+"""In which forms is a tool shown to whoever looks for it?
+
+The slimmed definition, the signature, the line and the name, each as the JSON text that stands in a reply. Making them
+costs milliseconds a tool and much more for the worst, so they are made once for each definition and kept. How many of
+them are shown, `fit` decides; in which thread they are made, `index` does.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Protocol
+
+from ullage.tool import Json, JsonObject, Tool
+
+from ..definition import definition_text
+from ..slim.signature import one_line, signature
+from ..slim.slim import slim
+
+__all__ = ["EDITION", "Forms", "FormsCache", "FormsKept", "forms_of", "written"]
+
+
+EDITION = "1"
+"""Changes whenever forms are made another way, so that those kept from before are not taken."""
+
+
+def written(value: Json) -> str:
+    """Compact JSON, as it stands in a reply."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forms:
+    """One tool, said at four lengths. Each is JSON: an object first, then strings."""
+
+    definition: str
+    signature: str
+    line: str
+    name: str
+
+
+def forms_of(tool: Tool) -> Forms:
+    slimmed = slim(tool)
+    # A title is kept only where there is no description, and then it is all there is to read.
+    slimmed = replace(slimmed, description=slimmed.description or slimmed.title)
+    return Forms(
+        definition=definition_text(slimmed),
+        signature=written(signature(slimmed)),
+        line=written(one_line(slimmed)),
+        name=written(tool.name),
+    )
+
+
+class FormsCache(Protocol):
+    """Keeps forms between starts, by the hash of a definition."""
+
+    def load(self, hashes: Iterable[str]) -> Mapping[str, JsonObject]:
+        """What is kept of these."""
+        ...
+
+    def save(self, forms: Mapping[str, JsonObject]) -> None: ...
+
+
+class FormsKept:
+    """The forms of definitions, by their hashes: in memory, and behind that in a cache where there is one."""
+
+    def __init__(self, cache: FormsCache | None = None) -> None:
+        self._cache = cache
+        self._forms: dict[str, Forms] = {}
+
+    def get(self, key: str) -> Forms | None:
+        return self._forms.get(key)
+
+    def make(self, tools: Mapping[str, Tool]) -> None:
+        """Makes what is not there yet; may take long, and may run in any thread."""
+        wanted = {key: tool for key, tool in tools.items() if key not in self._forms}
+        if self._cache and wanted:
+            loaded = self._cache.load(wanted)
+            self._forms |= {key: forms for key, said in loaded.items() if (forms := _read(said)) is not None}
+        made = {key: forms_of(tool) for key, tool in wanted.items() if key not in self._forms}
+        self._forms |= made
+        if self._cache and made:
+            self._cache.save({key: asdict(forms) for key, forms in made.items()})
+
+    def keep_only(self, keys: Iterable[str]) -> None:
+        """Forgets the forms of definitions that are no longer offered."""
+        self._forms = {key: self._forms[key] for key in keys if key in self._forms}
+
+
+_FIELDS = {field.name for field in fields(Forms)}
+
+
+def _read(said: JsonObject) -> Forms | None:
+    """Forms as they were saved; None for what another version may have written."""
+    texts = {key: value for key, value in said.items() if isinstance(value, str)}
+    return Forms(**texts) if set(texts) == _FIELDS and len(said) == len(texts) else None

@@ -1,0 +1,206 @@
+"""What did the model mean by arguments that do not fit?
+
+Models wrap arguments once more, send objects as strings, write `issueNumber` for `issue_number` and one value where a
+list is wanted. What is meant is then plain, and asking again costs a round trip, so it is mended: only where the
+arguments do not fit as they are, only by steps that lose nothing, and only if the result fits the schema. Every step is
+put into words for the caller. Whether something fits, the caller's `fits` says.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ullage.tool import Json
+
+from ..slim.subschemas import Schema
+
+__all__ = ["Healed", "heal", "parsed"]
+
+_WRAPPERS = frozenset({"parameters", "params", "arguments", "args", "input", "tool_input", "tool_arguments", "kwargs"})
+_LAYERS = 3
+_DEEPEST = 6
+_SEPARATORS = re.compile(r"[\W_]+")
+_TYPES: dict[type, tuple[str, ...]] = {
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    float: ("number",),
+    str: ("string",),
+    list: ("array",),
+    dict: ("object",),
+    type(None): ("null",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """Arguments that fit, and what was done to make them."""
+
+    arguments: dict[str, Json]
+    notes: tuple[str, ...]
+
+
+def heal(arguments: Json, schema: Schema, fits: Callable[[Json], bool], names: Sequence[str] = ()) -> Healed | None:
+    """Arguments that fit, made from some that do not; None where there is no plain way.
+
+    `names` are the tool's own, which some models put around its arguments.
+    """
+    for layers, base in _unwrapped(arguments, {*_WRAPPERS, *names}):
+        if layers and isinstance(base, dict) and fits(base):
+            return Healed(base, layers)
+        mender = _Mender(schema)
+        mended = mender.value(base, schema, "", 0)
+        if mender.notes and isinstance(mended, dict) and fits(mended):
+            return Healed(mended, (*layers, *mender.notes))
+    return None
+
+
+def parsed(text: str) -> Json:
+    """The JSON of a text; the text itself where it is none, or means more than it says (`NaN`)."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(constant)
+
+
+def _unwrapped(arguments: Json, wrappers: set[str]) -> Iterator[tuple[tuple[str, ...], Json]]:
+    """The arguments as they are, then with one layer after another taken off."""
+    notes: tuple[str, ...] = ()
+    yield notes, arguments
+    for _ in range(_LAYERS):
+        if isinstance(arguments, str):
+            note, arguments = "the arguments were a string; read as JSON", parsed(arguments)
+        elif isinstance(arguments, dict) and len(arguments) == 1 and (key := next(iter(arguments))) in wrappers:
+            note, arguments = f"the arguments stood inside `{key}`; taken out", arguments[key]
+        else:
+            return
+        notes = (*notes, note)
+        yield notes, arguments
+
+
+class _Mender:
+    """Changes what a schema does not take into what it does, where there is one way to."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self.notes: list[str] = []
+
+    def value(self, value: Json, schema: Json, path: str, depth: int) -> Json:
+        shape = self._resolved(schema)
+        if shape is None or depth > _DEEPEST:
+            return value
+        value = self._typed(value, _wanted(shape, self._resolved), path)
+        if isinstance(value, dict):
+            return self._members(value, shape, path, depth)
+        items = shape.get("items")
+        if isinstance(value, list) and isinstance(items, dict):
+            return [self.value(each, items, f"{path}[{at}]", depth + 1) for at, each in enumerate(value)]
+        return value
+
+    def _resolved(self, schema: Json) -> Schema | None:
+        """The schema, or the part of this document that it refers to."""
+        for _ in range(_DEEPEST):
+            if not isinstance(schema, dict):
+                return None
+            reference = schema.get("$ref")
+            if not isinstance(reference, str):
+                return schema
+            schema = _part(self._root, reference)
+        return None
+
+    def _members(self, value: dict[str, Json], shape: Schema, path: str, depth: int) -> Json:
+        properties = shape.get("properties")
+        if not isinstance(properties, dict):
+            return value
+        required = shape.get("required")
+        mended: dict[str, Json] = {}
+        for key, member in self._renamed(value, properties, path).items():
+            place = f"{path}.{key}" if path else key
+            if member is None and self._is_spare(properties.get(key), key, required):
+                self.notes.append(f"`{place}` was null and may be left out; left out")
+            else:
+                mended[key] = self.value(member, properties.get(key), place, depth + 1)
+        return mended
+
+    def _is_spare(self, schema: Json, key: str, required: Json) -> bool:
+        """Whether null is not taken here, and nothing is asked for either."""
+        shape = self._resolved(schema)
+        wanted = _wanted(shape, self._resolved) if shape is not None else frozenset[str]()
+        return bool(wanted) and "null" not in wanted and not (isinstance(required, list) and key in required)
+
+    def _renamed(self, value: dict[str, Json], properties: Schema, path: str) -> dict[str, Json]:
+        """Keys that are no parameter's, but spelt like exactly one that is not given."""
+        spelt: dict[str, list[str]] = {}
+        for name in properties:
+            spelt.setdefault(_plain(name), []).append(name)
+        renamed: dict[str, Json] = {}
+        for key, member in value.items():
+            alike = spelt.get(_plain(key), [])
+            if key not in properties and len(alike) == 1 and alike[0] not in value and alike[0] not in renamed:
+                self.notes.append(f"`{path}{'.' if path else ''}{key}` read as `{alike[0]}`")
+                renamed[alike[0]] = member
+            else:
+                renamed[key] = member
+        return renamed
+
+    def _typed(self, value: Json, wanted: frozenset[str], path: str) -> Json:
+        if not wanted or wanted.intersection(_types(value)):
+            return value
+        if isinstance(value, str):
+            meant = _meant(value, wanted)
+            if wanted.intersection(_types(meant)):
+                self.notes.append(f"`{path or 'the arguments'}` was a string; read as {_types(meant)[0]}")
+                return meant
+        if isinstance(value, int) and not isinstance(value, bool) and "string" in wanted:
+            self.notes.append(f"`{path}` was a number; written as a string")
+            return str(value)
+        if "array" in wanted and value is not None and path:
+            self.notes.append(f"`{path}` was one value; made a list of it")
+            return [value]
+        return value
+
+
+def _meant(text: str, wanted: frozenset[str]) -> Json:
+    """What a string stands for where no string is wanted."""
+    if "boolean" in wanted and text.strip().lower() in ("true", "false"):
+        return text.strip().lower() == "true"
+    return parsed(text)
+
+
+def _types(value: Json) -> tuple[str, ...]:
+    """The names that schemas have for the value's type, the nearest first."""
+    if isinstance(value, float) and value.is_integer():
+        return ("number", "integer")
+    return _TYPES[type(value)]
+
+
+def _wanted(schema: Schema, resolve: Callable[[Json], Schema | None], depth: int = 0) -> frozenset[str]:
+    """The types that the schema takes, on its own word; empty where it does not say."""
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        return frozenset({declared})
+    if isinstance(declared, list):
+        return frozenset(each for each in declared if isinstance(each, str))
+    branches = schema.get("anyOf") or schema.get("oneOf")
+    if not isinstance(branches, list) or depth > _DEEPEST:
+        return frozenset()
+    shapes = [resolve(branch) for branch in branches]
+    found = [_wanted(shape, resolve, depth + 1) if shape is not None else frozenset[str]() for shape in shapes]
+    return frozenset[str]().union(*found) if all(found) else frozenset()
+
+
+def _part(root: Schema, reference: str) -> Json:
+    found: Json = root
+    if not reference.startswith("#"):
+        return None
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+    return found
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()

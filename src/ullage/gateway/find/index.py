@@ -1,0 +1,119 @@
+"""What is made of a view so that it can be searched?
+
+An index, the forms of its tools and what they all weigh: made when a view is first searched or prepared, and again only
+for what changed. What takes long is done in a worker thread, so that other calls go on. Nothing is ranked or written
+here.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from ullage.search import Document, LexicalIndex, document_of
+from ullage.tool import Tool
+
+from ..definition import definition_hash, definition_text
+from ..merge.view import Entry, View
+from .forms import Forms, FormsCache, FormsKept
+from .reply import Weigh
+
+__all__ = ["Hashes", "Shelf"]
+
+Result = TypeVar("Result")
+
+_FEW = 30
+"""Tools that are indexed at once; for more it pays to change threads."""
+_AT_ONCE = 50
+"""Tools whose forms are made in one go when a view is prepared."""
+_HASHES = 20_000
+
+
+class Hashes:
+    """The hashes of definitions, each found once."""
+
+    def __init__(self, most: int = _HASHES) -> None:
+        self._most = most
+        self._known: dict[int, tuple[Tool, str]] = {}
+        """By the object's identity, which holds as long as the object is held here."""
+
+    def of(self, tool: Tool) -> str:
+        known = self._known.get(id(tool))
+        if known is None:
+            if len(self._known) >= self._most:
+                self._known.clear()
+            known = self._known[id(tool)] = tool, definition_hash(tool)
+        return known[1]
+
+
+class Shelf:
+    """Keeps what was made of the last view."""
+
+    def __init__(self, hashes: Hashes, cache: FormsCache | None = None) -> None:
+        self._hashes = hashes
+        self._forms = FormsKept(cache)
+        self._lock: anyio.Lock | None = None
+        self._index: tuple[str, LexicalIndex] | None = None
+        self._weights: dict[tuple[str, str], int] = {}
+
+    async def index(self, view: View) -> LexicalIndex:
+        if self._index is None or self._index[0] != view.revision:
+            async with self._one_at_a_time():
+                if self._index is None or self._index[0] != view.revision:
+                    index = await _aside(view.entries, lambda: LexicalIndex(map(_document, view.entries)))
+                    self._index = view.revision, index
+                    self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
+        return self._index[1]
+
+    async def weight(self, view: View, model: str, weigh: Weigh, *, stored: bool) -> int:
+        """What all definitions weigh for a model; `stored` says whether the catalogue's own counts are that model's."""
+        key = view.revision, model
+        if key not in self._weights:
+            self._weights[key] = await _aside(
+                view.entries, lambda: sum(_weight(entry, weigh, stored=stored) for entry in view.entries)
+            )
+        return self._weights[key]
+
+    async def forms(self, entries: Sequence[Entry]) -> list[Forms]:
+        """The forms of these tools, in their order."""
+        keys = [self._hashes.of(entry.tool) for entry in entries]
+        absent = {key: entry.tool for key, entry in zip(keys, entries, strict=True) if self._forms.get(key) is None}
+        if absent:
+            await anyio.to_thread.run_sync(self._forms.make, absent)
+        return [forms for key in keys if (forms := self._forms.get(key)) is not None]
+
+    async def prepare(self, view: View) -> None:
+        """Makes everything that searches of this view will ask for, a little at a time."""
+        await self.index(view)
+        keys: Mapping[str, Tool] = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
+        self._forms.keep_only(keys)
+        for some in _portions([key for key in keys if self._forms.get(key) is None]):
+            await anyio.to_thread.run_sync(self._forms.make, {key: keys[key] for key in some})
+
+    def _one_at_a_time(self) -> anyio.Lock:
+        """Made late: a lock belongs to the event loop that is running."""
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        return self._lock
+
+
+async def _aside(entries: Sequence[Entry], work: Callable[[], Result]) -> Result:
+    return work() if len(entries) <= _FEW else await anyio.to_thread.run_sync(work)
+
+
+def _document(entry: Entry) -> Document:
+    """Searched under the tool's own name; the listed one, which holds the server's too, is known when asked for."""
+    tool = replace(entry.tool, name=entry.original, aliases=(entry.listed, *entry.aliases))
+    return document_of(tool, server=entry.server, document_id=entry.listed)
+
+
+def _weight(entry: Entry, weigh: Weigh, *, stored: bool) -> int:
+    if stored and entry.token_count:
+        return entry.token_count
+    return weigh(definition_text(entry.tool)).tokens
+
+
+def _portions(keys: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE))

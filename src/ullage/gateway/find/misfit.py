@@ -1,0 +1,142 @@
+"""What is the caller told whose arguments do not fit?
+
+Where and what, in a sentence; the part of the schema that matters, short enough to be read; and the names or values
+that would have done. The caller's own values are not repeated: they are known to it, may be long and may be secret.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from jsonschema.exceptions import ValidationError
+
+from ullage.errors import InvalidArguments
+from ullage.tool import Json, Tool
+
+from ..slim.signature import signature
+from ..slim.subschemas import Schema
+from .forms import written
+
+__all__ = ["misfit"]
+
+_FRAGMENT = 800
+"""Characters of schema that are shown: some 200 tokens."""
+_VALUES = 10
+_SAID = 160
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+
+
+def misfit(tool: Tool, error: ValidationError) -> InvalidArguments:
+    path = _path(error.absolute_path)
+    return InvalidArguments(
+        f"`{tool.name}` was not called: {_problem(error, path)}",
+        suggestion=f"It takes {_fragment(tool, error)}",
+        options=_options(error),
+    )
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return _cut(text.removeprefix("."))
+
+
+def _problem(error: ValidationError, path: str) -> str:
+    place = f"`{path}`" if path else "it"
+    value: Any = error.validator_value
+    keyword = cast("str | None", error.validator)
+    match keyword:
+        case "required":
+            absent = [name for name in _names(value) if name not in _keys(error.instance)]
+            return f"{_listed(absent)} missing{f' in {place}' if path else ''}"
+        case "additionalProperties" | "unevaluatedProperties":
+            strange = _strangers(error)
+            return f"{_listed(strange)} not {'a parameter' if len(strange) == 1 else 'parameters'} of {place}"
+        case "type":
+            return f"{place} must be {_either(value)}, not {_kind(error.instance)}"
+        case "enum" | "const":
+            return f"{place} must be {_either(_allowed(error))}"
+        case "anyOf" | "oneOf" | "not" | "if" | "allOf":
+            return f"{place} fits none of the forms it may have"
+        case "pattern":
+            return f"{place} must match {_cut(str(value))}"
+        case None:
+            return f"{place} is not allowed"
+        case _:
+            return f"{place} must have {keyword} {_cut(written(value))}"
+
+
+def _kind(value: object) -> str:
+    return next((name for kind, name in _KINDS.items() if isinstance(value, kind)), "null")
+
+
+def _strangers(error: ValidationError) -> list[str]:
+    known = error.schema.get("properties") if isinstance(error.schema, Mapping) else None
+    return [name for name in _keys(error.instance) if name not in _keys(known)]
+
+
+def _options(error: ValidationError) -> tuple[str, ...]:
+    """The names or values that would have done, the nearest first."""
+    if error.validator in ("enum", "const"):
+        return tuple(value if isinstance(value, str) else written(value) for value in _allowed(error)[:_VALUES])
+    schema = error.schema
+    known = _keys(schema.get("properties") if isinstance(schema, Mapping) else None)
+    if error.validator == "required":
+        return tuple(name for name in _names(error.validator_value) if name not in _keys(error.instance))[:_VALUES]
+    if error.validator in ("additionalProperties", "unevaluatedProperties"):
+        given = _keys(error.instance)
+        near = [one for name in _strangers(error) for one in difflib.get_close_matches(name, known, n=3, cutoff=0.5)]
+        return tuple(dict.fromkeys([*near, *(name for name in known if name not in given)]))[:_VALUES]
+    return ()
+
+
+def _fragment(tool: Tool, error: ValidationError) -> str:
+    """The part that was broken where that is a parameter, else the whole tool in a line."""
+    path = _path(error.absolute_path)
+    return _shown(path, cast("Json", error.schema)) if path else _cut(signature(tool), _FRAGMENT)
+
+
+def _shown(name: str, schema: Json) -> str:
+    for said in (schema, _without_words(schema)):
+        text = f"{name}: {written(said)}"
+        if len(text) <= _FRAGMENT:
+            return text
+    whole: Schema = {"type": "object", "properties": {name: schema}, "required": [name]}
+    return _cut(signature(Tool(name="", input_schema=whole)), _FRAGMENT)
+
+
+def _without_words(schema: Json) -> Json:
+    """Without what explains and does not assert."""
+    if isinstance(schema, list):
+        return [_without_words(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    silent = ("description", "title", "examples", "default")
+    return {key: _without_words(value) for key, value in schema.items() if key not in silent or isinstance(value, dict)}
+
+
+def _allowed(error: ValidationError) -> list[Any]:
+    value: Any = error.validator_value
+    return list(value) if error.validator == "enum" else [value]
+
+
+def _either(values: Json) -> str:
+    listed = values if isinstance(values, list) else [values]
+    shown = [each if isinstance(each, str) else _cut(written(each)) for each in listed[:_VALUES]]
+    return _cut(" or ".join(shown) + (" or …" if len(listed) > _VALUES else ""))
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"`{_cut(name)}`" for name in names[:_VALUES])
+    return f"{shown} {'is' if len(names) == 1 else 'are'}"
+
+
+def _names(value: object) -> list[str]:
+    return [each for each in cast("list[object]", value) if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _keys(value: object) -> list[str]:
+    return list(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else []
+
+
+def _cut(text: str, most: int = _SAID) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

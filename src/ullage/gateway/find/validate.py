@@ -1,0 +1,141 @@
+"""Do these arguments fit the schema that the server gave for its tool?
+
+Read by the dialect that the schema declares, 2020-12 where it declares none. Nothing is fetched, formats are not
+asserted, and a schema that cannot be read is not held against the caller: the verdict says why nothing was checked, and
+the server remains the judge. What to tell the caller of a misfit, `misfit` knows.
+
+Work is bounded: every assertion costs fuel, and patterns are tried only where they end soon. Not bounded are the
+comparison of the items of one long list for uniqueness, and the patterns of property names on names beyond 200 letters.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jsonschema import Draft3Validator, Draft4Validator, Draft202012Validator, exceptions, validators
+from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+
+from ullage.tool import Json, JsonObject
+
+from ..slim.subschemas import Schema, depth_exceeds
+from .patterns import affordable, compiled
+from .soundness import troubles, undeclared
+
+__all__ = ["Checker", "Verdict"]
+
+_FUEL = 50_000
+"""Assertions tried before a validation is given up: some tenths of a second."""
+_DEEPEST = 100
+_KEPT = 1_000
+_OLD = (Draft3Validator, Draft4Validator)
+
+_Keyword = Callable[[Any, Any, Any, Any], Any]
+# Typed here, because jsonschema leaves both without types.
+_best_match: Callable[[Iterator[ValidationError]], ValidationError | None] = cast("Any", exceptions).best_match
+_extend: Callable[[type[Validator], Mapping[str, _Keyword]], type[Validator]] = cast("Any", validators).extend
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the arguments fit; `misfit` is the error that says most where they do not."""
+
+    misfit: ValidationError | None = None
+    unchecked: str | None = None
+    """Why nothing was checked, where nothing was."""
+
+    @property
+    def fits(self) -> bool:
+        return self.misfit is None
+
+
+class _Exhausted(Exception):
+    """The validation took more steps than it may."""
+
+
+@dataclass(slots=True)
+class _Fuel:
+    left: int = 0
+
+    def burn(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _Exhausted
+
+
+class Checker:
+    """Holds validators by key and asks them. For one thread."""
+
+    def __init__(self, most: int = _KEPT) -> None:
+        self._most = most
+        self._fuel = _Fuel()
+        self._dialects: dict[type[Validator], type[Validator]] = {}
+        self._validators: OrderedDict[str, Validator | str] = OrderedDict()
+        """A string says why there is none."""
+
+    def check(self, key: str, schema: JsonObject, arguments: Json) -> Verdict:
+        """`key` stands for the schema: the same key, the same schema."""
+        validator = self._validator(key, schema)
+        if isinstance(validator, str):
+            return Verdict(unchecked=validator)
+        return self._ask(validator, arguments)
+
+    def _ask(self, validator: Validator, arguments: Json) -> Verdict:
+        self._fuel.left = _FUEL
+        try:
+            if next(validator.iter_errors(arguments), None) is None:
+                return Verdict()
+            return Verdict(misfit=_best_match(validator.iter_errors(arguments)))
+        except _Exhausted:
+            return Verdict(unchecked="the schema takes too long to check")
+        except Exception as error:  # noqa: BLE001 — whatever a foreign schema raises, the call is not to blame
+            return Verdict(unchecked=f"the schema cannot be read ({type(error).__name__})")
+
+    def _validator(self, key: str, schema: JsonObject) -> Validator | str:
+        found = self._validators.get(key)
+        if found is None:
+            found = self._validators[key] = self._compile(dict(schema))
+            if len(self._validators) > self._most:
+                self._validators.popitem(last=False)
+        return found
+
+    def _compile(self, schema: Schema) -> Validator | str:
+        if depth_exceeds(schema, _DEEPEST):
+            return "the schema is nested too deeply"
+        declared = _declared(schema)
+        trouble = next(troubles(schema, is_old=declared in _OLD), None)
+        return trouble or self._dialect(declared)(undeclared(schema))
+
+    def _dialect(self, declared: type[Validator]) -> type[Validator]:
+        """The dialect with every assertion costing fuel, and patterns tried with care."""
+        found = self._dialects.get(declared)
+        if found is None:
+            keywords: Mapping[str, _Keyword] = {**declared.VALIDATORS, "pattern": _pattern}
+            careful = {name: self._fuelled(keyword) for name, keyword in keywords.items()}
+            found = self._dialects[declared] = _extend(declared, careful)
+        return found
+
+    def _fuelled(self, keyword: _Keyword) -> _Keyword:
+        burn = self._fuel.burn
+
+        def tried(validator: Any, value: Any, instance: Any, schema: Any) -> Any:  # noqa: ANN401 — jsonschema's own shape
+            burn()
+            return keyword(validator, value, instance, schema)
+
+        return tried
+
+
+def _declared(schema: Schema) -> type[Validator]:
+    """The dialect that the schema says it is written in; a newer one for what nobody has heard of."""
+    known = isinstance(schema.get("$schema"), str)
+    return validator_for(schema, default=Draft202012Validator) if known else Draft202012Validator
+
+
+def _pattern(validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ANN401
+    if not isinstance(instance, str) or not isinstance(pattern, str) or not affordable(pattern, len(instance)):
+        return
+    expression = compiled(pattern)
+    if expression is not None and expression.search(instance) is None:
+        yield ValidationError(f"does not match the pattern {pattern}")

@@ -1,0 +1,290 @@
+"""How do many sources look like one?
+
+`Merge` lists the tools of all members under names that never collide (`names`), takes a call to the member whose tool
+it is, and says in the reply whose it was. Members that are slow, dead or broken are named and left out, and the rest
+are as they would be without them. Resources, prompts, completion and changes are merged the same way. It never closes
+a source: whoever made the members does.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import anyio
+
+from ullage.errors import BadConfiguration, ProtocolError, UllageError, UnknownResource, UnknownTool
+from ullage.tool import (
+    Call,
+    Change,
+    Complete,
+    Contents,
+    JsonObject,
+    Listener,
+    Listing,
+    Origin,
+    PromptMessages,
+    PromptRequest,
+    Read,
+    Reply,
+)
+
+from ..failed import failed
+from .hearing import Round, Spawn
+from .offers import Logging, completes, is_logging, is_watched, tools_of
+from .prompts import Prompts
+from .resources import Resources
+from .spelling import key
+from .view import Entry, Heard, Member, Missing, Peeked, View, see
+
+__all__ = ["Member", "Merge", "Peeked", "Spawn"]
+
+_PATIENCE = 10.0
+_NO_VALUES: JsonObject = {"values": []}
+
+
+class Merge:
+    """Many members as one source of tools, resources and prompts.
+
+    `spawn` runs what goes on in the background, such as waiting for a slow server's list; without it, a member that
+    does not answer within the time given is asked again the next time. Names in `reserved` are listed for no member.
+    `patience` is how many seconds a resource or a prompt, or a tool of a server not yet heard of, is waited for.
+    """
+
+    def __init__(
+        self,
+        members: Iterable[Member] = (),
+        *,
+        spawn: Spawn | None = None,
+        reserved: Iterable[str] = (),
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._reserved = tuple(reserved)
+        self._patience = patience
+        self._listeners: list[Listener] = []
+        self._tools: Round[Listing] = Round(tools_of, self._tools_arrived, spawn, patience)
+        self._resources = Resources(self._resources_arrived, spawn, patience)
+        self._prompts = Prompts(self._prompts_arrived, spawn, patience)
+        self._watching: dict[str, tuple[object, Callable[[], None]]] = {}
+        self._members: tuple[Member, ...] = ()
+        self._seen: tuple[tuple[Heard, ...], View] | None = None
+        self._told: dict[str, object] = {}
+        """What clients were last shown, by the kind of change that would tell them otherwise."""
+        self.replace(members)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return self._members
+
+    def replace(self, members: Iterable[Member]) -> None:
+        """Another set of members, as after a change of settings. What was heard of sources that stay is kept."""
+        self._members = _distinct(members)
+        for part in (self._tools, self._resources, self._prompts):
+            part.replace(self._members)
+        self._watch_members()
+        if "tools" in self._told:
+            self._tools.ask_in_background()
+        self._tools_arrived()
+        self._resources_arrived()
+        self._prompts_arrived()
+
+    async def tools(self) -> Listing:
+        return (await self.view()).listing
+
+    async def view(self, wait: float = 0.0) -> View:
+        """All that is known, after waiting up to `wait` seconds for members that never said what they offer."""
+        await self._tools.recall()
+        await self._tools.gather(wait)
+        view = self.known
+        self._told["tools"] = view.revision
+        return view
+
+    async def find(self, name: str, server: str | None = None) -> Entry:
+        """The tool of that name, in any spelling; a member that may own it and was never heard is waited for."""
+        try:
+            return self.known.find(name, server)
+        except UnknownTool:
+            awaited = self._possible_owners(name, server)
+            if not awaited:
+                raise
+        await self._tools.recall()
+        await self._tools.gather(self._patience, awaited)
+        return self.known.find(name, server)
+
+    async def call(self, call: Call) -> Reply:
+        return await self.call_entry(await self.find(call.tool), call)
+
+    async def call_entry(self, entry: Entry, call: Call) -> Reply:
+        """The same for a tool that was found already. A failure is a reply too, so that it says whose it was."""
+        try:
+            reply = await entry.member.source.call(replace(call, tool=entry.original))
+        except (UnknownTool, ProtocolError):
+            raise
+        except UllageError as error:
+            reply = failed(error)
+        content = self._resources.blocks_shown(entry.server, reply.content)
+        return replace(reply, content=content, origin=Origin(entry.server, entry.original))
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        await self._resources.resources()
+        return self._tell_resources()[0]
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        await self._resources.templates()
+        return self._tell_resources()[1]
+
+    async def read(self, read: Read) -> Contents:
+        return await self._resources.read(read)
+
+    async def subscribe(self, uri: str) -> None:
+        await self._resources.subscribe(uri)
+
+    async def unsubscribe(self, uri: str) -> None:
+        await self._resources.unsubscribe(uri)
+
+    async def prompts(self) -> tuple[JsonObject, ...]:
+        shown = await self._prompts.prompts()
+        self._told["prompts"] = shown
+        return shown
+
+    async def prompt(self, request: PromptRequest) -> PromptMessages:
+        return await self._prompts.prompt(request, self._resources.blocks_shown)
+
+    async def complete(self, request: Complete) -> JsonObject:
+        member, reference = await self._referred(request.reference)
+        if not completes(member.source):
+            return _NO_VALUES
+        return await member.source.complete(replace(request, reference=reference))
+
+    async def set_log_level(self, level: str) -> None:
+        """Tells every member that can be told; one that fails is no one's concern but its own."""
+        async with anyio.create_task_group() as group:
+            for member in self._members:
+                if is_logging(member.source):
+                    group.start_soon(_set_log_level, member.source, level)
+
+    def failed(self) -> tuple[Missing, ...]:
+        """Members that were left out of a list when last asked, and why."""
+        everyone = (*self._tools.failed(), *self._resources.failed(), *self._prompts.failed())
+        return tuple(dict.fromkeys(everyone))
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    async def close(self) -> None:
+        """Stops following the members; they stay open."""
+        for _, unwatch in self._watching.values():
+            unwatch()
+        self._watching.clear()
+        self._listeners.clear()
+
+    @property
+    def known(self) -> View:
+        """The view of what is known now. Only what changed is looked at anew."""
+        heard, missing = self._tools.known(), self._tools.missing()
+        servers = tuple(member.name for member in self._members)
+        if self._seen is None or not _same(self._seen[0], heard):
+            before = None if self._seen is None else self._seen[1]
+            view = see(heard, reserved=self._reserved, before=before)
+            self._seen = heard, replace(view, missing=missing, servers=servers)
+        elif (self._seen[1].missing, self._seen[1].servers) != (missing, servers):
+            self._seen = heard, replace(self._seen[1], missing=missing, servers=servers)
+        return self._seen[1]
+
+    def _possible_owners(self, name: str, server: str | None) -> frozenset[str]:
+        missing = {one.server for one in self._tools.missing()}
+        unheard = [member for member in self._members if member.name in missing]
+        return frozenset(member.name for member in unheard if _may_own(member, name, server))
+
+    async def _referred(self, reference: JsonObject) -> tuple[Member, JsonObject]:
+        """The member that a completion is about, and the reference as that member knows it."""
+        if reference.get("type") == "ref/prompt":
+            prompt = await self._prompts.find(str(reference.get("name")))
+            return prompt.member, {**reference, "name": prompt.original}
+        uri = str(reference.get("uri"))
+        place = await self._resources.place(uri)
+        if place is None:
+            raise UnknownResource(
+                f"no server has a resource at `{uri[:200]}`", suggestion="`resources/templates/list` shows them."
+            )
+        return place.member, {**reference, "uri": place.uri}
+
+    def _watch_members(self) -> None:
+        staying = {member.name: member.source for member in self._members}
+        for name, (source, unwatch) in tuple(self._watching.items()):
+            if staying.get(name) is not source:
+                unwatch()
+                del self._watching[name]
+        for name, source in staying.items():
+            if name not in self._watching and is_watched(source):
+                self._watching[name] = source, source.watch(self._listener(name))
+
+    def _listener(self, server: str) -> Listener:
+        return lambda change: self._changed(server, change)
+
+    def _changed(self, server: str, change: Change) -> None:
+        if change.kind == "tools":
+            if self._tools.outdate(server) and not self._tools.ask_in_background():
+                self._announce(change)
+            self._tools_arrived()
+        elif change.kind == "resource":
+            for shown in self._resources.changes_shown(server, change):
+                self._announce(shown)
+        else:
+            (self._resources if change.kind == "resources" else self._prompts).outdate(server)
+            self._announce(change)
+
+    def _tools_arrived(self) -> None:
+        if "tools" in self._told and self._told["tools"] != (revision := self.known.revision):
+            self._told["tools"] = revision
+            self._announce(Change("tools"))
+
+    def _resources_arrived(self) -> None:
+        if "resources" in self._told and self._told["resources"] != self._resources.known():
+            self._tell_resources()
+            self._announce(Change("resources"))
+
+    def _prompts_arrived(self) -> None:
+        if "prompts" in self._told and self._told["prompts"] != (known := self._prompts.known()):
+            self._told["prompts"] = known
+            self._announce(Change("prompts"))
+
+    def _tell_resources(self) -> tuple[tuple[JsonObject, ...], tuple[JsonObject, ...]]:
+        known = self._resources.known()
+        self._told["resources"] = known
+        return known
+
+    def _announce(self, change: Change) -> None:
+        for listener in tuple(self._listeners):
+            listener(change)
+
+
+def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
+    found: dict[str, Member] = {}
+    for member in members:
+        if member.name in found:
+            raise BadConfiguration(f"two servers are called `{member.name}`", suggestion="Rename one of them.")
+        found[member.name] = member
+    return tuple(found.values())
+
+
+def _same(before: tuple[Heard, ...], now: tuple[Heard, ...]) -> bool:
+    """Whether nothing was heard since; looks at revisions, not at tools."""
+    return len(before) == len(now) and all(
+        old is new and (old_listing is listing or old_listing.revision == listing.revision)
+        for (old, old_listing), (new, listing) in zip(before, now, strict=True)
+    )
+
+
+def _may_own(member: Member, name: str, server: str | None) -> bool:
+    """Whether a tool of that name may be the member's, by what the name begins with."""
+    if server is not None:
+        return key(server) == key(member.name)
+    spelt = key(name).removeprefix("mcp")
+    return not member.prefix or spelt.startswith((key(member.prefix), key(member.name)))
+
+
+async def _set_log_level(source: Logging, level: str) -> None:
+    try:
+        await source.set_log_level(level)
+    except UllageError:
+        return

@@ -1,0 +1,98 @@
+"""What may a member offer besides tools, and how is it asked for it?
+
+Told by what its source can do, not by what it is: a source that lacks a method has not that to offer. A server that
+answers that it does not know the question offers nothing of the kind, and that is no failure.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeGuard, TypeVar
+
+from ullage.errors import ProtocolError
+from ullage.tool import CompletionSource, Listing, PromptSource, ResourceSource, Subscribed, ToolSource, Watched
+
+from .hearing import Question
+from .view import Member, peeked
+
+__all__ = [
+    "Logging",
+    "completes",
+    "has_prompts",
+    "has_resources",
+    "is_logging",
+    "is_subscribed",
+    "is_watched",
+    "lenient",
+    "tools_of",
+]
+
+Offered = TypeVar("Offered")
+_METHOD_NOT_FOUND = -32601
+
+
+class Logging(Protocol):
+    """A source that can be told how much to log."""
+
+    async def set_log_level(self, level: str) -> None: ...
+
+
+def has_resources(source: object) -> TypeGuard[ResourceSource]:
+    return _can(source, "resources", "templates", "read")
+
+
+def has_prompts(source: object) -> TypeGuard[PromptSource]:
+    return _can(source, "prompts", "prompt")
+
+
+def completes(source: object) -> TypeGuard[CompletionSource]:
+    return _can(source, "complete")
+
+
+def is_subscribed(source: object) -> TypeGuard[Subscribed]:
+    return _can(source, "subscribe", "unsubscribe")
+
+
+def is_watched(source: object) -> TypeGuard[Watched]:
+    return _can(source, "watch")
+
+
+def is_logging(source: object) -> TypeGuard[Logging]:
+    return _can(source, "set_log_level")
+
+
+def _can(source: object, *methods: str) -> bool:
+    return all(callable(getattr(source, method, None)) for method in methods)
+
+
+def tools_of(member: Member) -> Question[Listing]:
+    source: ToolSource = member.source
+    return Question(
+        source.tools,
+        peek=source.peek if peeked(source) else None,
+        recall=source.load if _recalls(source) else None,
+    )
+
+
+class Recalled(Protocol):
+    """A source that has written down what it offered."""
+
+    async def load(self) -> Listing | None: ...
+
+
+def _recalls(source: object) -> TypeGuard[Recalled]:
+    return _can(source, "load")
+
+
+def lenient(
+    ask: Callable[[], Awaitable[tuple[Offered, ...]]],
+) -> Callable[[], Awaitable[tuple[Offered, ...]]]:
+    """The same question, to which a server that does not know it answers with nothing."""
+
+    async def asked() -> tuple[Offered, ...]:
+        try:
+            return await ask()
+        except ProtocolError as error:
+            if error.number == _METHOD_NOT_FOUND:
+                return ()
+            raise
+
+    return asked

@@ -1,0 +1,128 @@
+"""Which member's prompt has this name?
+
+Prompts of all members in one list, named as tools are (`names`), found in the same spellings (`spelling`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ullage.errors import UnknownResource
+from ullage.tool import Block, JsonObject, PromptMessages, PromptRequest, PromptSource
+
+from .hearing import Question, Round, Spawn
+from .names import Owned, listed_names
+from .offers import has_prompts, lenient
+from .spelling import Book
+from .view import Member, Missing
+
+__all__ = ["Prompt", "Prompts"]
+
+_Offered = tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One prompt of one member."""
+
+    listed: str
+    original: str
+    member: Member
+    source: PromptSource
+    definition: JsonObject
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def server(self) -> str:
+        return self.member.name
+
+
+class Prompts:
+    """The prompts of all members."""
+
+    def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
+        self._round: Round[_Offered] = Round(_prompts_of, changed, spawn, patience)
+        self._patience = patience
+        self._made: tuple[object, tuple[Prompt, ...], Book[Prompt]] | None = None
+
+    def replace(self, members: tuple[Member, ...]) -> None:
+        self._round.replace(members)
+
+    def outdate(self, server: str) -> None:
+        self._round.outdate(server)
+
+    def failed(self) -> tuple[Missing, ...]:
+        return self._round.failed()
+
+    async def prompts(self) -> _Offered:
+        await self._round.gather(self._patience)
+        return self.known()
+
+    def known(self) -> _Offered:
+        """The list as far as known, without asking."""
+        return tuple({**one.definition, "name": one.listed} for one in self._current()[0])
+
+    async def find(self, name: str) -> Prompt:
+        found = self._current()[1].find(name)
+        if len(found) != 1:
+            await self._round.gather(self._patience)
+            found = self._current()[1].find(name)
+        if len(found) == 1:
+            return found[0]
+        options = tuple(one.listed for one in found) or self._current()[1].nearest(name)
+        raise UnknownResource(
+            f"no prompt is called `{name[:100]}`", suggestion="`prompts/list` shows what there is.", options=options
+        )
+
+    async def prompt(
+        self, request: PromptRequest, blocks_shown: Callable[[str, tuple[Block, ...]], tuple[Block, ...]]
+    ) -> PromptMessages:
+        found = await self.find(request.name)
+        answer = await found.source.prompt(replace(request, name=found.original))
+        messages = tuple(_message_shown(one, found.server, blocks_shown) for one in answer.messages)
+        return replace(answer, messages=messages)
+
+    def _current(self) -> tuple[tuple[Prompt, ...], Book[Prompt]]:
+        heard = self._round.known()
+        if self._made is None or self._made[0] != heard:
+            prompts = _named(heard)
+            self._made = heard, prompts, Book(prompts)
+        return self._made[1:]
+
+
+def _named(heard: tuple[tuple[Member, _Offered], ...]) -> tuple[Prompt, ...]:
+    names = listed_names(
+        Owned(server=member.name, prefix=member.prefix, names=tuple(dict.fromkeys(map(_name, offered))))
+        for member, offered in heard
+    )
+    found = {
+        (member.name, _name(one)): Prompt(
+            listed=names[member.name, _name(one)],
+            original=_name(one),
+            member=member,
+            source=member.source,
+            definition=one,
+        )
+        for member, offered in heard
+        if has_prompts(member.source)
+        for one in reversed(offered)
+    }
+    order = [(member.name, name) for member, offered in heard for name in dict.fromkeys(map(_name, offered))]
+    return tuple(found[place] for place in order)
+
+
+def _name(definition: JsonObject) -> str:
+    return str(definition.get("name"))
+
+
+def _message_shown(
+    message: JsonObject, server: str, blocks_shown: Callable[[str, tuple[Block, ...]], tuple[Block, ...]]
+) -> JsonObject:
+    content = message.get("content")
+    if not isinstance(content, dict):
+        return message
+    (shown,) = blocks_shown(server, (content,))
+    return message if shown is content else {**message, "content": dict(shown)}
+
+
+def _prompts_of(member: Member) -> Question[_Offered] | None:
+    return Question(lenient(member.source.prompts)) if has_prompts(member.source) else None

@@ -1,0 +1,217 @@
+"""Where does the resource at this address come from, of all the members?
+
+Lists of all members become one; a read, a subscription or a change goes to or comes from the one that owns the address.
+How addresses are told apart is in `uris`. An address that nobody lists is tried at each member in turn.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import anyio
+
+from ullage.errors import BadInput, ProtocolError, Unavailable, UnknownResource
+from ullage.tool import Block, Change, Contents, JsonObject, Read, ResourceSource, Subscribed
+
+from .hearing import Question, Round, Spawn
+from .offers import has_resources, is_subscribed, lenient
+from .uris import Owners, block_mapped, mapped, owners_of, unmapped, with_uri
+from .view import Member, Missing
+
+__all__ = ["Place", "Resources"]
+
+_Offered = tuple[JsonObject, ...]
+_MOST_TRIED = 16
+"""Members asked for an address that none of them lists."""
+_SILENT = "it did not answer in time"
+_MOST_SEEN = 4_096
+"""Addresses remembered from replies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A resource where it really is."""
+
+    member: Member
+    source: ResourceSource
+    uri: str
+    """As the member knows it."""
+
+
+class Resources:
+    """The resources of all members."""
+
+    def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
+        self._listed: Round[_Offered] = Round(_resources_of, changed, spawn, patience)
+        self._templates: Round[_Offered] = Round(_templates_of, changed, spawn, patience)
+        self._patience = patience
+        self._sources: dict[str, tuple[Member, ResourceSource]] = {}
+        self._seen: OrderedDict[str, str] = OrderedDict()
+        """Addresses that nobody lists, from replies: to the server whose reply it was."""
+        self._owners: tuple[object, object, Owners] | None = None
+        self._subscribed: dict[tuple[str, str], Counter[str]] = {}
+        """Server and its own address: to the addresses subscribed by, and how often."""
+
+    def replace(self, members: tuple[Member, ...]) -> None:
+        self._sources = {one.name: (one, one.source) for one in members if has_resources(one.source)}
+        self._listed.replace(members)
+        self._templates.replace(members)
+
+    def outdate(self, server: str) -> None:
+        self._listed.outdate(server)
+        self._templates.outdate(server)
+
+    def failed(self) -> tuple[Missing, ...]:
+        return tuple(dict.fromkeys((*self._listed.failed(), *self._templates.failed())))
+
+    async def resources(self) -> _Offered:
+        await self._heard()
+        return self._shown(self._listed, "uri")
+
+    async def templates(self) -> _Offered:
+        await self._heard()
+        return self._shown(self._templates, "uriTemplate")
+
+    def known(self) -> tuple[_Offered, _Offered]:
+        """Both lists as far as known, without asking."""
+        return self._shown(self._listed, "uri"), self._shown(self._templates, "uriTemplate")
+
+    async def read(self, read: Read) -> Contents:
+        place = await self.place(read.uri)
+        if place is None:
+            return await self._try_all(read)
+        contents = await place.source.read(replace(read, uri=place.uri))
+        return self._contents_shown(place.member, read, contents)
+
+    async def subscribe(self, uri: str) -> None:
+        place, source = await self._subscribable(uri)
+        await source.subscribe(place.uri)
+        self._subscribed.setdefault((place.member.name, place.uri), Counter())[uri] += 1
+
+    async def unsubscribe(self, uri: str) -> None:
+        """The server is told when the last of those who subscribed has gone."""
+        place, source = await self._subscribable(uri)
+        subscribed = self._subscribed.get((place.member.name, place.uri), Counter[str]())
+        subscribed -= Counter([uri])
+        if not subscribed:
+            self._subscribed.pop((place.member.name, place.uri), None)
+            await source.unsubscribe(place.uri)
+
+    async def place(self, uri: str) -> Place | None:
+        """Where an address leads; None where no member is known to own it."""
+        explicit = unmapped(uri)
+        if explicit is not None and (found := self._at(*explicit)) is not None:
+            return found
+        if (server := self._owner(uri)) is None:
+            await self._heard()
+            server = self._owner(uri)
+        return None if server is None else self._at(server, uri)
+
+    def blocks_shown(self, server: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        """A reply's content with the addresses in it such that reading them leads back to the same server."""
+        if not any(block.get("type") in ("resource", "resource_link") for block in blocks):
+            return blocks
+        return tuple(block_mapped(block, partial(self._noted, server)) for block in blocks)
+
+    def changes_shown(self, server: str, change: Change) -> tuple[Change, ...]:
+        """A change of one resource, under each address by which someone subscribed to it."""
+        uri = change.uri or ""
+        subscribed = self._subscribed.get((server, uri)) or (self._outward(server, uri),)
+        return tuple(replace(change, uri=one) for one in subscribed)
+
+    async def _heard(self) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listed.gather, self._patience)
+            group.start_soon(self._templates.gather, self._patience)
+
+    def _at(self, server: str, uri: str) -> Place | None:
+        found = self._sources.get(server)
+        return None if found is None else Place(*found, uri)
+
+    def _owner(self, uri: str) -> str | None:
+        return self._known_owners().owner(uri) or self._seen.get(uri)
+
+    def _outward(self, server: str, uri: str) -> str:
+        owners = self._known_owners()
+        if owners.owner(uri) is None and self._seen.get(uri, server) != server:
+            return mapped(server, uri)
+        return owners.outward(server, uri)
+
+    def _noted(self, server: str, uri: str) -> str:
+        """An address in a reply as it is shown; remembered where nobody lists it."""
+        shown = self._outward(server, uri)
+        if shown == uri and self._known_owners().owner(uri) is None:
+            self._note(uri, server)
+        return shown
+
+    def _note(self, uri: str, server: str) -> None:
+        self._seen[uri] = server
+        self._seen.move_to_end(uri)
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.popitem(last=False)
+
+    def _known_owners(self) -> Owners:
+        listed, templates = self._listed.known(), self._templates.known()
+        if self._owners is None or self._owners[:2] != (listed, templates):
+            made = owners_of(
+                [(member.name, offered) for member, offered in listed],
+                [(member.name, offered) for member, offered in templates],
+            )
+            self._owners = listed, templates, made
+        return self._owners[2]
+
+    def _shown(self, heard: Round[_Offered], key: str) -> _Offered:
+        owners = self._known_owners()
+        return tuple(
+            with_uri(one, partial(owners.outward, member.name), key)
+            for member, offered in heard.known()
+            for one in offered
+        )
+
+    def _contents_shown(self, member: Member, read: Read, contents: Contents) -> Contents:
+        """Addresses in what was read are of the same kind as the one that was asked for."""
+
+        def shown(uri: str) -> str:
+            return mapped(member.name, uri) if unmapped(read.uri) is not None else self._outward(member.name, uri)
+
+        return replace(contents, contents=tuple(with_uri(one, shown) for one in contents.contents))
+
+    async def _try_all(self, read: Read) -> Contents:
+        """Each member in turn, until one knows the address."""
+        failed: list[str] = []
+        for name, (_, source) in tuple(self._sources.items())[:_MOST_TRIED]:
+            try:
+                with anyio.fail_after(self._patience):
+                    contents = await source.read(read)
+            except (BadInput, ProtocolError):
+                continue
+            except (Unavailable, TimeoutError) as error:
+                failed.append(f"`{name}` ({error.message if isinstance(error, Unavailable) else _SILENT})")
+                continue
+            self._note(read.uri, name)
+            return contents
+        raise _unknown(read.uri, failed)
+
+    async def _subscribable(self, uri: str) -> tuple[Place, Subscribed]:
+        place = await self.place(uri)
+        if place is None:
+            raise _unknown(uri, [])
+        if not is_subscribed(source := place.member.source):
+            raise UnknownResource(f"server `{place.member.name}` does not say when its resources change")
+        return place, source
+
+
+def _unknown(uri: str, failed: list[str]) -> UnknownResource:
+    hint = f" Could not be asked: {'; '.join(failed)}." if failed else ""
+    return UnknownResource(
+        f"no server has a resource at `{uri[:200]}`", suggestion=f"`resources/list` shows what there is.{hint}"
+    )
+
+
+def _resources_of(member: Member) -> Question[_Offered] | None:
+    return Question(lenient(member.source.resources)) if has_resources(member.source) else None
+
+
+def _templates_of(member: Member) -> Question[_Offered] | None:
+    return Question(lenient(member.source.templates)) if has_resources(member.source) else None

@@ -1,0 +1,92 @@
+"""Who owns the servers that Ullage starts?
+
+One `Host` a process: every connection lives among its tasks, starts on first use, and ends with it, whatever state it
+is in. A server that is dead, slow or mad harms no other. It decides nothing about tools.
+"""
+
+import os
+import random as chance
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ullage.gateway import Server
+
+from ..upstream import open_upstream
+from .bounds import Bounds
+from .connection import Opener
+from .health import Health
+from .pool import Surroundings, Work
+from .source import Supervised
+
+__all__ = ["Host", "Supervised"]
+
+
+class Host:
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        open: Opener = open_upstream,  # noqa: A002 - it is what a connection is opened with
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = chance.random,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self._surroundings = Surroundings(
+            opener=open,
+            environment=dict(os.environ if environment is None else environment),
+            start=self._start,
+            clock=clock,
+            random=random,
+            bounds=bounds or Bounds(),
+        )
+        self._sources: dict[tuple[str, str, bool], Supervised] = {}
+        self._retiring: set[Supervised] = set()
+        self._tasks: TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        tasks, self._tasks = self._tasks, None
+        for source in (*self._sources.values(), *self._retiring):
+            source.stop()
+        if tasks is not None:
+            tasks.cancel_scope.deadline = anyio.current_time() + self._surroundings.bounds.leaving
+            # Without the error: the group would wrap it in another, and cut off what can still end in good order.
+            await tasks.__aexit__(None, None, None)
+
+    def _start(self, work: Work) -> None:
+        if self._tasks is None:
+            raise RuntimeError("a Host starts servers only between its entering and its leaving")
+        self._tasks.start_soon(work)
+
+    def source(self, server: Server) -> Supervised:
+        """The server's source; the same one again for a server of that name that is started alike."""
+        identity = (server.name, server.key, server.shared)
+        known = self._sources.get(identity)
+        if known is None or known.is_closed:
+            known = self._sources[identity] = Supervised(server, self._surroundings)
+        known.reconfigure(server)
+        return known
+
+    async def retire(self, source: Supervised) -> None:
+        """Forgets a server that left the configuration; its connections end when its open calls have, within bounds."""
+        self._sources = {identity: one for identity, one in self._sources.items() if one is not source}
+        self._retiring.add(source)
+        try:
+            await source.retire()
+        finally:
+            source.stop()
+            self._retiring.discard(source)
+
+    def health(self) -> tuple[Health, ...]:
+        return tuple(source.health() for source in self._sources.values())

@@ -1,0 +1,218 @@
+"""Which connection does a request go by, and may another be opened?
+
+The connections of one server: one for each session, or one for all where the settings share it. A connection that was
+opened for a listing belongs to nobody until a session calls. A start is shared by all who wait for it; after a failure
+starts are made one at a time, each after its back-off. What is asked over a connection is not its affair.
+"""
+
+import math
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import anyio
+
+from ullage.errors import DeadlinePassed, Unavailable
+from ullage.gateway import Server
+
+from .bounds import Bounds
+from .connection import Connected, Connection, Opener
+from .health import Health
+from .record import Record
+
+__all__ = ["Pool", "PoolWatcher", "Surroundings", "Work"]
+
+_TAIL_CHARACTERS = 4_000
+_LOOK_SECONDS = 0.05
+_EVERYBODY = ""
+"""The session of a shared server's one connection."""
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What every pool of a host works with."""
+
+    opener: Opener
+    environment: Mapping[str, str] = field(repr=False)
+    start: Callable[[Work], None]
+    """Runs something in the background, among the host's tasks."""
+    clock: Callable[[], float]
+    random: Callable[[], float]
+    bounds: Bounds
+
+
+class PoolWatcher(Protocol):
+    def connected(self, upstream: Connected, *, again: bool) -> None:
+        """A connection is open; `again` where an earlier one is gone, so that what is offered may have changed."""
+        ...
+
+    def is_needed(self) -> bool:
+        """Whether a connection must be kept although nobody calls."""
+        ...
+
+
+class Pool:
+    def __init__(self, server: Server, surroundings: Surroundings, watcher: PoolWatcher) -> None:
+        self.server = server
+        self.record = Record(server.name, surroundings.bounds.patience, surroundings.clock, surroundings.random)
+        self._around = surroundings
+        self._watcher = watcher
+        self._connections: list[Connection] = []
+        """Every one of which something is left, in the order of their opening."""
+        self._by_session: dict[str, Connection] = {}
+        self._lost_one = False
+        self.is_closed = False
+
+    def at_hand(self, session: str) -> Connection | None:
+        """The session's connection where it is open: the way of nearly every call."""
+        connection = self._by_session.get(_EVERYBODY if self.server.shared else session)
+        return None if connection is None or connection.upstream is None or self.is_closed else connection
+
+    def live(self) -> list[Connected]:
+        """Newest first."""
+        return [one.upstream for one in reversed(self._connections) if one.upstream is not None]
+
+    async def connection(self, session: str | None, deadline: float | None = None) -> Connection:
+        """An open connection for the session, or any where it is None; opened where there is none.
+
+        A caller that gives up leaves the start going on for the others, and for its own next try.
+        """
+        with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
+            return await self._found_or_opened(_EVERYBODY if self.server.shared else session)
+        raise DeadlinePassed(
+            f"server `{self.server.name}` was still starting when the call's time was up",
+            suggestion="call again: the start goes on meanwhile",
+        )
+
+    async def _found_or_opened(self, session: str | None) -> Connection:
+        while True:
+            connection = self._find(session) or await self._opened_when_allowed(session)
+            if connection is not None:
+                await connection.settled()
+                if connection.upstream is not None:
+                    return connection
+
+    def _find(self, session: str | None) -> Connection | None:
+        self._refuse_when_closed()
+        usable = [one for one in self._connections if not one.is_gone]
+        if session is None:
+            return max(usable, key=lambda one: (one.upstream is not None, one.began), default=None)
+        if session not in self._by_session and (spare := next((one for one in usable if one.session is None), None)):
+            self._assign(spare, session)
+        return self._by_session.get(session)
+
+    def _assign(self, connection: Connection, session: str | None) -> None:
+        connection.session = session
+        if session is not None:
+            self._by_session[session] = connection
+
+    async def _opened_when_allowed(self, session: str | None) -> Connection | None:
+        """None where something was waited for, so that the state must be looked at again."""
+        self._forgive()
+        if self.record.has_failed and (attempt := self._starting()) is not None:
+            await attempt.settled()
+            return None
+        if wait := self.record.seconds_to_wait():
+            await anyio.sleep(wait)
+            return None
+        return self._begin(session)
+
+    def _begin(self, session: str | None) -> Connection:
+        most = self._around.bounds.connections
+        if len(self._connections) >= most:
+            raise Unavailable(
+                f"server `{self.server.name}` already has {most} connections, one for each session",
+                suggestion="try again when another session has ended, or set shared = true where it keeps no state",
+            )
+        connection = Connection(self.server, self, self._around.clock, self._around.bounds)
+        self.in_background(lambda: self._keep(connection))
+        self._connections.append(connection)
+        self._assign(connection, session)
+        return connection
+
+    async def _keep(self, connection: Connection) -> None:
+        try:
+            await connection.keep(self._around.opener, self._around.environment)
+        finally:
+            self._connections.remove(connection)
+
+    def in_background(self, work: Work) -> None:
+        self._around.start(lambda: self._guarded(work))
+
+    async def _guarded(self, work: Work) -> None:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - what breaks here is one server's, and must not end the others' tasks
+            self.record.note(f"internal error: {type(error).__name__}")
+
+    def _starting(self) -> Connection | None:
+        return next((one for one in self._connections if one.ready_at is None and not one.is_gone), None)
+
+    def _forgive(self) -> None:
+        self.record.forgive([one.ready_at for one in self._connections if one.upstream and one.ready_at is not None])
+
+    def ready(self, connection: Connection, upstream: Connected) -> None:
+        self.record.start_seconds = connection.used_at - connection.began
+        self.record.introduction = upstream.introduction
+        self.record.protocol = upstream.protocol_version
+        again, self._lost_one = self._lost_one, False
+        self._watcher.connected(upstream, again=again)
+
+    def gone(self, connection: Connection) -> None:
+        self._forgive()
+        if connection.session is not None:
+            self._by_session.pop(connection.session, None)
+        if connection.upstream is not None:
+            self._lost_one = True
+            self.record.last_words = _tail_of(connection.upstream)
+        if connection.failure is not None and not self.is_closed:
+            self.record.failed(connection.failure, began=connection.began, ready_at=connection.ready_at)
+
+    def can_spare(self, connection: Connection) -> bool:
+        """The last one stays, unless the settings say when it may go and nobody listens for its changes."""
+        others = any(one.upstream is not None for one in self._connections if one is not connection)
+        return others or (self.server.idle_timeout is not None and not self._watcher.is_needed())
+
+    def _refuse_when_closed(self) -> None:
+        if self.is_closed:
+            raise Unavailable(
+                f"server `{self.server.name}` is closed: it left the configuration, or Ullage is ending",
+                suggestion="list the tools again",
+            )
+
+    def stop(self) -> None:
+        """Ends every connection, and opens none from here on; what is left of them ends in the background."""
+        self.is_closed = True
+        for connection in tuple(self._connections):
+            connection.stop()
+
+    async def close(self, *, grace: float = 0.0) -> None:
+        """Lets open calls finish for so many seconds, then ends every connection and waits for that, within bounds."""
+        self.is_closed = True
+        with anyio.move_on_after(grace):
+            while any(one.open_calls for one in self._connections):
+                await anyio.sleep(_LOOK_SECONDS)
+        self.stop()
+        with anyio.move_on_after(self._around.bounds.leaving):
+            for connection in tuple(self._connections):
+                await connection.ended.wait()
+
+    def health(self) -> Health:
+        self._forgive()
+        live = self.live()
+        if live:
+            self.record.last_words = _tail_of(live[0])
+            for note in live[0].notes:
+                self.record.note(note)
+        return replace(
+            self.record.health(ready=bool(live), starting=self._starting() is not None),
+            connections=len(self._connections),
+            open_calls=sum(one.open_calls for one in self._connections),
+            process_ids=tuple(one.process_id for one in live if one.process_id is not None),
+        )
+
+
+def _tail_of(upstream: Connected) -> str:
+    return upstream.stderr_tail()[-_TAIL_CHARACTERS:]

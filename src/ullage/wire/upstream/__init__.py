@@ -1,0 +1,6 @@
+"""How is another server spoken to, whatever it runs on and whichever era it is of?"""
+
+from .unsent import Unsent
+from .upstream import Upstream, open_upstream
+
+__all__ = ["Unsent", "Upstream", "open_upstream"]

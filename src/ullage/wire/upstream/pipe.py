@@ -1,0 +1,226 @@
+"""How is a server started and spoken to over its standard input and output?
+
+One process group, messages of a line each. What is not a message is skipped and counted; standard error is read all the
+time, and its end is kept for people. The event loop's own pipes are used without streams or tasks in between, since
+every call passes here. It does not know what the messages mean, nor whether to start the server again.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import anyio
+
+from ullage.errors import SourceFailed
+from ullage.gateway import Server
+
+from .group import ask_to_end, is_alive, kill, own_group
+from .rpc import Message, Receiver
+from .tail import Lines, Tail, TooLong, redacted, secrets_of
+
+__all__ = ["Pipe", "open_pipe"]
+
+_UNREAD = 8 * 1024 * 1024
+"""Bytes beyond which nothing more is written for a server that does not read its input."""
+_LINE = 64 * 1024 * 1024
+_PATIENCE = 2.0
+"""Seconds that a server has to end after its input was closed, and once more after it was asked to."""
+_LINGERING = 0.5
+"""Seconds between a server's end and the end of its output, or the other way round, that are nothing to remark on."""
+_STEP = 0.02
+_AT_ONCE = 200
+"""Lines taken in one turn of the event loop, so that a server that floods us does not hold up the others."""
+_BREATH = 0.005
+
+
+class Pipe(asyncio.SubprocessProtocol):
+    """A running server."""
+
+    def __init__(self, server: Server, receiver: Receiver, patience: float) -> None:
+        self.process_id = 0
+        self._patience = patience
+        self._receiver = receiver
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._input: asyncio.WriteTransport | None = None
+        self._output: asyncio.ReadTransport | None = None
+        self._lines = Lines(_LINE)
+        self._untaken: deque[bytes] = deque()
+        self._tail = Tail()
+        self._secrets = secrets_of(server)
+        self._strays = 0
+        self._first_stray = ""
+        self._output_ended = False
+        self._exited = asyncio.Event()
+        self._closed = asyncio.Event()
+
+    def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
+        """Writes a message; False where the server no longer reads."""
+        del headers
+        if self._input is None or self._input.is_closing() or self._input.get_write_buffer_size() > _UNREAD:
+            return False
+        self._input.write(json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+        return True
+
+    def stderr_tail(self) -> str:
+        return redacted(self._tail.text(), self._secrets)
+
+    def last_words(self) -> str:
+        return redacted(self._tail.last_line(), self._secrets)
+
+    def notes(self) -> tuple[str, ...]:
+        if not self._strays:
+            return ()
+        first = redacted(self._first_stray, self._secrets)
+        return (f"printed {self._strays} lines on standard output that are no messages; the first: {first}",)
+
+    def refused(self) -> str | None:
+        return None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._input = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        self._output = cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1))
+        self.process_id = self._transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._tail.add(data)
+            return
+        try:
+            self._untaken.extend(self._lines.split(data))
+        except TooLong:
+            self._receiver.lost(f"sent a line longer than {_LINE >> 20} MiB")
+            kill(self.process_id)
+        self._take_some()
+
+    def _take_some(self) -> None:
+        """Takes the lines that came, and reads no more before all are taken."""
+        for _ in range(min(len(self._untaken), _AT_ONCE)):
+            self._take(self._untaken.popleft())
+        if self._output is None:
+            return
+        if self._untaken:
+            self._output.pause_reading()
+            asyncio.get_running_loop().call_later(_BREATH, self._take_some)
+        elif not self._output.is_reading():
+            self._output.resume_reading()
+
+    def _take(self, line: bytes) -> None:
+        if line.isspace() or not line:
+            return
+        if line[:1] in b"{[" or line.lstrip(b"\xef\xbb\xbf \t\r")[:1] in (b"{", b"["):
+            try:
+                message = json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"))
+            except (ValueError, RecursionError):
+                message = None
+            if message is not None and self._receiver.received(message):
+                return
+        self._strays += 1
+        self._first_stray = self._first_stray or line[:200].decode("utf-8", "replace").strip()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        del exc
+        if fd == 0:
+            self._later("closed its input")
+        elif fd == 1:
+            self._output_ended = True
+            if self._exited.is_set():
+                self._receiver.lost(self._end())
+            else:
+                self._later("closed its output")
+
+    def process_exited(self) -> None:
+        self._exited.set()
+        if self._output_ended:
+            self._receiver.lost(self._end())
+        else:
+            # What it wrote before its end is still to be read; a child that holds the pipe open is not waited for.
+            self._later(self._end())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._closed.set()
+
+    def _later(self, reason: str) -> None:
+        asyncio.get_running_loop().call_later(_LINGERING, self._receiver.lost, reason)
+
+    def _end(self) -> str:
+        code = None if self._transport is None else self._transport.get_returncode()
+        if code is not None and code < 0:
+            return f"was killed by signal {-code}"
+        return f"ended with exit status {code}"
+
+    async def stop(self) -> None:
+        """Ends the whole group: by closing its input, by asking, by force."""
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._end_gently()
+        finally:
+            # Also where the event loop itself is being torn down and waiting is no longer possible.
+            kill(self.process_id)
+            if self._transport is not None:
+                self._transport.close()
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):
+            await self._exited.wait()
+            await self._closed.wait()
+
+    async def _end_gently(self) -> None:
+        if self._input is not None:
+            self._input.close()
+        with anyio.move_on_after(self._patience):
+            await self._exited.wait()
+        if not is_alive(self.process_id):
+            return
+        ask_to_end(self.process_id)
+        with anyio.move_on_after(self._patience):
+            while is_alive(self.process_id):
+                await anyio.sleep(_STEP)
+
+
+@asynccontextmanager
+async def open_pipe(
+    server: Server, environment: Mapping[str, str], receiver: Receiver, *, patience: float = _PATIENCE
+) -> AsyncGenerator[Pipe]:
+    """Starts the server; on the way out nothing of it is left."""
+    whole = {**environment, **server.environment}
+    command = _command(server, whole)
+    pipe = Pipe(server, receiver, patience)
+    try:
+        await asyncio.get_running_loop().subprocess_exec(
+            lambda: pipe, command, *server.arguments, env=whole, cwd=server.directory, **own_group()
+        )
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise SourceFailed(f"server `{server.name}` cannot be started: `{server.command}`: {reason}") from error
+    try:
+        yield pipe
+    finally:
+        await pipe.stop()
+
+
+def _command(server: Server, environment: Mapping[str, str]) -> str:
+    """The program's place on the path that the server will have, which need not be ours."""
+    if server.directory is not None and not Path(server.directory).is_dir():
+        raise SourceFailed(
+            f"server `{server.name}` cannot be started: there is no folder `{server.directory}`",
+            suggestion="mend its `cwd` in the settings",
+        )
+    command = server.command or ""
+    path = environment.get("PATH", os.defpath)
+    if Path(command).name != command:
+        # A place of its own, counted from the folder that the server will stand in.
+        command = str((Path(server.directory or ".") / command).absolute())
+    found = shutil.which(command, path=path)
+    if found is None:
+        folders = len([one for one in path.split(os.pathsep) if one])
+        raise SourceFailed(
+            f"server `{server.name}` cannot be started: `{command}` was not found in the {folders} folders of its PATH",
+            suggestion="install it, or write its absolute path: a program with windows often has a shorter PATH",
+        )
+    return found

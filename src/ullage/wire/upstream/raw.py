@@ -1,0 +1,243 @@
+"""What does a server's raw JSON say?
+
+Lists and results are read as they came, never through typed models: one definition without `type` must not cost a whole
+list, nor a block of an unknown kind a whole reply. What cannot be meant is left out with a note; nothing here raises.
+Nothing is sent from here, and no schema is judged beyond its outermost shape.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
+
+from ullage.gateway import Introduction
+from ullage.tool import (
+    Block,
+    Contents,
+    Json,
+    JsonObject,
+    Listing,
+    Needs,
+    PromptMessages,
+    Reply,
+    Structured,
+    Tool,
+    text_block,
+)
+
+__all__ = [
+    "INPUT_REQUIRED",
+    "as_object",
+    "as_text",
+    "introduction_of",
+    "listing_of",
+    "read_completion",
+    "read_contents",
+    "read_items",
+    "read_prompt",
+    "read_reply",
+    "read_tools",
+]
+
+INPUT_REQUIRED = "input_required"
+"""The protocol's word for a result that asks before it can answer."""
+
+_DEEPEST = 100
+"""Levels of nesting beyond which a definition would break those who walk it; real ones have some twenty."""
+_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+"""Says who answered on this hop; on the next it is Ullage."""
+_KNOWN = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "annotations"})
+
+
+def as_object(value: object) -> dict[str, Json]:
+    """A mapping as it is, anything else as an empty one."""
+    return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
+
+
+def as_text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def listing_of(tools: Iterable[Tool]) -> Listing:
+    """The tools with a revision made of all that their definitions say, in their order."""
+    held = tuple(tools)
+    digest = hashlib.sha256()
+    for tool in held:
+        parts = [tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations]
+        digest.update(json.dumps([*parts, tool.extra], sort_keys=True).encode())
+    return Listing(tools=held, revision=digest.hexdigest()[:32])
+
+
+def read_tools(items: Iterable[Json], note: Callable[[str], None]) -> tuple[Tool, ...]:
+    """The tools that can be meant; `note` is told of every other."""
+    found: dict[str, Tool] = {}
+    for item in items:
+        tool = _read_tool(item, note)
+        if tool is not None and found.setdefault(tool.name, tool) is not tool:
+            note(f"lists the tool `{_short(tool.name)}` twice; the first is kept")
+    return tuple(found.values())
+
+
+def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
+    raw = as_object(item)
+    name = raw.get("name")
+    if not isinstance(name, str) or not name:
+        note("lists a tool without a name; it is left out")
+        return None
+    if _is_deeper(raw, _DEEPEST):
+        note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
+        return None
+    schema, wrong = _input_schema(raw.get("inputSchema"))
+    if wrong:
+        note(f"lists the tool `{_short(name)}` with {wrong}")
+    if schema is None:
+        return None
+    output = raw.get("outputSchema")
+    return Tool(
+        name=name,
+        input_schema=schema,
+        description=as_text(raw.get("description")),
+        title=as_text(raw.get("title")),
+        output_schema=cast("JsonObject", output) if isinstance(output, dict) else None,
+        annotations=as_object(raw.get("annotations")),
+        extra={key: value for key, value in raw.items() if key not in _KNOWN},
+    )
+
+
+def _is_deeper(value: Json, limit: int) -> bool:
+    level: list[Json] = [value]
+    for _ in range(limit):
+        level = [inner for one in level for inner in _inside(one) if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _input_schema(schema: Json) -> tuple[JsonObject | None, str | None]:
+    """A schema of an object, and what was wrong with the one that came; no schema where nothing can be made of it."""
+    if schema is None:
+        return {"type": "object"}, "no input schema; it is taken to have no parameters"
+    if not isinstance(schema, dict):
+        return None, "an input schema that is not an object; it is left out"
+    kind = schema.get("type")
+    if kind is not None and kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        return None, f"a schema of type `{_short(json.dumps(kind))}` where arguments are an object; it is left out"
+    mended = _mended(schema)
+    wrong = [key for key in ("type", "properties", "required", "$schema") if schema.get(key) != mended.get(key)]
+    if wrong:
+        return mended, f"a schema whose {', '.join(f'`{key}`' for key in wrong)} cannot be meant; it is mended"
+    return schema, None
+
+
+def _mended(schema: dict[str, Json]) -> dict[str, Json]:
+    """The schema with its outermost keys of the kinds that every client's reader insists on."""
+    mended: dict[str, Json] = {**schema, "type": "object"}
+    if not isinstance(schema.get("$schema", ""), str):
+        del mended["$schema"]
+    properties = schema.get("properties")
+    if properties is not None:
+        mended["properties"] = {
+            name: one if isinstance(one, dict | bool) else {} for name, one in as_object(properties).items()
+        }
+    required = schema.get("required")
+    if required is not None:
+        mended["required"] = [one for one in required if isinstance(one, str)] if isinstance(required, list) else []
+    return mended
+
+
+def read_items(items: Iterable[Json], key: str, note: Callable[[str], None]) -> tuple[JsonObject, ...]:
+    """The resources, templates or prompts that have their `key`; the first of several that share one."""
+    found: dict[str, JsonObject] = {}
+    for item in items:
+        raw = as_object(item)
+        name = raw.get(key)
+        if isinstance(name, str) and name:
+            found.setdefault(name, raw)
+        else:
+            note(f"lists an item without `{key}`; it is left out")
+    return tuple(found.values())
+
+
+def read_reply(result: Mapping[str, Json]) -> Reply:
+    needs = _read_needs(result)
+    if needs is not None:
+        return Reply(needs=needs, meta=_meta(result))
+    return Reply(
+        content=_read_content(result),
+        structured=Structured(result["structuredContent"]) if "structuredContent" in result else None,
+        meta=_meta(result),
+        is_error=result.get("isError") is True,
+    )
+
+
+def _meta(result: Mapping[str, Json]) -> JsonObject:
+    meta = as_object(result.get("_meta"))
+    return {key: value for key, value in meta.items() if key != _SERVER_INFO} if _SERVER_INFO in meta else meta
+
+
+def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
+    content = result.get("content")
+    if content is None and "toolResult" in result:
+        # What the protocol's first drafts answered with; some servers still do.
+        content = result["toolResult"]
+    if content is None:
+        return ()
+    items = content if isinstance(content, list) else [content]
+    return tuple(_read_block(item) for item in items)
+
+
+def _read_block(item: Json) -> Block:
+    if isinstance(item, dict) and isinstance(item.get("type"), str):
+        return item
+    return text_block(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False))
+
+
+def _read_needs(result: Mapping[str, Json]) -> Needs | None:
+    if result.get("resultType") != INPUT_REQUIRED:
+        return None
+    return Needs(as_object(result.get("inputRequests")), as_text(result.get("requestState")))
+
+
+def read_contents(result: Mapping[str, Json]) -> Contents:
+    return Contents(contents=_objects(result.get("contents")), meta=_meta(result), needs=_read_needs(result))
+
+
+def read_prompt(result: Mapping[str, Json]) -> PromptMessages:
+    return PromptMessages(
+        messages=_objects(result.get("messages")),
+        description=as_text(result.get("description")),
+        meta=_meta(result),
+        needs=_read_needs(result),
+    )
+
+
+def read_completion(result: Mapping[str, Json]) -> JsonObject:
+    completion = as_object(result.get("completion"))
+    values = completion.get("values")
+    return {**completion, "values": values if isinstance(values, list) else []}
+
+
+def _objects(value: Json) -> tuple[JsonObject, ...]:
+    items = value if isinstance(value, list) else []
+    return tuple(item for item in items if isinstance(item, dict))
+
+
+def introduction_of(info: object, instructions: object, *, otherwise: str) -> Introduction:
+    """What a server said of itself; `otherwise` is its name where it gave none."""
+    said = as_object(info)
+    return Introduction(
+        name=as_text(said.get("name")) or otherwise,
+        version=as_text(said.get("version")),
+        title=as_text(said.get("title")),
+        instructions=as_text(instructions),
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,238 @@
+"""How do requests and answers find one another on one connection?
+
+A small JSON-RPC peer over anything that carries messages. The SDK's dispatcher does the same at more than twice the
+cost (a memory stream, a task and a typed message for each call), and every call of the gateway passes here. It knows no
+method but those of cancelling and of progress, and neither starts nor reads anything itself.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from ullage.errors import DeadlinePassed, InvalidArguments, ProtocolError, SourceFailed, UllageError
+from ullage.tool import Asked, Progress
+
+from .questions import Questions
+from .unsent import Unsent
+from .waiting import Answer, Waiting
+
+__all__ = ["METHOD_NOT_FOUND", "RELATED", "UNREACHABLE", "Channel", "Message", "Peer", "Receiver"]
+
+Message = dict[str, Any]
+METHOD_NOT_FOUND = -32601
+_INTERNAL_ERROR = -32603
+
+RELATED: ContextVar[Waiting | None] = ContextVar("ullage_related_request", default=None)
+"""The request under which a message was sent. Over HTTP the server's questions come on the answer to the request they
+belong to, and the SDK's transport hands them on in the context of whoever sent that."""
+
+UNREACHABLE = "dev.ullage/unreachable"
+"""Marks, in an error's data, one that the transport made because the server could not be reached."""
+
+
+class Channel(Protocol):
+    """Something that carries messages to a server."""
+
+    def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
+        """Sends without waiting; False where it cannot be sent. Raises `ValueError` for what is not JSON."""
+        ...
+
+
+class Receiver(Protocol):
+    """Where a channel hands in what comes."""
+
+    def received(self, message: object) -> bool:
+        """Whether that was a message of the protocol at all."""
+        ...
+
+    def lost(self, reason: str) -> None: ...
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Peer:
+    """Our end of a connection."""
+
+    server: str
+    """The server's name, for messages to people."""
+    questions: Questions
+    heard: Callable[[str, Message], None]
+    """Told of the server's notifications."""
+    last_words: Callable[[], str] = str
+    """What the server said last on standard error, where there is such a thing."""
+    channel: Channel | None = None
+    waiting: dict[int | str, Waiting] = field(default_factory=dict[int | str, Waiting])
+    """In the order in which they were asked."""
+    _next: int = 0
+    _reason: str | None = None
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def request(  # noqa: PLR0913 - a request has that many sides, and one caller
+        self,
+        method: str,
+        params: Message,
+        *,
+        silence: float,
+        asked: Asked | None = None,
+        progress: Progress | None = None,
+        headers: Mapping[str, str] | None = None,
+        number: str | None = None,
+        cancellable: bool = True,
+    ) -> Answer:
+        """Asks, and waits for the raw result.
+
+        Raises `ProtocolError` for an error that the server answered, `SourceFailed` where the connection is gone and
+        `DeadlinePassed` where the answer did not come in time. Cancelling the task tells the server.
+        """
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(
+            number=self._number() if number is None else number,
+            method=method,
+            asked=asked,
+            answer=loop.create_future(),
+            silence=silence,
+            heard=loop.time(),
+            progress=progress,
+            cancellable=cancellable,
+        )
+        self.waiting[waiting.number] = waiting
+        try:
+            self._ask(waiting, params, headers)
+            waiting.watch(self._timed_out)
+            answer = await waiting.answer
+            await waiting.told()
+        except asyncio.CancelledError:
+            self._give_up(waiting, "the caller no longer waits")
+            raise
+        finally:
+            self.waiting.pop(waiting.number, None)
+            waiting.end()
+        return answer
+
+    def _ask(self, waiting: Waiting, params: Message, headers: Mapping[str, str] | None) -> None:
+        if waiting.cancellable:
+            # Always, for a server that reports progress is not silent, whether or not the client wants to hear of it.
+            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": waiting.number}}
+        message: Message = {"jsonrpc": "2.0", "id": waiting.number, "method": waiting.method, "params": params}
+        related = RELATED.set(waiting)
+        try:
+            sent = self._reason is None and self.channel is not None and self.channel.post(message, headers)
+        except ValueError as error:
+            raise InvalidArguments(f"`{waiting.method}` cannot be written as JSON: {error}") from error
+        finally:
+            RELATED.reset(related)
+        if not sent:
+            raise Unsent(self.failed().message)
+
+    def notify(self, method: str, params: Message | None = None, headers: Mapping[str, str] | None = None) -> None:
+        message: Message = {"jsonrpc": "2.0", "method": method}
+        self.post(message if params is None else {**message, "params": params}, headers)
+
+    def post(self, message: Message, headers: Mapping[str, str] | None = None) -> None:
+        """Sends something that nobody waits for; what cannot be sent is dropped."""
+        if self.channel is not None:
+            self.channel.post(message, headers)
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
+
+    def _timed_out(self, waiting: Waiting, why: str) -> None:
+        if not waiting.answer.done():
+            text = f"`{waiting.method}` to server `{self.server}` was given up: {why}"
+            waiting.answer.set_exception(DeadlinePassed(text))
+            self._give_up(waiting, why)
+
+    def _give_up(self, waiting: Waiting, why: str) -> None:
+        if waiting.cancellable:
+            self.notify("notifications/cancelled", {"requestId": waiting.number, "reason": why})
+
+    def received(self, message: object) -> bool:
+        if isinstance(message, list):
+            # A batch, which one revision of the protocol had.
+            known = [self.received(one) for one in cast("list[object]", message)]
+            return any(known)
+        if not isinstance(message, dict):
+            return False
+        whole = cast("Message", message)
+        if isinstance(method := whole.get("method"), str):
+            params = whole.get("params")
+            self._came(method, cast("Message", params) if isinstance(params, dict) else {}, whole.get("id"))
+            return True
+        if "result" in whole or "error" in whole:
+            self._answered(whole)
+            return True
+        return False
+
+    def _answered(self, message: Message) -> None:
+        waiting = self._waiting(message.get("id"))
+        if waiting is None or waiting.answer.done():
+            return
+        error, result = message.get("error"), message.get("result")
+        if error is not None:
+            waiting.answer.set_exception(self._refusal(error))
+        elif isinstance(result, dict):
+            waiting.answer.set_result(cast("Answer", result))
+        else:
+            text = f"server `{self.server}` answered `{waiting.method}` with something that is no result"
+            waiting.answer.set_exception(SourceFailed(text))
+
+    def _waiting(self, number: object) -> Waiting | None:
+        if isinstance(number, bool) or not isinstance(number, int | str):
+            return None
+        found = self.waiting.get(number)
+        if found is None and isinstance(number, str) and number.isdecimal():
+            # Some servers write every number as text.
+            return self.waiting.get(int(number))
+        return found
+
+    def _refusal(self, error: object) -> UllageError:
+        said: Message = cast("Message", error) if isinstance(error, dict) else {"message": str(error)}
+        number, text, data = said.get("code"), said.get("message"), said.get("data")
+        if isinstance(data, dict) and UNREACHABLE in data:
+            return SourceFailed(f"server `{self.server}` {data[UNREACHABLE]}")
+        return ProtocolError(
+            text if isinstance(text, str) else "the server answered with an error",
+            number=number if isinstance(number, int) else _INTERNAL_ERROR,
+            data=cast("object", data),
+        )
+
+    def _came(self, method: str, params: Message, number: object) -> None:
+        if isinstance(number, int | str) and not isinstance(number, bool):
+            self.questions.asked(number, method, params, self.post)
+        elif method == "notifications/progress":
+            self._progressed(params)
+        elif method == "notifications/cancelled":
+            self.questions.withdrawn(params.get("requestId"))
+        else:
+            self.heard(method, params)
+
+    def _progressed(self, params: Message) -> None:
+        waiting = self._waiting(params.get("progressToken"))
+        if waiting is not None and not waiting.answer.done():
+            waiting.heard = asyncio.get_running_loop().time()
+            waiting.progressed(params)
+
+    def lost(self, reason: str) -> None:
+        """The connection is gone; whoever waits for an answer is told so."""
+        if self._reason is not None:
+            return
+        self._reason = reason
+        self._ended.set()
+        for waiting in self.waiting.values():
+            if not waiting.answer.done():
+                waiting.answer.set_exception(self.failed())
+
+    @property
+    def is_lost(self) -> bool:
+        return self._reason is not None
+
+    def failed(self) -> SourceFailed:
+        words = self.last_words()
+        heard = f"; it last said: {words}" if words else ""
+        return SourceFailed(f"server `{self.server}` {self._reason or 'takes no more messages'}{heard}")
+
+    async def ended(self) -> str:
+        await self._ended.wait()
+        return self._reason or ""

@@ -1,0 +1,105 @@
+"""How is a connection to a server opened, and nothing of it left behind?
+
+A process is started or a URL reached, and the two sides agree on how to speak, all within the time that the settings
+give it. What can then be asked is `Upstream`'s affair; when to open and when to give up, the supervisor's.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TypeVar
+
+import anyio
+
+from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
+from ullage.gateway import Server
+
+from .era import HESITATION, Agreement, agree
+from .pipe import open_pipe
+from .questions import Questions
+from .remote import open_remote
+from .routing import Routing
+from .rpc import Peer, Receiver
+from .source import Connection, Upstream
+from .waiting import Waiting
+
+__all__ = ["Upstream", "open_upstream"]
+
+_Result = TypeVar("_Result")
+
+
+@asynccontextmanager
+async def open_upstream(
+    server: Server, *, environment: Mapping[str, str], hesitation: float = HESITATION
+) -> AsyncGenerator[Upstream]:
+    """Starts or reaches a server and agrees with it on how to speak; nothing of it is left when the context ends.
+
+    Raises `SourceFailed` where it cannot be started, reached or understood.
+    """
+    try:
+        async with _opened(
+            server, environment, hesitation=None if server.transport == "sse" else hesitation
+        ) as upstream:
+            yield upstream
+            return
+    except _DiedOfDiscovery:
+        # Some servers end at a question they do not know, and must be started anew for the one they do.
+        pass
+    async with _opened(server, environment, hesitation=None) as upstream:
+        yield upstream
+
+
+class _DiedOfDiscovery(Exception):
+    """A server ended before it had answered anything."""
+
+
+@asynccontextmanager
+async def _opened(
+    server: Server, environment: Mapping[str, str], *, hesitation: float | None
+) -> AsyncGenerator[Upstream]:
+    waiting: dict[int | str, Waiting] = {}
+    routing = Routing(waiting)
+    questions = Questions(routing.answer)
+    peer = Peer(server=server.name, questions=questions, heard=routing.heard, waiting=waiting)
+    async with AsyncExitStack() as stack:
+        connection = await _in_time(server, stack.enter_async_context(_connected(server, environment, peer)))
+        peer.channel, peer.last_words = connection, connection.last_words
+        try:
+            agreement = await _agreed(server, peer, connection, hesitation=hesitation)
+            upstream = Upstream(server, peer, connection, agreement, routing)
+            try:
+                yield upstream
+            finally:
+                await upstream.close()
+        finally:
+            peer.lost("was closed")
+            await questions.close()
+
+
+def _connected(
+    server: Server, environment: Mapping[str, str], receiver: Receiver
+) -> AbstractAsyncContextManager[Connection]:
+    return open_pipe(server, environment, receiver) if server.transport == "stdio" else open_remote(server, receiver)
+
+
+async def _agreed(server: Server, peer: Peer, connection: Connection, *, hesitation: float | None) -> Agreement:
+    patience = server.start_timeout
+    try:
+        return await _in_time(server, agree(peer, patience=patience, hesitation=hesitation))
+    except ProtocolError as error:
+        said = connection.refused() or f"refused to be spoken to: {error.message[:200]}"
+        raise SourceFailed(f"server `{server.name}` {said}") from error
+    except SourceFailed as error:
+        if peer.is_lost and server.transport == "stdio" and hesitation is not None:
+            raise _DiedOfDiscovery from error
+        raise
+
+
+async def _in_time(server: Server, work: Awaitable[_Result]) -> _Result:
+    try:
+        with anyio.fail_after(server.start_timeout):
+            return await work
+    except (TimeoutError, DeadlinePassed) as error:
+        raise SourceFailed(
+            f"server `{server.name}` gave no answer within {server.start_timeout:g} s of being started",
+            suggestion="give it more time with `start_timeout`, or run its command by hand to see what it waits for",
+        ) from error
