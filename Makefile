@@ -5,7 +5,7 @@ PORT ?= 8787
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface wheel clean
+.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,8 +20,9 @@ test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/coverage report --skip-covered
 	@$(BIN)/python scripts/coverage_floor.py
 
-test-heavy: .venv/.dev .bench/node/.installed ## pass the tests that need real clients, servers or models
-	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python -m pytest -m heavy $(ARGS)
+test-heavy: .venv/.dev .bench/node/.installed .bench/servers/.installed .bench/agents/.installed ## pass the tests that need real clients, servers or models
+	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" CATALOGUES="$(CURDIR)/../shared/data/catalogues" \
+		$(BIN)/python -m pytest -m heavy $(ARGS)
 
 check: .venv/.dev ## format, lint, types, layers, dependencies
 	@$(BIN)/ruff format --check .
@@ -37,7 +38,7 @@ format: .venv/.dev ## put the code into the house's shape
 docs: .venv/.dev ## write the generated part of the documentation
 	@$(BIN)/python scripts/build_reference.py
 
-bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
 
 bench-accuracy: .venv/.dev ## our counts against what providers reported
 	@$(BIN)/python bench/accuracy.py
@@ -54,8 +55,14 @@ bench-start: .venv/.dev ## what one `ullage count` costs from start to end
 bench-search: .venv/.dev ## how well tools are found, beside other rankings
 	@$(BIN)/python bench/search.py
 
-bench-surface: .venv/.dev ## what tool definitions weigh as they are, slimmed and as one line
+bench-surface: .venv/.dev ## what tool definitions weigh as they are, slimmed, as one line and through find_tool
 	@$(BIN)/python bench/surface.py
+
+bench-gateway: .venv/.dev ## what a call through the gateway costs, beside other gateways
+	@$(BIN)/python bench/gateway.py
+
+bench-clients: .venv/.dev .bench/agents/.installed ## what agent programs' first request weighs, with and without Ullage
+	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python bench/clients.py
 
 wheel: .venv/.dev ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
@@ -72,11 +79,28 @@ lock: ## resolve the dependencies anew (needs a package index)
 clean: ## remove the environment and everything made
 	@rm -rf .venv .bench dist build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-.bench/node/.installed:
-	@echo "Installing the protocol's conformance suite …" >&2
+.bench/node/.installed: Makefile
+	@echo "Installing the protocol's conformance suite and servers to stand behind Ullage …" >&2
 	@mkdir -p .bench/node
 	@npm install --silent --no-audit --no-fund --prefix .bench/node node@24 \
-		@modelcontextprotocol/conformance@0.2.0-alpha.12
+		@modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/server-everything@2026.8.31 \
+		@modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
+	@touch $@
+
+.bench/servers/.installed:
+	@echo "Installing more servers to stand behind Ullage …" >&2
+	@$(PYTHON) -m venv .bench/servers
+	@.bench/servers/bin/pip install --quiet mcp-server-git==2026.10.19 mcp-server-time==2026.10.19 mcp-grafana==2.1.1
+	@touch $@
+
+.bench/agents/.installed: .bench/node/.installed
+	@echo "Installing agent programs (over a gigabyte) …" >&2
+	@mkdir -p .bench/agents
+	@for package in @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 @google/gemini-cli@0.61.0 \
+			opencode-ai@1.18.33; do \
+		npm install --silent --no-audit --no-fund --ignore-scripts --prefix .bench/agents $$package || \
+			echo "$$package cannot be installed here and is left out" >&2; \
+	done
 	@touch $@
 
 .venv/bin/python:

@@ -51,7 +51,7 @@ LONGER = {**BODY, "messages": [*BODY["messages"], {"role": "assistant", "content
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("name", ["README.md", "docs/counting.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/counting.md", "docs/gateway.md"])
 async def test_every_example_in_the_docs_runs(name: str):
     found: dict[str, Any] = {"text": "Hello, world!", "body": BODY, "longer_body": LONGER}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)

@@ -132,6 +132,8 @@ def _codex(setup: Setup) -> Started:
     for name, server in setup.servers().items():
         lines += [f"[mcp_servers.{name}]", f"command = {json.dumps(server['command'])}"]
         lines += [f"args = {json.dumps(server['args'])}", 'default_tools_approval_mode = "approve"']
+        # What it does not require it waits a second for, and then does without in its first request.
+        lines += ["required = true"]
         lines += [f"[mcp_servers.{name}.env]", *(f"{key} = {json.dumps(one)}" for key, one in server["env"].items())]
     setup.write(".codex/config.toml", "\n".join(lines))
     return Started(arguments=["exec", "--skip-git-repo-check", "--json", PROMPT], environment={"SCRIPTED_KEY": "none"})

@@ -15,6 +15,7 @@ behaves. It uses the standard library alone, so that it starts fast and depends 
     hangs       never answers a call
     slow        takes SECONDS (the next argument) to start
     parent      has a child that ignores SIGTERM and outlives it
+    stubborn    ends neither with its input nor at SIGTERM
 """
 
 import json
@@ -159,9 +160,13 @@ def main(kind: str, seconds: str = "3") -> None:
         time.sleep(float(seconds))
     if kind == "parent":
         leave_a_child()
+    if kind == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     behave = BEHAVIOURS.get(kind, lambda message: answer(kind, message))
     for line in sys.stdin:
         behave(json.loads(line))
+    if kind == "stubborn":
+        time.sleep(3600)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ A process is known by a mark in its environment, which all it starts inherit.
 """
 
 import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 
-__all__ = ["MARK", "gateway_of", "left_behind", "marked", "memory_of"]
+__all__ = ["MARK", "gateway_of", "left_behind", "marked", "marking", "memory_of"]
 
 MARK = "ULLAGE_TEST_MARK"
 PROCESSES = Path("/proc")
@@ -26,6 +28,14 @@ def marked(mark: str) -> Iterator[int]:
             continue
         if wanted in environment.split(b"\0"):
             yield int(folder.name)
+
+
+@contextmanager
+def marking(folder: Path) -> Iterator[str]:
+    """A mark of a test's own; what still bears it in the end is ended."""
+    yield str(folder)
+    for process in marked(str(folder)):
+        os.kill(process, signal.SIGKILL)
 
 
 async def left_behind(mark: str) -> list[int]:

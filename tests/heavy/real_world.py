@@ -1,7 +1,7 @@
 """Which servers that other people wrote are there to be tried, and what do they have to work on?
 
-A folder of files, a repository with a commit, an empty memory; the entries of an `mcpServers` file for all of them. They
-are installed by `make test-heavy`; nothing is downloaded here.
+A folder of files, a repository with a commit, an empty memory; the entries of an `mcpServers` file for all of them.
+They are installed by `make test-heavy`; nothing is downloaded here.
 """
 
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["STDIO", "World", "make_world", "serving_everything"]
+__all__ = ["STDIO", "World", "bare_world", "entries", "make_world", "serving_everything"]
 
 BENCH = Path(__file__).parents[2] / ".bench"
 NODE = BENCH / "node" / "node_modules"
@@ -51,8 +51,13 @@ class World:
         self.settings.write_text(json.dumps({"mcpServers": entries}, indent=2), encoding="utf-8")
 
 
+def bare_world(folder: Path) -> World:
+    """A folder without anything in it."""
+    return World(folder=folder, settings=folder / "mcp.json", environment=_environment(folder))
+
+
 def make_world(folder: Path) -> World:
-    world = World(folder=folder, settings=folder / "mcp.json", environment=_environment(folder))
+    world = bare_world(folder)
     world.files.mkdir()
     (world.files / "log.txt").write_text("the barometer fell\nthe wind backed\n", encoding="utf-8")
     _make_repository(world)
@@ -60,7 +65,7 @@ def make_world(folder: Path) -> World:
     return world
 
 
-def entries(world: World) -> dict[str, object]:
+def entries(world: World) -> dict[str, dict[str, object]]:
     """The entries of all servers that are processes."""
     return {
         "everything": {"command": _node("everything"), "args": ["stdio"]},

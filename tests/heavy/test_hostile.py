@@ -17,6 +17,8 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
 
+from heavy.real_processes import MARK, gateway_of, left_behind, marked, memory_of
+
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.anyio,
@@ -24,7 +26,6 @@ pytestmark = [
 ]
 
 HOSTILE = Path(__file__).parent / "hostile.py"
-MARK = "ULLAGE_TEST_MARK"
 MEGABYTE = 1024 * 1024
 PATIENCE = 30
 """Seconds until a test gives up waiting for what ought to come at once; machines are slow and shared."""
@@ -78,41 +79,14 @@ class Gateway:
             taken.append(time.perf_counter() - begun)
         return Times(median=statistics.median(taken), slow=statistics.quantiles(taken, n=20)[-1])
 
-    @property
-    def process(self) -> int:
-        own = [process for process in marked(self.mark) if parent_of(process) == os.getpid()]
-        assert len(own) == 1, own
-        return own[0]
-
     def memory(self) -> int:
         """Bytes the gateway itself holds; the servers behind it are not counted."""
-        pages = int((Path("/proc") / str(self.process) / "statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return memory_of(gateway_of(self.mark))
 
 
 def text_of(result: CallToolResult) -> str:
     assert isinstance(result.content[0], TextContent)
     return result.content[0].text
-
-
-def marked(mark: str) -> Iterator[int]:
-    """The processes that were started under this mark, however far down."""
-    wanted = f"{MARK}={mark}".encode()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (folder / "environ").read_bytes()
-        except OSError:
-            continue
-        if wanted in environment.split(b"\0"):
-            yield int(folder.name)
-
-
-def parent_of(process: int) -> int:
-    try:
-        status = (Path("/proc") / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0
-    return int(status.rpartition(")")[2].split()[1])
 
 
 @pytest.fixture
@@ -146,15 +120,20 @@ async def gateway(folder: Path, home: dict[str, str], mark: str, **kinds: str) -
         yield Gateway(client, mark)
 
 
-async def left_behind(mark: str) -> list[int]:
-    """Who is still there a moment after the stop."""
-    with anyio.move_on_after(10):
-        while list(marked(mark)):
-            await anyio.sleep(0.1)
-    return list(marked(mark))
-
-
-HARMFUL = ("silent", "gone", "loud", "junk", "endless", "many", "broken", "dies", "hangs", "slow 20", "parent")
+HARMFUL = (
+    "silent",
+    "gone",
+    "loud",
+    "junk",
+    "endless",
+    "many",
+    "broken",
+    "dies",
+    "hangs",
+    "slow 20",
+    "parent",
+    "stubborn",
+)
 
 
 @pytest.mark.requirement("S1:aggregate")
@@ -249,12 +228,12 @@ async def test_a_broken_schema_costs_its_own_tool_at_most(tmp_path: Path, home: 
 
 
 async def test_after_a_thousand_calls_and_a_stop_no_process_is_left(tmp_path: Path, home: dict[str, str], mark: str):
-    kinds = {"well": "well", "other": "well", "parent": "parent", "hangs": "hangs", "dies": "dies", "silent": "silent"}
+    kinds = {name: name for name in ("well", "parent", "stubborn", "hangs", "dies", "silent")}
     async with gateway(tmp_path, home, mark, **kinds) as served:
-        for server in ("well", "other", "parent"):
+        for server in ("well", "parent", "stubborn"):
             await served.offered(f"{server}__echo")
         for number in range(1000):
-            server = ("well", "other", "parent")[number % 3]
+            server = ("well", "parent", "stubborn")[number % 3]
             assert await served.say(server, str(number)) == str(number)
             if number % 200 == 100:
                 await _given_up(served, "hangs")
@@ -272,7 +251,14 @@ async def _given_up(served: Gateway, server: str) -> None:
 
 
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-STUBBORN = {"well": "well", "parent": "parent", "hangs": "hangs"}
+STUBBORN = {name: name for name in ("well", "parent", "hangs", "stubborn")}
+
+
+async def _use_all(served: Gateway) -> None:
+    for server in STUBBORN:
+        await served.offered(f"{server}__who")
+        await served.client.call_tool(f"{server}__who", {})
+    assert len(list(marked(served.mark))) == 1 + len(STUBBORN) + 1
 
 
 @SIGNALS
@@ -280,11 +266,8 @@ async def test_a_signal_ends_the_gateway_with_all_it_started(
     number: signal.Signals, tmp_path: Path, home: dict[str, str], mark: str
 ):
     async with gateway(tmp_path, home, mark, **STUBBORN) as served:
-        for server in STUBBORN:
-            await served.offered(f"{server}__who")
-            await served.client.call_tool(f"{server}__who", {})
-        assert len(list(marked(mark))) == 1 + len(STUBBORN) + 1
-        os.kill(served.process, number)
+        await _use_all(served)
+        os.kill(gateway_of(mark), number)
         assert await left_behind(mark) == []
 
 
@@ -292,17 +275,12 @@ async def test_a_signal_ends_the_gateway_with_all_it_started(
 async def test_a_signal_ends_the_gateway_over_http_with_all_it_started(
     number: signal.Signals, tmp_path: Path, home: dict[str, str], mark: str
 ):
-    command = [*serve(tmp_path, STUBBORN), "--http", "0"]
-    environment = {**os.environ, **home, MARK: mark}
+    command, environment = [*serve(tmp_path, STUBBORN), "--http", "0"], {**os.environ, **home, MARK: mark}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as process:
         assert process.stderr is not None
-        found = re.search(r"http://\S+/mcp", process.stderr.readline())
+        found = re.search(r"http://\S+/mcp\b", process.stderr.readline())
         assert found
         async with Client(found[0]) as client:
-            served = Gateway(client, mark)
-            for server in STUBBORN:
-                await served.offered(f"{server}__who")
-                await served.client.call_tool(f"{server}__who", {})
-        assert len(list(marked(mark))) == 1 + len(STUBBORN) + 1
+            await _use_all(Gateway(client, mark))
         process.send_signal(number)
         assert await left_behind(mark) == []

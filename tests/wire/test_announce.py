@@ -12,9 +12,9 @@ from talking import ERAS, LEGACY, MODERN, Refused, talking
 from ullage.errors import UnknownResource
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool
-from ullage.wire.line import connection_of
-from ullage.wire.loudness import is_heard, most_talkative
-from ullage.wire.serve import Identity, build_server
+from ullage.wire.serve.line import connection_of
+from ullage.wire.serve.loudness import is_heard, most_talkative
+from ullage.wire.serve.serve import Identity, build_server
 
 pytestmark = pytest.mark.anyio
 

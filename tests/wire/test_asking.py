@@ -25,10 +25,10 @@ from ullage.tool import (
     Reply,
     Tool,
 )
-from ullage.wire.ability import can_be_asked, require
-from ullage.wire.asking import answers_to
-from ullage.wire.held import Holding, Target, is_ours, marked, unmarked
-from ullage.wire.serve import Identity, build_server
+from ullage.wire.serve.ability import can_be_asked, require
+from ullage.wire.serve.asking import answers_to
+from ullage.wire.serve.held import Holding, Target, is_ours, marked, unmarked
+from ullage.wire.serve.serve import Identity, build_server
 
 pytestmark = pytest.mark.anyio
 

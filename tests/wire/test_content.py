@@ -10,9 +10,9 @@ from talking import ERAS, LEGACY, MODERN, Refused, talking
 from ullage.errors import ProtocolError, SourceFailed, UnknownTool
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Contents, PromptMessages, Read, Reply, Structured, Tool
-from ullage.wire.content import block_to_wire, contents_to_wire, prompt_to_wire, reply_to_wire, tool_to_wire
-from ullage.wire.envelope import Envelope
-from ullage.wire.serve import Context, Identity, build_server
+from ullage.wire.serve.content import block_to_wire, contents_to_wire, prompt_to_wire, reply_to_wire, tool_to_wire
+from ullage.wire.serve.envelope import Envelope
+from ullage.wire.serve.serve import Context, Identity, build_server
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from ullage.errors import InvalidArguments, Unavailable, UnknownResource
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
 from ullage.wire import Address, Identity, Profile, Tokens, http_app, listen, serve_http, single
-from ullage.wire.http import _names_of
+from ullage.wire.serve.http import _names_of
 
 ADAS, EVES = "a" * 20, "e" * 20
 TOKENS = Tokens.read({"ULLAGE_TOKENS": f"ada:{ADAS},eve:{EVES}"})

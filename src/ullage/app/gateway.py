@@ -125,6 +125,12 @@ class Gateway:
     async def view(self, wait: float = 0.0) -> View:
         return await self.merge.view(wait)
 
+    async def settle(self, client: str | None) -> None:
+        """Makes a client's list before it is asked for, where every server's tools are known: whether tools are shown
+        or searched is in the instructions too, which a client asks for first, and both must say the same."""
+        if not (await self.view()).missing:
+            await self.find(client).tools()
+
     def health(self) -> tuple[Health, ...]:
         return self.host.health()
 
@@ -221,6 +227,7 @@ async def open_gateway(
     _preload()
     database, store_error = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
     recording = None if database is None else Recording(database)
+    failure: Exception | None = None
     async with Host(environment=environment) as host, anyio.create_task_group() as tasks:
         gateway = _build(loaded, host, database, recording, tasks)
         gateway.store_error = store_error
@@ -232,13 +239,19 @@ async def open_gateway(
             tasks.start_soon(follow, loaded, again, gateway.adopt)
         try:
             yield gateway
+        except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
+            failure = error
         finally:
+            with anyio.CancelScope(shield=True):
+                await gateway.surfaces.save()
             tasks.cancel_scope.cancel()
     with anyio.CancelScope(shield=True):
         if recording is not None:
             await recording.close()
         if database is not None:
             database.close()
+    if failure is not None:
+        raise failure
 
 
 def _build(

@@ -20,6 +20,7 @@ class StoredSurfaces:
         self._kept = kept
         self._spawn = spawn
         self._decisions: dict[str, Decision] = {}
+        self._unsaved: dict[str, JsonObject] = {}
 
     async def load(self, keys: Iterable[str]) -> None:
         found = await anyio.to_thread.run_sync(self._kept.load, list(keys))
@@ -33,16 +34,19 @@ class StoredSurfaces:
         if self._decisions.get(key) == decision:
             return
         self._decisions[key] = decision
-        said: JsonObject = {
+        self._unsaved[key] = {
             "surface": decision.surface,
             "reason": decision.reason,
             "configuration": decision.configuration,
         }
+        self._spawn(self.save)
 
-        async def save() -> None:
-            await anyio.to_thread.run_sync(self._kept.save, {key: said})
-
-        self._spawn(save)
+    async def save(self) -> None:
+        """Writes what is not yet written; also to be called at the end, which may come before the background does."""
+        unsaved = dict(self._unsaved)
+        if unsaved:
+            await anyio.to_thread.run_sync(self._kept.save, unsaved)
+        self._unsaved = {key: said for key, said in self._unsaved.items() if unsaved.get(key) is not said}
 
 
 def _read(said: JsonObject) -> Decision | None:

@@ -108,7 +108,9 @@ def _refusal(reply: Reply) -> UllageError | None:
     try:
         said: Any = json.loads(str(text)) if text else None
         options = tuple(map(str, said["available_options"]))
-        return UllageError(str(said["message"]), suggestion=str(said["suggestion"]), options=options)
+        # Written for a model; a person has the verb.
+        suggestion = str(said["suggestion"]).replace("`find_tool`", "`ullage find`")
+        return UllageError(str(said["message"]), suggestion=suggestion, options=options)
     except (ValueError, KeyError, TypeError):
         return None
 

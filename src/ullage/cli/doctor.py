@@ -126,6 +126,8 @@ def _settings(loaded: Loaded) -> list[str]:
         place = f"{issue.place}: " if issue.place else ""
         lines.append(f"  {mark}  {place}{issue.message}")
         lines += [f"    {issue.suggestion}"] if issue.suggestion else []
+        unnamed = [option for option in issue.options if f"`{option}`" not in issue.suggestion]
+        lines += [f"    options: {', '.join(issue.options)}"] if unnamed else []
     return lines
 
 
@@ -145,7 +147,7 @@ def _server(one: _Found) -> list[str]:
         return [f"{name}  disabled in {one.server.came_from or 'the settings'}"]
     if one.error is not None:
         lines = [f"{name}  {red('fails')}: {without_name(one.error.message, one.server.name)}"]
-        return [*lines, f"  {_advice(one.error)}", *_stderr(one.health)]
+        return [*lines, f"  {_advice(one)}", *_stderr(one.health)]
     tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")
     notes = () if one.health is None else one.health.notes
     lines = [f"{name}  {green('well')}: {', '.join(_introduced(one.health))}"]
@@ -161,10 +163,13 @@ def _introduced(health: Health | None) -> list[str]:
     return parts if health.start_seconds is None else [*parts, f"started in {health.start_seconds:.1f} s"]
 
 
-def _advice(error: UllageError) -> str:
+def _advice(one: _Found) -> str:
     """Whoever reads this need not be sent here."""
-    sent_here = "ullage doctor" in error.suggestion or not error.suggestion
-    return "run its command by hand to see why" if sent_here else error.suggestion
+    suggestion = "" if one.error is None else one.error.suggestion
+    if suggestion and "ullage doctor" not in suggestion:
+        return suggestion
+    by_address = "check its address, and that it is running"
+    return by_address if one.server.command is None else "run its command by hand to see why"
 
 
 def _stderr(health: Health | None) -> list[str]:

@@ -17,10 +17,11 @@ from ullage.config import Loaded, read_tokens
 from ullage.wire import Address, Profile, Tokens, listen, serve_http, serve_stdio
 
 from .configured import add_flags, examined, log_to_stderr, read, say
+from .ending import until_told
 
 __all__ = ["arguments", "run"]
 
-_NAMED = 20
+_NAMED = 8
 """Servers named in the welcome."""
 
 
@@ -58,14 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.http is None:
         if sys.stdin.isatty():
             _explain(loaded)
-        anyio.run(_stdio, loaded, again, arguments.client)
+        anyio.run(until_told, partial(_stdio, loaded, again, arguments.client))
         return 0
     return _run_http(arguments, loaded)
 
 
 async def _stdio(loaded: Loaded, again: partial[Loaded], client: str | None) -> None:
     async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
-        await gateway.view()
+        await gateway.settle(client)
         await serve_stdio(gateway.flagged(client), client=client)
 
 
@@ -78,7 +79,7 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
         say(f"Port {asked.port} is taken; using {address.port}.")
     say(*_welcome(loaded, address, tokens))
     try:
-        anyio.run(_http, arguments, loaded, bound, tokens)
+        anyio.run(until_told, partial(_http, arguments, loaded, bound, tokens))
     except KeyboardInterrupt:
         # How a person ends it is not a failure.
         say("", "Ended.")
@@ -87,13 +88,14 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
 
 async def _http(arguments: argparse.Namespace, loaded: Loaded, bound: socket.socket, tokens: Tokens) -> None:
     async with open_gateway(loaded, environment=os.environ, again=partial(examined, arguments)) as gateway:
-        await gateway.view()
+        for client in {arguments.client, *gateway.settings.clients}:
+            await gateway.settle(client)
         await serve_http(
             partial(_profile, gateway, arguments.client),
             bound,
             client=arguments.client,
             tokens=tokens,
-            hosts=tuple(arguments.allow_host),
+            hosts=(Address.parse(arguments.http).host, *arguments.allow_host),
         )
 
 

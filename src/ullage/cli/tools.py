@@ -91,7 +91,7 @@ async def _refresh(gateway: Gateway) -> None:
         try:
             await gateway.kept(name).refresh()
         except UllageError as error:
-            say(f"ullage: {name}: {error.message}")
+            say(f"ullage: {name}: {without_name(error.message, name)}")
 
     async with anyio.create_task_group() as tasks:
         for server in gateway.settings.servers:
@@ -111,7 +111,7 @@ def _weigh(text: str) -> int:
 def _print_servers(seen: _Seen) -> None:
     _print_columns([("server", "tools", "tokens", ""), *(_row(seen, server) for server in _servers(seen))], {1, 2})
     if seen.view.missing:
-        emit("\nNot known yet; `ullage doctor` says more:")
+        emit("\nNot known, and not counted; `ullage doctor` says more:")
         _print_columns([(one.server, without_name(one.reason, one.server)) for one in seen.view.missing], indent="  ")
     emit()
     if not seen.loaded.settings.servers:

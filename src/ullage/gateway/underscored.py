@@ -31,4 +31,7 @@ class Underscored(Passing[ToolSource]):
     def _spelt(self, tool: Tool, taken: Collection[str]) -> Tool:
         """Under its other name, unless another tool has that one: calls by it are that tool's."""
         spelt = re.sub(r"[.-]", "_", tool.name)
-        return replace(tool, name=spelt) if tool.name in self.own and spelt not in taken else tool
+        if tool.name not in self.own or spelt in taken:
+            return tool
+        aliases = tuple(alias for alias in (tool.name, *tool.aliases) if alias != spelt)
+        return replace(tool, name=spelt, aliases=aliases)

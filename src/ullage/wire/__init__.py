@@ -1,10 +1,19 @@
 """How does MCP look, from both sides?"""
 
-from .bearer import TOKENS_VARIABLE, Tokens
-from .http import Address, http_app, listen, serve_http
-from .profile import Identity, Profile, Profiles, single
-from .serve import user_name
-from .stdio import serve_stdio
+from .serve import (
+    TOKENS_VARIABLE,
+    Address,
+    Identity,
+    Profile,
+    Profiles,
+    Tokens,
+    http_app,
+    listen,
+    serve_http,
+    serve_stdio,
+    single,
+    user_name,
+)
 from .supervise import Health, Host, Supervised
 from .upstream import Upstream, open_upstream
 

@@ -33,6 +33,8 @@ __all__ = ["SAVINGS", "Find"]
 
 SAVINGS = "dev.ullage/savings"
 """In a search's `meta`: what the client saved, first request and session, with everything of ours charged."""
+_MOMENT = 1.0
+"""Seconds that a list waits for a server whose tools were never heard, where it has others to show."""
 _SERVERS = 20
 """Named to whoever found nothing."""
 
@@ -72,8 +74,7 @@ class Find(Passing[Searched]):
         self._waited_for.clear()
 
     async def tools(self) -> Listing:
-        wait = self.settings.start_wait if self.settings.mode == "direct" else 0.0
-        view = await self.inner.view(wait)
+        view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
         listing = await self._listing(view)
         if self._shown is None or self._shown.revision != listing.revision:
             self._shown = listing
@@ -133,7 +134,7 @@ class Find(Passing[Searched]):
     async def _find(self, call: Call) -> Reply:
         began = self._around.clock()
         query = read_query(call.arguments, self.settings.find_budget)
-        view = await self._awaited()
+        view = await self._awaited(self.settings.start_wait)
         found = await self._search(query, view, call.caller)
         listing = await self._listing(view)
         carried = await self._figures.carry(view, listing, self.instructions(view), call.caller)
@@ -144,13 +145,20 @@ class Find(Passing[Searched]):
             meta[HEALED] = list(query.notes)
         return Reply.text(found.text, meta=meta)
 
-    async def _awaited(self) -> View:
+    async def _to_be_shown(self) -> View:
+        """Where tools are shown and not found, a list is the only door: the first one waits for somebody to show, later
+        ones no more than a moment for those who are still missing. A change announces them."""
+        view, longest = await self.inner.view(), self.settings.start_wait
+        known = any(not entry.member.own for entry in view.entries)
+        return await self._awaited(min(_MOMENT, longest) if known else longest)
+
+    async def _awaited(self, longest: float) -> View:
         """The view, after waiting for servers that are still starting: for each of them once."""
         view = await self.inner.view()
         late = {one.server for one in view.missing} - self._waited_for
         if late:
             self._waited_for |= late
-            view = await self.inner.view(self.settings.start_wait)
+            view = await self.inner.view(longest)
         return view
 
     async def _search(self, query: Query, view: View, caller: Caller) -> Found:

@@ -29,7 +29,7 @@ __all__ = ["Pipe", "open_pipe"]
 _UNREAD = 8 * 1024 * 1024
 """Bytes beyond which nothing more is written for a server that does not read its input."""
 _LINE = 64 * 1024 * 1024
-_PATIENCE = 2.0
+_PATIENCE = 1.0
 """Seconds that a server has to end after its input was closed, and once more after it was asked to."""
 _LINGERING = 0.5
 """Seconds between a server's end and the end of its output, or the other way round, that are nothing to remark on."""

@@ -1,0 +1,166 @@
+"""What does an agent program's first request weigh without servers, with three real ones, and with them behind Ullage?
+
+Run by `make bench-clients`. The programs are real and run against a scripted model on loopback; the servers are real
+ones' recorded catalogues, replayed. `DATA` names another folder of catalogues. Counted by the one meter in o200k_base,
+over the request's JSON: the part `tools`, and the whole. Claude Code keeps definitions back by itself; how it would be
+without stands beside it. Prints a table and one line of figures; fails where Ullage adds more than it may. A program
+that is not installed here is named and left out.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from heavy.agent_programs import PROGRAMS, Entry, Object, Program, Setup, Started, run
+from ullage.models import shipped
+from ullage.tokens import Meter
+
+ROOT = Path(__file__).parent.parent
+DEFAULT_DATA = ROOT.parent / "shared" / "data" / "catalogues"
+CATALOGUES = {
+    "github": "github_github-mcp-server.json",
+    "postman": "postman_postman-mcp-server.json",
+    "cloudflare": "cloudflare_mcp-server-cloudflare.json",
+}
+REPLAY = ROOT / "tests" / "heavy" / "real_replay.py"
+MODEL = "gpt-4o"
+SPOKEN_BY_ALL = "2025-06-18"
+MOST_ADDED = 1_000
+"""Tokens that Ullage may add to a first request: its tools, its instructions, and how a program dresses them."""
+SCRIPT: Sequence[Object] = [{"text": "There is nothing to do."}]
+ULLAGE = [sys.executable, "-m", "ullage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Of one first request, in tokens."""
+
+    tools: int
+    whole: int
+
+
+Row = Mapping[str, Weight]
+"""By what stood behind the program."""
+
+
+def main() -> int:
+    folder = Path(os.environ.get("DATA") or DEFAULT_DATA)
+    absent = [name for name in CATALOGUES.values() if not (folder / name).is_file()]
+    if absent:
+        print(f"no data: `{folder}` has no {', '.join(absent)}; name another folder with DATA=path", file=sys.stderr)
+        return 2
+    there = [program for program in (*PROGRAMS, eager(PROGRAMS[0])) if program.executable is not None]
+    for program in PROGRAMS:
+        if program.executable is None:
+            print(f"{program.package} is not installed and left out", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="ullage-") as scratch:
+        servers = list(write_servers(folder, Path(scratch)))
+        rows = {program.name: measure(program, servers, Path(scratch)) for program in there}
+    tools = sum(len(catalogue["tools"]) for catalogue in map(read, (folder / name for name in CATALOGUES.values())))
+    report(rows, tools, {program.name: program.version for program in there})
+    return conclude(rows, tools)
+
+
+def eager(program: Program) -> Program:
+    """The same with every definition in the first request."""
+
+    def prepare(setup: Setup) -> Started:
+        started = program.prepare(setup)
+        return replace(started, environment={**started.environment, "ENABLE_TOOL_SEARCH": "false"})
+
+    return replace(program, name=f"{program.name}, no own search", prepare=prepare)
+
+
+def write_servers(folder: Path, scratch: Path) -> Iterator[Entry]:
+    """The catalogues in an era that every program speaks, with the version that some programs insist on."""
+    for name, file in CATALOGUES.items():
+        path, catalogue = scratch / file, read(folder / file)
+        catalogue |= {"protocolVersion": SPOKEN_BY_ALL, "serverInfo": {"version": "1", **catalogue["serverInfo"]}}
+        path.write_text(json.dumps(catalogue), encoding="utf-8")
+        yield Entry(name=name, command=[sys.executable, str(REPLAY), str(path)], environment={})
+
+
+def read(path: Path) -> Object:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def measure(program: Program, servers: Sequence[Entry], scratch: Path) -> Row:
+    print(f"running {program.name} …", file=sys.stderr)
+    home = Path(tempfile.mkdtemp(dir=scratch))
+    return {
+        "no servers": first_request(program, home / "none", []),
+        "directly": first_request(program, home / "directly", servers),
+        "behind Ullage": first_request(program, home / "ullage", [behind_ullage(servers, home)]),
+    }
+
+
+def behind_ullage(servers: Sequence[Entry], home: Path) -> Entry:
+    """As on every start but the first, when the servers are not up before the program asks."""
+    settings = home / "servers.json"
+    named = {server.name: {"command": server.command[0], "args": server.command[1:]} for server in servers}
+    settings.write_text(json.dumps({"mcpServers": named}), encoding="utf-8")
+    environment = {"HOME": str(home / "kept"), "PATH": os.environ["PATH"]}
+    learn = [*ULLAGE, "tools", "--json", "--include", str(settings)]
+    subprocess.run(learn, env=environment, cwd=home, stdout=subprocess.DEVNULL, check=True)
+    return Entry(name="ullage", command=[*ULLAGE, "serve", "--include", str(settings)], environment=environment)
+
+
+def first_request(program: Program, home: Path, entries: Sequence[Entry]) -> Weight:
+    home.mkdir()
+    done = run(program, home, entries, SCRIPT)
+    if not done.conversation():
+        sys.exit(f"{program.name} asked the model nothing:\n{done.output}")
+    body, meter = done.conversation()[0], Meter(shipped())
+    return Weight(*(meter.count(compact(part), MODEL).tokens for part in (body["tools"], body)))
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def report(rows: Mapping[str, Row], tools: int, versions: Mapping[str, str]) -> None:
+    sets = ("no servers", "directly", "behind Ullage")
+    print(f"tokens of the first request (o200k_base): {tools} tools of {len(CATALOGUES)} servers")
+    print(f"{'':38}" + "".join(f"{name:>22}" for name in sets) + f"{'Ullage adds':>22}")
+    print(f"{'':38}" + f"{'tools':>12}{'whole':>10}" * (len(sets) + 1))
+    for name, row in rows.items():
+        weights = [row[one] for one in sets]
+        weights.append(added(row))
+        written = "".join(f"{one.tools:>12,}{one.whole:>10,}" for one in weights)
+        print(f"{name + ' ' + versions[name]:38}{written}")
+
+
+def added(row: Row) -> Weight:
+    with_us, without = row["behind Ullage"], row["no servers"]
+    return Weight(with_us.tools - without.tools, with_us.whole - without.whole)
+
+
+def conclude(rows: Mapping[str, Row], tools: int) -> int:
+    missed = [
+        f"MISSED {name}: Ullage adds {added(row).whole:,} tokens, over {MOST_ADDED:,}"
+        for name, row in rows.items()
+        if added(row).whole > MOST_ADDED
+    ]
+    missed += [
+        f"MISSED {name}: the first request is larger with Ullage than with the servers themselves"
+        for name, row in rows.items()
+        if row["behind Ullage"].whole >= row["directly"].whole
+    ]
+    print("\n" + "\n".join(missed))
+    figures = {
+        f"{name}, {what}": {"tools": weight.tools, "whole": weight.whole}
+        for name, row in rows.items()
+        for what, weight in row.items()
+    }
+    print(json.dumps({"servers": len(CATALOGUES), "tools": tools, **figures, "missed": len(missed)}))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

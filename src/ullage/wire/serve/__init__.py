@@ -1,0 +1,23 @@
+"""How does a source become an MCP server, and how is it spoken to?"""
+
+from .bearer import TOKENS_VARIABLE, Tokens
+from .http import Address, http_app, listen, serve_http
+from .profile import Identity, Profile, Profiles, single
+from .serve import build_server, user_name
+from .stdio import serve_stdio
+
+__all__ = [
+    "TOKENS_VARIABLE",
+    "Address",
+    "Identity",
+    "Profile",
+    "Profiles",
+    "Tokens",
+    "build_server",
+    "http_app",
+    "listen",
+    "serve_http",
+    "serve_stdio",
+    "single",
+    "user_name",
+]

@@ -1,0 +1,295 @@
+"""The rooms put together, in this process, around real servers."""
+
+import json
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from ullage.app import count
+from ullage.app.gateway import Gateway, open_gateway
+from ullage.config import Flags, examine, load
+from ullage.errors import UnknownResource
+from ullage.gateway import META, definition_text
+from ullage.ledger import read_entries
+from ullage.store import Database
+from ullage.tool import Call, Caller, Change, Reply
+from upstreams import scripted, tool, unruly, write_json, write_toml
+
+pytestmark = pytest.mark.anyio
+
+LONG = "Sends a message to everybody who is subscribed to the channel of that name, and answers with its number. " * 3
+MANY = [tool(f"send_to_channel_{number}", LONG) for number in range(60)]
+ECHO = tool("echo", "Says a text again.", annotations={"readOnlyHint": True})
+
+
+def caller(gateway: Gateway, client: str | None = None, session: str = "s") -> Caller:
+    return Caller(principal="me", session=session, client=client, model=gateway.flagged(client).model)
+
+
+@asynccontextmanager
+async def opened(work: Path, *, follow: bool = False, **flags) -> AsyncGenerator[Gateway]:
+    given = Flags(**flags)
+    loaded = load(given, os.environ, work)
+    again = (lambda: examine(given, os.environ, work)) if follow else None
+    async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
+        yield gateway
+
+
+async def names(gateway: Gateway, client: str | None = None) -> list[str]:
+    return [tool.name for tool in (await gateway.flagged(client).source.tools()).tools]
+
+
+async def ask(gateway: Gateway, name: str, client: str | None = None, **arguments) -> Reply:
+    return await gateway.flagged(client).source.call(
+        Call(tool=name, arguments=arguments, caller=caller(gateway, client))
+    )
+
+
+def text(reply: Reply) -> str:
+    return str(reply.content[0]["text"])
+
+
+def noted(reply: Reply, key: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", reply.meta[key])
+
+
+def starts(log: Path) -> int:
+    return len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_sixty_tools_cost_what_three_do_and_all_of_them_can_be_called(work: Path):
+    include = write_json(work / "mcp.json", mail=scripted(*MANY, ECHO))
+    async with opened(work, include=(include,)) as gateway:
+        await gateway.view(30)
+        tools = (await gateway.flagged(None).source.tools()).tools
+        assert [one.name for one in tools] == ["find_tool", "call_tool", "call_tool_write", "count-tokens"]
+
+        def weigh(text: str) -> int:
+            return count(text, "gpt-4o").tokens
+
+        assert sum(weigh(definition_text(one)) for one in tools[:3]) <= 400
+        instructions = gateway.flagged(None).identity.spoken()
+        assert instructions is not None
+        assert 0 < weigh(instructions) <= 300
+        assert text(await ask(gateway, "mail__echo", text="by its name")) == "by its name"
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_few_tools_are_listed_as_they_are_and_the_choice_outlives_the_process(work: Path):
+    log = work / "starts"
+    include = write_json(work / "mcp.json", notes=scripted(ECHO, tool("write"), starts=log))
+    for _ in range(2):
+        async with opened(work, include=(include,)) as gateway:
+            await gateway.view(30)
+            assert await names(gateway) == ["count-tokens", "notes__echo", "notes__write"]
+            # A name that has no profile of its own shares what was decided for everybody.
+            assert await names(gateway, "someone") == ["count-tokens", "notes__echo", "notes__write"]
+    async with opened(work, include=(include,)) as gateway:
+        assert gateway.find().surface == gateway.find("someone").surface == "direct"
+    assert starts(log) == 1
+
+
+@pytest.mark.requirement("S1:surface", "U:own")
+async def test_pinned_tools_are_listed_hidden_ones_only_answer_and_denied_ones_are_not_there(work: Path):
+    notes = scripted(ECHO, tool("secret"), tool("give"), tool("drop_all"))
+    notes |= {"pinned": ["echo"], "hidden": ["secret"], "deny": ["drop_*"]}
+    write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n[own]\nhidden = ["count-tokens"]', notes=notes)
+    async with opened(work) as gateway:
+        await gateway.view(30)
+        assert await names(gateway) == ["find_tool", "call_tool", "call_tool_write", "notes__echo"]
+        found = json.loads(text(await ask(gateway, "find_tool", tool_description="secret drop count-tokens tokens")))
+        said = json.dumps(found["tools"] + found["more"])
+        assert "secret" not in said
+        assert "drop_all" not in said
+        assert "count-tokens" not in said
+        counted = json.loads(text(await ask(gateway, "count_tokens", text="Hello, world!")))
+        assert counted["token_count"] == 4
+        denied = await ask(gateway, "call_tool_write", tool_name="notes__drop_all", parameters={})
+        assert json.loads(text(denied))["error_code"] == "DENIED"
+
+
+@pytest.mark.requirement("U:reference")
+async def test_figures_are_those_of_the_model_named_for_the_client(work: Path):
+    clients = '[clients.exact]\nmodel = "gpt-4"\n[clients.guessed]\nmodel = "claude-sonnet-4-5"\n'
+    write_toml(work / "ullage.toml", clients, notes=scripted(ECHO))
+    async with opened(work) as gateway:
+        found = {}
+        for client in (None, "exact", "guessed", "unheard-of"):
+            reply = await ask(gateway, "notes__echo", client, text="안녕하세요, 세계" * 20)
+            found[client] = noted(reply, META)["tokens"]
+    assert found["exact"] == {"estimated": 200, "approximationMethod": "gpt-4"}
+    assert found["guessed"]["approximationMethod"] == "claude-sonnet-4-5"
+    assert "warning" in found["guessed"]
+    assert found[None] == found["unheard-of"]
+    assert found[None]["approximationMethod"] == "o200k_base"
+    assert found[None]["estimated"] < 200
+    assert "warning" in found[None]
+
+
+async def test_a_client_of_no_name_in_the_settings_has_no_path_but_may_have_a_flag(work: Path):
+    write_toml(work / "ullage.toml", "[clients.claude]\n")
+    async with opened(work) as gateway:
+        assert gateway.profile("claude").model is None
+        with pytest.raises(UnknownResource) as caught:
+            gateway.profile("cursor")
+        assert caught.value.options == ("claude",)
+        assert gateway.flagged("cursor").source is not gateway.profile("claude").source
+        assert gateway.profile("claude") is gateway.profile("claude")
+
+
+async def test_a_client_may_have_another_surface_one_door_and_names_without_hyphens(work: Path):
+    top = '[gateway]\nmode = "search"\njoin_calls = true\n[clients.plain]\nmode = "direct"\nunderscore_names = true\n'
+    write_toml(work / "ullage.toml", top, notes=scripted(tool("echo")))
+    async with opened(work) as gateway:
+        await gateway.view(30)
+        assert await names(gateway) == ["find_tool", "call_tool", "count-tokens"]
+        assert await names(gateway, "plain") == ["count_tokens", "notes__echo"]
+        reply = await ask(gateway, "call_tool", tool_name="notes__echo", parameters={"text": "through one door"})
+        assert text(reply) == "through one door"
+        assert json.loads(text(await ask(gateway, "count_tokens", "plain", text="hi")))["token_count"] == 1
+
+
+@pytest.mark.requirement("S1:aggregate")
+async def test_servers_that_die_or_do_not_exist_harm_nobody_and_are_named(work: Path):
+    gone = {"command": "no-such-program", "args": ["--token", "hunter2hunter2"]}
+    include = write_json(work / "mcp.json", notes=scripted(ECHO), dead=unruly("exits"), gone=gone)
+    async with opened(work, include=(include,)) as gateway:
+        view = await gateway.view(30)
+        assert [entry.listed for entry in view.entries] == ["count-tokens", "notes__echo"]
+        reasons = {one.server: one.reason for one in view.missing}
+        assert reasons.keys() == {"dead", "gone"}
+        assert "no such table" in reasons["dead"]
+        assert "hunter2" not in str(reasons)
+        assert {one.server: one.state for one in gateway.health()}["notes"] == "ready"
+        found = json.loads(text(await ask(gateway, "find_tool", tool_description="say a text again")))
+        assert found["tools"][0]["name"] == "notes__echo"
+        assert [one.split(":")[0] for one in found["missing"]] == ["dead", "gone"]
+        assert text(await ask(gateway, "notes__echo", text="alive")) == "alive"
+
+
+@pytest.mark.requirement("S1:live")
+async def test_a_second_start_lists_without_a_server_and_a_session_asks_each_server_once(work: Path):
+    log = work / "starts"
+    include = write_json(work / "mcp.json", notes=scripted(starts=log))
+    for _ in range(2):
+        async with opened(work, include=(include,)) as gateway:
+            await gateway.view(30)
+            await names(gateway)
+            await ask(gateway, "find_tool", tool_description="echo")
+            assert starts(log) <= 1
+        assert starts(log) == 1
+    async with opened(work, include=(include,)) as gateway:
+        methods: list[str] = []
+        with anyio.fail_after(5):
+            while "tools/list" not in methods[:-3]:
+                await names(gateway)
+                methods = [one["method"] for one in json.loads(text(await ask(gateway, "notes__seen")))]
+        assert methods.count("tools/list") == 1
+    assert starts(log) == 2
+
+
+@pytest.mark.requirement("S1:net")
+async def test_searches_calls_and_definitions_are_in_the_ledger_and_searches_say_what_they_saved(work: Path):
+    include = write_json(work / "mcp.json", mail=scripted(*MANY, ECHO))
+    async with opened(work, include=(include,)) as gateway:
+        await gateway.view(30)
+        await names(gateway)
+        reply = await ask(gateway, "find_tool", tool_description="say a text again")
+        await ask(gateway, "call_tool", tool_name="mail__echo", parameters={"text": "hi"})
+        await ask(gateway, "call_tool", tool_name="nobody", parameters={})
+        url = gateway.settings.store
+    saved = noted(reply, "dev.ullage/savings")
+    assert saved["first_request"]["net_tokens"] > 1000
+    assert saved["session"]["net_tokens"] > saved["first_request"]["net_tokens"]
+    database = Database.open(url)
+    entries = list(read_entries(database))
+    database.close()
+    kinds = [entry.kind for entry in entries]
+    assert kinds == ["definitions", "search", "result", "result"]
+    definitions, search, result, failed = entries
+    assert definitions.saved_tokens == saved["first_request"]["net_tokens"]
+    assert search.baseline_tokens is not None
+    assert search.baseline_tokens > search.tokens
+    assert (result.server, result.tool, result.session, result.principal) == ("mail", "echo", "s", "me")
+    assert failed.is_error
+
+
+async def test_without_its_store_a_gateway_serves_all_the_same_and_says_so(
+    work: Path, caplog: pytest.LogCaptureFixture
+):
+    include = write_json(work / "mcp.json", notes=scripted(ECHO))
+    (work / "file").write_text("", encoding="utf-8")
+    async with opened(work, include=(include,), store=f"sqlite:///{work}/file/ullage.db") as gateway:
+        assert gateway.store_error is not None
+        assert text(await ask(gateway, "notes__echo", text="still here")) == "still here"
+    assert "nothing is kept of this session" in caplog.text
+
+
+async def test_what_breaks_in_the_background_ends_nothing(work: Path, caplog: pytest.LogCaptureFixture):
+    async def broken() -> None:
+        raise ZeroDivisionError
+
+    async with opened(work) as gateway:
+        gateway.spawn(broken)
+        await anyio.sleep(0.01)
+        assert await names(gateway) == ["count-tokens"]
+    assert "something went wrong in the background" in caplog.text
+
+
+async def until(condition: Callable[[], object]) -> None:
+    with anyio.fail_after(10):
+        while not condition():
+            await anyio.sleep(0.02)
+
+
+@pytest.mark.requirement("S1:live")
+async def test_an_edit_of_the_settings_is_followed_and_only_what_matters_is_announced(
+    work: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.WARNING)
+    log, file = work / "starts", work / "ullage.toml"
+    direct = '[gateway]\nmode = "direct"\n'
+    notes = scripted(ECHO, tool("write"), starts=log)
+    write_toml(file, direct, notes=notes)
+    heard: list[Change] = []
+    async with opened(work, follow=True) as gateway:
+        source: Any = gateway.flagged(None).source
+        source.watch(heard.append)
+        await gateway.view(30)
+        assert await names(gateway) == ["count-tokens", "notes__echo", "notes__write"]
+        heard.clear()
+
+        write_toml(file, f"# means the same\n{direct}", notes=notes)
+        await anyio.sleep(1.6)
+        assert heard == []
+        assert caplog.text == ""
+
+        write_toml(file, f"{direct}modell = 1\n", notes=notes)
+        await until(lambda: "not taken over" in caplog.text)
+        assert "ullage.toml:3" in caplog.text
+        assert heard == []
+
+        later = scripted(tool("look"), env={"PASS": "hunter2hunter2"})
+        write_toml(file, f'{direct}model = "gpt-4"\n', notes={**notes, "deny": ["write"]}, late=later)
+        await until(lambda: "and taken over" in caplog.text)
+        await until(lambda: heard)
+        await gateway.view(30)
+        assert await names(gateway) == ["count-tokens", "late__look", "notes__echo"]
+        assert "from the next start on: gateway.model" in caplog.text
+        assert starts(log) == 1
+
+        heard.clear()
+        write_toml(file, direct, late={**later, "env": {"PASS": "${NOBODY_SET_THIS}"}})
+        await until(lambda: heard)
+        assert await names(gateway) == ["count-tokens"]
+        await until(lambda: "NOBODY_SET_THIS" in caplog.text)
+        assert [one.server for one in gateway.health()] == []
+        assert len(heard) == 1
+    assert "hunter2" not in caplog.text

@@ -1,0 +1,34 @@
+"""What a client is told before it asks for the list agrees with the list."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ullage.app.gateway import Gateway, open_gateway
+from ullage.config import Flags, load
+from upstreams import scripted, tool, write_json
+
+pytestmark = pytest.mark.anyio
+
+
+async def told_and_listed(gateway: Gateway) -> tuple[str, list[str]]:
+    """In a client's order: first the introduction, then the list."""
+    await gateway.settle(None)
+    profile = gateway.flagged(None)
+    return profile.identity.spoken() or "", [one.name for one in (await profile.source.tools()).tools]
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_the_first_start_that_knows_the_tools_shows_them_and_says_so(work: Path):
+    flags = Flags(include=(write_json(work / "mcp.json", mail=scripted(tool("send"))),))
+    async with open_gateway(load(flags, os.environ, work), environment=os.environ) as gateway:
+        told, listed = await told_and_listed(gateway)
+        assert "found with find_tool" in told
+        assert "find_tool" in listed
+        await gateway.view(30)
+    async with open_gateway(load(flags, os.environ, work), environment=os.environ) as gateway:
+        told, listed = await told_and_listed(gateway)
+    assert told.startswith("Tools of these servers:\n- mail (1 tool)")
+    assert "mail__send" in listed
+    assert "find_tool" not in listed

@@ -1,0 +1,71 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from ullage.cli import main
+from upstreams import scripted, tool, unruly, write_json, write_toml
+
+
+def test_what_harms_one_server_is_said_and_the_rest_goes_on(work: Path, capsys: pytest.CaptureFixture[str]):
+    unset = {"command": "x", "env": {"KEY": "${NOBODY_SET_IT}"}}
+    write_json(work / "mcp.json", notes=scripted(tool("echo")), unset=unset)
+    assert main(["tools", "--include", "mcp.json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.startswith("ullage: ")
+    assert "NOBODY_SET_IT" in captured.err
+    assert "unset" not in captured.out
+
+
+def test_flags_are_above_variables_and_variables_above_files(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    write_toml(work / "ullage.toml", "[wrong]\n")
+    write_toml(work / "good.toml", good=scripted(tool("echo")))
+    monkeypatch.setenv("ULLAGE_CONFIG", str(work / "good.toml"))
+    assert main(["tools"]) == 0
+    assert "good" in capsys.readouterr().out
+    write_toml(work / "better.toml", better=scripted(tool("echo")))
+    assert main(["tools", "--config", "better.toml"]) == 0
+    assert "better" in capsys.readouterr().out
+    assert main(["tools", "--config", "nowhere.toml"]) == 2
+    assert "the settings file is not there" in capsys.readouterr().err
+
+
+def test_nothing_is_written_to_a_home_when_the_store_is_elsewhere(work: Path, capsys: pytest.CaptureFixture[str]):
+    write_json(work / "mcp.json", notes=scripted(tool("echo")))
+    assert main(["tools", "--include", "mcp.json", "--store", f"sqlite:///{work}/kept.db"]) == 0
+    assert (work / "kept.db").exists()
+    assert list((work.parent / "home").iterdir()) == []
+    assert main(["tools", "--include", "mcp.json"]) == 0
+    assert [path.name for path in (work.parent / "home").rglob("*.db")] == ["ullage.db"]
+
+
+class Terminal:
+    """Standard output as a terminal that remembers what it showed."""
+
+    def __init__(self) -> None:
+        self.shown = ""
+
+    def write(self, text: str) -> int:
+        self.shown += text
+        return len(text)
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colour_is_for_terminals_and_not_for_those_who_decline_it(work: Path, monkeypatch: pytest.MonkeyPatch):
+    write_json(work / "mcp.json", notes=scripted(tool("echo")), dead=unruly("exits"))
+    shown = []
+    for declined in ("", "1"):
+        monkeypatch.setenv("NO_COLOR", declined)
+        monkeypatch.setenv("TERM", "xterm")
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert main(["doctor", "--include", "mcp.json"]) == 1
+        shown.append(terminal.shown)
+    assert "\x1b[31;1mfails\x1b[0m" in shown[0]
+    assert "\x1b[" not in shown[1]

@@ -1,0 +1,141 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from ullage.cli import main
+from upstreams import scripted, tool, unruly, write_json, write_toml
+
+SECRET = "hunter2hunter2"
+
+
+def steady(text: str, work: Path) -> str:
+    """Without what differs from run to run."""
+    text = re.sub(r"\d+\.\d s\b", "N s", text.replace(str(work), ""))
+    return re.sub(r"the \d+ folders", "the N folders", text)
+
+
+@pytest.fixture
+def servers(work: Path) -> Path:
+    write_json(
+        work / "mcp.json",
+        notes=scripted(tool("echo"), env={"API_KEY": SECRET}),
+        dead=unruly("exits", env={"API_KEY": SECRET}),
+        gone={"command": "no-such-program", "args": ["--key", SECRET]},
+        far={"url": f"http://127.0.0.1:9/mcp?key={SECRET}", "headers": {"Authorization": f"Bearer {SECRET}"}},
+        off={"command": "x", "disabled": True},
+        unset={"command": "x", "env": {"KEY": "${NOBODY_SET_IT}"}},
+    )
+    return work
+
+
+def test_every_server_is_said_to_be_well_or_what_is_wrong(servers: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor", "--include", "mcp.json"]) == 1
+    captured = capsys.readouterr()
+    assert steady(captured.out, servers) == snapshot("""\
+settings  /mcp.json
+  problem  /mcp.json:1: server `unset` is left out: `NOBODY_SET_IT` not set in the environment
+    export it, or write a default: ${NOBODY_SET_IT:-default}
+
+dead  fails: ended with exit status 3; it last said: no such table
+  run its command by hand to see why
+
+far  fails: cannot be reached (ConnectError)
+  check its address, and that it is running
+
+gone  fails: cannot be started: `no-such-program` was not found in the N folders of its PATH
+  install it, or write its absolute path: a program with windows often has a shorter PATH
+
+notes  well: toy 1, protocol 2026-07-28, started in N s
+  1 tool, 26 tokens of definitions (o200k_base)
+
+off  disabled in /mcp.json [mcpServers.off]
+
+1 of 4 servers answered.
+""")
+    assert SECRET not in captured.out + captured.err
+
+
+def test_json_says_the_same(servers: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor", "--include", "mcp.json", "--json"]) == 1
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert SECRET not in captured.out + captured.err
+    assert [issue["server"] for issue in found["issues"]] == ["unset"]
+    servers_found = {one["server"]: one for one in found["servers"]}
+    assert {name: one["error"] and one["error"]["error_code"] for name, one in servers_found.items()} == snapshot(
+        {"dead": "SOURCE_FAILED", "far": "SOURCE_FAILED", "gone": "SOURCE_FAILED", "notes": None, "off": None}
+    )
+    assert servers_found["off"]["disabled"] is True
+    assert servers_found["notes"]["state"] == "ready"
+    assert servers_found["notes"]["tools"] == 1
+    assert found["store_error"] is None
+
+
+def test_one_server_alone_can_be_looked_at(servers: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["doctor", "notes", "--config", "other.toml"]
+    write_toml(servers / "other.toml", notes=scripted(tool("echo")), dead=unruly("exits"))
+    assert main(words) == 0
+    assert steady(capsys.readouterr().out, servers) == snapshot("""\
+settings  /other.toml
+
+notes  well: toy 1, protocol 2026-07-28, started in N s
+  1 tool, 26 tokens of definitions (o200k_base)
+
+All is well.
+""")
+    assert main(["doctor", "nots", "--config", "other.toml"]) == 2
+    assert "no server is called `nots`" in capsys.readouterr().err
+
+
+def test_settings_that_cannot_be_used_are_told_with_their_lines(work: Path, capsys: pytest.CaptureFixture[str]):
+    write_toml(work / "ullage.toml", '[gateway]\nmodel = "gpt-44"\n', notes={**scripted(tool("echo")), "comand": "x"})
+    assert main(["doctor"]) == 1
+    assert steady(capsys.readouterr().out, work) == snapshot("""\
+settings  /ullage.toml
+  error  /ullage.toml:7: unknown key `comand` in `[servers.notes]`
+    did you mean `command`?
+  error  /ullage.toml: no model is known as `gpt-44`
+    Use `gpt-4`, the default, or an option below; `ullage models` lists all. Nearest: `gpt-4`, `gpt-4o`, `gpt-4.1`.
+    options: gpt-4, gpt-3.5-turbo, gpt-4o, claude, gpt-4.1, gpt-5.4, gpt-5, gpt-4-32k, gpt-5.1, gpt-5.2, gpt-5.5
+
+No server was looked at: the settings cannot be used until their errors are mended.
+""")
+    assert main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [issue["severity"] for issue in found["issues"]] == ["error", "error"]
+    assert found["servers"] == []
+
+
+def test_a_store_that_cannot_be_opened_is_something_wrong(work: Path, capsys: pytest.CaptureFixture[str]):
+    (work / "file").write_text("", encoding="utf-8")
+    store = f"sqlite:///{work}/file/ullage.db"
+    write_json(work / "mcp.json", notes=scripted(tool("echo")))
+    assert main(["doctor", "--store", store, "--include", "mcp.json"]) == 1
+    out = capsys.readouterr().out
+    assert "store  fails: the database" in out
+    assert out.endswith("1 of 1 server answered.\n")
+    assert main(["doctor", "--store", store, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["store_error"]["error_code"] == "STORE_FAILED"
+
+
+def test_nothing_configured_and_nothing_enabled_are_both_said(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor"]) == 0
+    assert "No servers stand behind Ullage yet." in capsys.readouterr().out
+    write_toml(work / "ullage.toml", off={"command": "x", "disabled": True})
+    assert main(["doctor"]) == 0
+    assert steady(capsys.readouterr().out, work) == snapshot("""\
+settings  /ullage.toml
+
+off  disabled in /ullage.toml [servers.off]
+
+Every server is disabled.
+""")
+
+
+def test_what_is_odd_but_harms_nobody_is_noted(work: Path, capsys: pytest.CaptureFixture[str]):
+    write_json(work / "mcp.json", loud=unruly("babbles"))
+    assert main(["doctor", "--include", "mcp.json"]) == 0
+    assert "  note  " in capsys.readouterr().out

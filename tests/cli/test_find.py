@@ -1,0 +1,86 @@
+import json
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from ullage.cli import main
+from upstreams import scripted, tool, unruly, write_json, write_toml
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"owner": {"type": "string"}, "labels": {"type": "array", "items": {"type": "string"}}},
+    "required": ["owner"],
+}
+
+
+@pytest.fixture
+def servers(work: Path) -> Path:
+    issues = tool("list_issues", "List the issues of a\n  repository.", inputSchema=SCHEMA)
+    write_json(work / "mcp.json", hub=scripted(issues, tool("merge", "Merge a pull request.")), dead=unruly("exits"))
+    return work
+
+
+@pytest.mark.requirement("S1:find")
+def test_what_is_found_is_shown_with_its_parameters(servers: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["find", "list", "issues", "of", "a", "repository", "--include", "mcp.json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == snapshot("""\
+hub__list_issues(owner: string, labels?: string[])
+  List the issues of a repository.
+count-tokens(text: string, model?: string)
+  Count the tokens of a text for a model. Replies with token_count and model, how the count was
+  found, and its error band where it is not exact.
+hub__merge(text?: string) — Merge a pull request [write]
+""")
+    assert captured.err == snapshot("""\
+ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
+171 tokens of definitions instead of 176: 2.8 % saved.
+""")
+
+
+def test_json_is_what_an_agent_gets(servers: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["find", "merge", "--keywords", "pull request", "--json", "--include", "mcp.json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tools"][0]["name"] == "hub__merge"
+    assert found["token_metrics"]["baseline_tokens"] > found["token_metrics"]["returned_tokens"] > 0
+
+
+def test_a_small_budget_gives_lines(servers: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["find", "list issues", "--max-tokens", "160", "--include", "mcp.json"]) == 0
+    assert capsys.readouterr().out == snapshot("""\
+hub__list_issues(owner: string, labels?: string[])
+  List the issues of a repository.
+""")
+
+
+def test_whoever_finds_nothing_is_told_why(servers: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["find", "zzzqqq", "--include", "mcp.json"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == snapshot("""\
+ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
+ullage: Nothing is near this; try other words, or a server's name. Servers: ullage, dead, hub.
+""")
+
+
+def test_whoever_has_no_servers_is_told_how_to_get_some(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["find", "open_pull_request"]) == 1
+    assert "No servers stand behind Ullage yet." in capsys.readouterr().err
+
+
+@pytest.mark.requirement("U:errors")
+def test_a_budget_that_is_none_is_refused(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["find", "anything", "--max-tokens", "0", "--json"]) == 2
+    assert json.loads(capsys.readouterr().err)["error_code"] == "INVALID_ARGUMENTS"
+
+
+@pytest.mark.requirement("U:reference")
+def test_figures_are_those_of_the_named_client(work: Path, capsys: pytest.CaptureFixture[str]):
+    korean = tool("weather", "내일 서울의 날씨가 어떤지 알려 줍니다.")
+    write_toml(work / "ullage.toml", '[clients.old]\nmodel = "gpt-4"\n', sky=scripted(korean))
+    figures = []
+    for words in ([], ["--client", "old"]):
+        assert main(["find", "weather", "--json", *words]) == 0
+        figures.append(json.loads(capsys.readouterr().out)["token_metrics"]["returned_tokens"])
+    assert figures[0] < figures[1]
