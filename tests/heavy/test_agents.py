@@ -131,7 +131,6 @@ def test_few_tools_are_shown_as_they_are_once_they_are_known(visit: Visit):
     assert SAID in asked[-1], visit.second.output
 
 
-@pytest.mark.requirement("S0:meta")
 def test_what_is_meant_for_the_client_does_not_reach_the_model(visit: Visit):
     everything = json.dumps([*visit.first.requests, *visit.second.requests])
     assert [word for word in ("dev.ullage/", "example.org/", UNSEEN) if word in everything] == []
