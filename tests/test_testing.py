@@ -2,23 +2,45 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
+from ullage.ledger import Recording, Unrecorded, totals
 from ullage.models import shipped
 from ullage.search import LexicalIndex
+from ullage.store import Database
 from ullage.testing import (
+    FakeAnsweringSource,
     FakeEngine,
     FakeIndex,
+    FakeRecorder,
     FakeSource,
+    check_completion,
     check_engine,
     check_index,
     check_prompts,
+    check_recorder,
     check_resources,
     check_source,
+    check_subscribed,
 )
 from ullage.tokens.bpe import default_engine
-from ullage.tool import Block, Call, Contents, Needs, PromptMessages, PromptRequest, Read, Reply, Tool, text_block
+from ullage.tool import (
+    Block,
+    Call,
+    Change,
+    Complete,
+    Contents,
+    JsonObject,
+    Needs,
+    PromptMessages,
+    PromptRequest,
+    Read,
+    Reply,
+    Tool,
+    text_block,
+)
 
 pytestmark = pytest.mark.anyio
 TOOL = Tool(name="a", description="does a", input_schema={"type": "object"})
@@ -101,3 +123,41 @@ def test_the_index_that_ships_conforms_and_one_that_forgets_nothing_is_caught():
 
     with pytest.raises(AssertionError):
         check_index(Hoarder())
+
+
+ASKED = Complete(reference={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": "b"})
+
+
+async def test_a_source_that_completes_and_tells_of_resources_is_passed():
+    source = FakeAnsweringSource(values=("bee", "cat"))
+    await check_completion(source, ASKED)
+    assert (await source.complete(ASKED))["values"] == ["bee"]
+    await check_subscribed(source, "memo://1")
+    heard: list[Change] = []
+    source.watch(heard.append)
+    source.touch("memo://1")
+    await source.subscribe("memo://1")
+    source.touch("memo://1")
+    assert heard == [Change("resource", "memo://1")]
+
+
+async def test_a_completion_of_another_shape_is_caught():
+    class Odd(FakeAnsweringSource):
+        async def complete(self, request: Complete) -> JsonObject:
+            return {"values": "bee"}
+
+    with pytest.raises(AssertionError):
+        await check_completion(Odd(), ASKED)
+
+
+def test_every_shipped_recorder_takes_what_it_is_given(tmp_path: Path):
+    kept = FakeRecorder()
+    check_recorder(kept)
+    check_recorder(Unrecorded())
+    assert len(kept.entries) == 1_000
+    database = Database.open(tmp_path / "ledger.db")
+    recording = Recording(database)
+    check_recorder(recording)
+    recording.stop(30)
+    assert totals(database)["result"].entries == 1_000
+    database.close()

@@ -2,24 +2,32 @@
 
 from .conformance import (
     check_closing,
+    check_completion,
     check_engine,
     check_index,
     check_prompts,
+    check_recorder,
     check_resources,
     check_source,
+    check_subscribed,
     check_watched,
 )
-from .fakes import FakeEngine, FakeIndex, FakeSource
+from .fakes import FakeAnsweringSource, FakeEngine, FakeIndex, FakeRecorder, FakeSource
 
 __all__ = [
+    "FakeAnsweringSource",
     "FakeEngine",
     "FakeIndex",
+    "FakeRecorder",
     "FakeSource",
     "check_closing",
+    "check_completion",
     "check_engine",
     "check_index",
     "check_prompts",
+    "check_recorder",
     "check_resources",
     "check_source",
+    "check_subscribed",
     "check_watched",
 ]

@@ -4,20 +4,26 @@ Plain functions that raise AssertionError with a sentence; call them from any te
 says, not whether the answers are right.
 """
 
+from datetime import UTC, datetime
+
 import anyio
 
 from ullage.errors import BadInput, UnknownTool
+from ullage.ledger import Entry, Recorder
 from ullage.search import Document, Index
 from ullage.tokens import Engine, drain
 from ullage.tool import (
     Call,
     Change,
     Closing,
+    Complete,
+    CompletionSource,
     PromptRequest,
     PromptSource,
     Read,
     Reply,
     ResourceSource,
+    Subscribed,
     Tool,
     ToolSource,
     Watched,
@@ -25,11 +31,14 @@ from ullage.tool import (
 
 __all__ = [
     "check_closing",
+    "check_completion",
     "check_engine",
     "check_index",
     "check_prompts",
+    "check_recorder",
     "check_resources",
     "check_source",
+    "check_subscribed",
     "check_watched",
 ]
 
@@ -101,6 +110,33 @@ async def check_prompts(source: PromptSource, sample: PromptRequest) -> None:
     except BadInput:
         return
     raise AssertionError("an unknown prompt did not raise BadInput")
+
+
+async def check_completion(source: CompletionSource, sample: Complete) -> None:
+    """`values` is a list of texts, at most the hundred that the protocol allows."""
+    values = (await source.complete(sample)).get("values")
+    assert isinstance(values, list), "a completion has a list of `values`"
+    assert all(isinstance(value, str) for value in values), "a value that is no text"
+    assert len(values) <= 100, "more values than the protocol allows"
+
+
+async def check_subscribed(source: Subscribed, uri: str) -> None:
+    """Subscribing twice and unsubscribing twice are harmless."""
+    for _ in range(2):
+        await source.subscribe(uri)
+    for _ in range(2):
+        await source.unsubscribe(uri)
+
+
+def check_recorder(recorder: Recorder) -> None:
+    """`record` takes any entry, many of them, and returns at once: it never waits and never fails."""
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(1_000):
+        recorder.record(
+            Entry(
+                time=moment, kind="result", principal="ada", session="s", tokens=number, detail={"note": "x" * 10_000}
+            )
+        )
 
 
 def check_engine(engine: Engine, vocabulary: str) -> None:

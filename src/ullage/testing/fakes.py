@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 
 from ullage.errors import BadInput, UnknownTool
+from ullage.ledger import Entry
 from ullage.search import Document
 from ullage.tool import (
     Call,
     Change,
+    Complete,
     Contents,
     JsonObject,
     Listener,
@@ -22,7 +24,7 @@ from ullage.tool import (
     Tool,
 )
 
-__all__ = ["FakeEngine", "FakeIndex", "FakeSource"]
+__all__ = ["FakeAnsweringSource", "FakeEngine", "FakeIndex", "FakeRecorder", "FakeSource"]
 
 Answer = Callable[[Call], Awaitable[Reply]]
 
@@ -87,6 +89,40 @@ class FakeSource:
             raise BadInput(f"no prompt is called `{request.name}`", options=tuple(self.messages))
         text = self.messages[request.name].format(**request.arguments)
         return PromptMessages(messages=({"role": "user", "content": {"type": "text", "text": text}},))
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeAnsweringSource(FakeSource):
+    """A source that also completes arguments and tells of changed resources."""
+
+    values: tuple[str, ...] = ()
+    """Every completion there is."""
+    subscribed: set[str] = field(default_factory=set[str])
+
+    async def complete(self, request: Complete) -> JsonObject:
+        typed = str(request.argument.get("value", ""))
+        return {"values": [value for value in self.values if value.startswith(typed)]}
+
+    async def subscribe(self, uri: str) -> None:
+        self.subscribed.add(uri)
+
+    async def unsubscribe(self, uri: str) -> None:
+        self.subscribed.discard(uri)
+
+    def touch(self, uri: str) -> None:
+        """Makes the source say that a resource changed, if anyone wants to hear it."""
+        if uri in self.subscribed:
+            self.change(Change("resource", uri))
+
+
+@dataclass(slots=True)
+class FakeRecorder:
+    """Keeps what it was given to write down."""
+
+    entries: list[Entry] = field(default_factory=list[Entry])
+
+    def record(self, entry: Entry) -> None:
+        self.entries.append(entry)
 
 
 @dataclass(slots=True)
