@@ -724,3 +724,16 @@ async def test_a_log_level_reaches_every_member_that_can_be_told():
     merge = Merge([member("one", source()), member("two", Logging())])
     await merge.set_log_level("debug")
     assert Logging.level == "debug"
+
+
+async def test_a_server_that_failed_is_left_in_peace_for_a_while_and_then_asked_again():
+    dead = Gated(error=SourceFailed("it crashed"))
+    dead.opened.set()
+    async with anyio.create_task_group() as tasks:
+        merge = Merge([member("dead", dead), member("well", source("a"))], spawn=tasks.start_soon)
+        for _ in range(50):
+            assert names(await merge.view()) == ["well__a"]
+        assert dead.asked == 1
+        await anyio.sleep(0.6)
+        await merge.view()
+        assert dead.asked == 2

@@ -5,6 +5,7 @@ side, and nobody waits longer than he wants to for those that do not answer. Wha
 that. What the answers mean, others know.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +24,7 @@ Spawn = Callable[[Work], object]
 
 _PATIENCE = 5.0
 """Seconds that a member which cannot answer at once is given when it is first asked, at the most, whoever waits."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _SILENT = "it has not answered yet"
 
 
@@ -55,6 +57,9 @@ class Hearing(Generic[Answer]):
         self._failure: str | None = None
         self._outdated = False
         self._asking: anyio.Event | None = None
+        self._pause = _SHORTEST_PAUSE
+        self._again_at = -math.inf
+        """Before then, one that failed is not asked again."""
         self._may_recall = question.recall is not None
 
     @property
@@ -74,7 +79,9 @@ class Hearing(Generic[Answer]):
 
     @property
     def is_wanted(self) -> bool:
-        return self._asking is None and (self.answer is None or self._outdated)
+        if self._asking is not None or not (self.answer is None or self._outdated):
+            return False
+        return self._failure is None or anyio.current_time() >= self._again_at
 
     @property
     def is_plain(self) -> bool:
@@ -110,16 +117,22 @@ class Hearing(Generic[Answer]):
         done, self._failure = self._asking, "it did not answer in time"
         try:
             self._said = await self._question.ask()
-            self._failure = None
+            self._failure, self._pause = None, _SHORTEST_PAUSE
         except UllageError as error:
-            self._failure = error.message
+            self._fail(error.message)
         except Exception as error:  # noqa: BLE001 - a source of anyone's making; one that breaks must not break the rest
             # The message of a stranger's exception may hold an address or a token: its kind has to do.
-            self._failure = f"it failed with {type(error).__name__}"
+            self._fail(f"it failed with {type(error).__name__}")
         finally:
             self._asking = None
             done.set()
         self._arrived()
+
+    def _fail(self, why: str) -> None:
+        """Who fails is asked again after a pause, longer each time: views are asked for with every call."""
+        self._failure = why
+        self._again_at = anyio.current_time() + self._pause
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
 
 class Round(Generic[Answer]):
