@@ -215,6 +215,7 @@ async def test_searches_calls_and_definitions_are_in_the_ledger_and_searches_say
     assert kinds == ["definitions", "search", "result", "result"]
     definitions, search, result, failed = entries
     assert definitions.saved_tokens == saved["first_request"]["net_tokens"]
+    assert (definitions.session, definitions.principal) == ("s", "me")
     assert search.baseline_tokens is not None
     assert search.baseline_tokens > search.tokens
     assert (result.server, result.tool, result.session, result.principal) == ("mail", "echo", "s", "me")

@@ -32,3 +32,14 @@ async def test_the_first_start_that_knows_the_tools_shows_them_and_says_so(work:
     assert told.startswith("Tools of these servers:\n- mail (1 tool)")
     assert "mail__send" in listed
     assert "find_tool" not in listed
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_servers_that_come_up_after_a_client_was_told_of_them_change_nothing_of_what_it_was_told(work: Path):
+    flags = Flags(include=(write_json(work / "mcp.json", mail=scripted(tool("send"))),))
+    async with open_gateway(load(flags, os.environ, work), environment=os.environ) as gateway:
+        await gateway.settle(None)
+        profile = gateway.flagged(None)
+        assert "found with find_tool" in (profile.identity.spoken() or "")
+        assert not (await gateway.view(30)).missing
+        assert "find_tool" in [one.name for one in (await profile.source.tools()).tools]

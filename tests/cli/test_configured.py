@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,6 +40,20 @@ def test_nothing_is_written_to_a_home_when_the_store_is_elsewhere(work: Path, ca
     assert list((work.parent / "home").iterdir()) == []
     assert main(["tools", "--include", "mcp.json"]) == 0
     assert [path.name for path in (work.parent / "home").rglob("*.db")] == ["ullage.db"]
+
+
+def test_what_libraries_log_stays_off_standard_error():
+    code = """
+import logging
+from ullage.cli.configured import log_to_stderr
+log_to_stderr()
+logging.getLogger("ullage.app").warning("heard")
+for name in ("mcp.client.streamable_http", "mcp.server.lowlevel.server", "client", "httpx2", "httpcore2.connection"):
+    logging.getLogger(name).error("unheard")
+    logging.getLogger(name).info("GET https://example/?key=hush")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert run.stderr == "ullage: heard\n"
 
 
 class Terminal:

@@ -1,5 +1,6 @@
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,14 @@ All is well.
 """)
     assert main(["doctor", "nots", "--config", "other.toml"]) == 2
     assert "no server is called `nots`" in capsys.readouterr().err
+
+
+def test_a_server_that_fails_at_starting_is_shown_with_all_it_said(work: Path, capsys: pytest.CaptureFixture[str]):
+    code = "import sys; sys.exit('Traceback:\\n  at line 1\\nno such table')"
+    write_json(work / "mcp.json", broken={"command": sys.executable, "args": ["-c", code]})
+    assert main(["doctor", "--include", "mcp.json"]) == 1
+    shown = "  the last it wrote to standard error:\n    Traceback:\n      at line 1\n    no such table\n"
+    assert shown in capsys.readouterr().out
 
 
 def test_settings_that_cannot_be_used_are_told_with_their_lines(work: Path, capsys: pytest.CaptureFixture[str]):

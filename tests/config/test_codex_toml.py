@@ -62,7 +62,7 @@ def test_codexs_file_is_read_as_it_is(page: MakePage):
         directory="/work",
         start_timeout=7.0,
         call_timeout=8.5,
-        rules=Rules(allow=("read", "list"), deny=("*",)),
+        rules=Rules(only=("read", "list", "drop"), deny=("drop",)),
         came_from="/home/me/.codex/config.toml [mcp_servers.docs]",
     )
     remote = layer.servers["remote"]
@@ -93,7 +93,12 @@ def test_an_unset_token_is_named(page: MakePage):
         ("default_tools_approval_mode = 'prompt'", "ask ask ask"),
         ("default_tools_approval_mode = 'approve'", "allow allow allow"),
         (MOSTLY_ASKED, "allow deny ask"),
-        ("enabled_tools = ['x', 'y']\n[mcp_servers.a.tools.x]\napproval_mode = 'prompt'", "deny allow deny"),
+        ("enabled_tools = ['x', 'y']\n[mcp_servers.a.tools.x]\napproval_mode = 'prompt'", "ask allow deny"),
+        ("enabled_tools = ['x', 'y']\ndefault_tools_approval_mode = 'prompt'", "ask ask deny"),
+        ("enabled_tools = ['mcp__a__x']", "allow deny deny"),
+        ("disabled_tools = ['mcp__a__x', 'y(*)']", "deny deny allow"),
+        ("disabled_tools = ['*']", "deny deny deny"),
+        ("[mcp_servers.a.tools.x]\nenabled = false", "deny allow allow"),
         ("[mcp_servers.a.tools.x]\nother = 1", "allow allow allow"),
     ],
 )

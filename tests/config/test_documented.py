@@ -38,8 +38,10 @@ def test_every_key_is_explained():
 def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in GATEWAY} == names(Gateway)
     assert {key.target for key in CLIENT} == names(ClientProfile)
-    assert {key.target for key in SERVER} == (names(Server) | names(Rules)) - {"name", "rules", "came_from"}
-    assert {key.target for key in OWN} == names(Rules) - {"read_only", "writing"}
+    # `deny = ["*"]` with `allow` says what `only` does; `under` is how a project's rules are bound by the user's.
+    written = names(Rules) - {"only", "under"}
+    assert {key.target for key in SERVER} == (names(Server) | written) - {"name", "rules", "came_from"}
+    assert {key.target for key in OWN} == written - {"read_only", "writing"}
 
 
 def test_the_defaults_in_the_reference_are_the_defaults():

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.config.narrowing import literal, narrowed, narrower, overridden
+from ullage.config.narrowing import literal, narrowed, narrower, overridden, tool_names, within
 from ullage.gateway import Rules
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "d*", "[e]"]), max_size=3)
@@ -36,6 +36,52 @@ def test_a_tool_that_was_excluded_or_asked_for_is_never_plainly_allowed(
         must_ask = (tool in asked or ask_rest) and tool not in unasked
         assert rules.access(tool) == "deny" or not excluded
         assert rules.access(tool) != "allow" or not must_ask
+
+
+def patterned_rules() -> st.SearchStrategy[Rules]:
+    lists = st.lists(st.sampled_from(["a", "b*", "*", "?"]), max_size=2).map(tuple)
+    return st.builds(Rules, allow=lists, ask=lists, deny=lists, only=st.none() | lists)
+
+
+@pytest.mark.requirement("U:access")
+@given(patterned_rules(), patterned_rules())
+def test_rules_within_others_are_as_strict_as_both(rules: Rules, bound: Rules):
+    both = within(rules, bound)
+    for tool in ("a", "b", "bb", "cc"):
+        assert ORDER[both.access(tool)] == max(ORDER[rules.access(tool)], ORDER[bound.access(tool)])
+
+
+def test_what_another_holds_to_be_writing_stays_so():
+    rules = within(Rules(read_only=("*",), writing=("a",)), Rules(writing=("b",)))
+    assert [rules.is_read_only(tool, {}) for tool in ("a", "b", "c")] == [False, False, True]
+
+
+@pytest.mark.requirement("U:access")
+def test_a_tool_that_is_wanted_and_asked_for_is_asked_for():
+    assert narrowed(only=["a"], asked=["a"]).access("a") == "ask"
+    assert narrowed(only=["a"], ask_rest=True).access("a") == "ask"
+    assert narrowed(only=["a"], ask_rest=True, unasked=["a", "b"]).access("b") == "deny"
+
+
+@pytest.mark.requirement("U:access")
+def test_a_star_among_what_is_excluded_is_any_text():
+    assert [narrowed(denied=["de*[x]"]).access(tool) for tool in ("delete[x]", "de*[x]", "dex")] == [
+        "deny", "deny", "allow",
+    ]  # fmt: skip
+    assert narrowed(denied=["*"], ask_rest=True, unasked=["a"]).access("a") == "deny"
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ("run(rm)", {"run"}),
+        ("mcp__my_server__run", {"mcp__my_server__run", "run"}),
+        ("mcp__my_server___run", {"mcp__my_server___run", "_run"}),
+        ("mcp__other__run", {"mcp__other__run"}),
+    ],
+)
+def test_tools_are_called_as_their_server_calls_them(listed: str, expected: set[str]):
+    assert set(tool_names([listed], "my server")) == expected
 
 
 def test_the_only_tools_wanted_are_the_only_ones_allowed():
@@ -75,3 +121,5 @@ def test_the_users_own_file_keeps_what_another_held_back(other: Rules):
 
 def test_the_user_may_allow_by_name_what_another_file_held_back():
     assert overridden(Rules(allow=("a",)), narrowed(denied=["a", "b"])).access("a") == "allow"
+    assert overridden(Rules(allow=("a",)), narrowed(only=["b"])).access("a") == "allow"
+    assert overridden(Rules(allow=("a",)), narrowed(only=["b"])).access("c") == "deny"

@@ -326,6 +326,17 @@ def test_what_only_shows_after_replacing_is_the_problem_of_one_server(page: Make
         "command = 'uv'\nargs = ['tool', 'run', 'ullage', 'serve']",
         "command = 'C:\\Python\\python3.12.exe'\nargs = ['-m', 'ullage', 'serve']",
         "command = 'bash'\nargs = ['-lc', 'exec /opt/ullage serve']",
+        "command = 'poetry'\nargs = ['run', 'ullage', 'serve']",
+        "command = 'pdm'\nargs = ['run', 'ullage', 'serve']",
+        "command = 'conda'\nargs = ['run', '-n', 'tools', 'ullage', 'serve']",
+        "command = 'mise'\nargs = ['exec', '--', 'ullage', 'serve']",
+        "command = 'pipx'\nargs = ['run', 'ullage', 'serve']",
+        "command = 'uv'\nargs = ['run', '--with', 'x', 'ullage', 'serve']",
+        "command = '/usr/bin/nice'\nargs = ['-n', '5', 'ullage', 'serve']",
+        "command = 'timeout'\nargs = ['9', 'ullage', 'serve']",
+        "command = 'stdbuf'\nargs = ['-oL', 'ullage', 'serve']",
+        "command = 'sudo'\nargs = ['-E', '/opt/bin/ullage', 'serve']",
+        "command = 'env'\nargs = ['A=b', 'ullage', 'serve']",
     ],
 )
 def test_a_server_that_is_ullage_itself_is_skipped(page: MakePage, values: str):

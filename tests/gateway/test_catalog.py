@@ -328,3 +328,22 @@ async def test_forms_without_a_working_database_are_an_empty_cache(place: str):
         forms.save({"a": {}})
         assert forms.load(["a"]) == {}
     broken.close()
+
+
+async def test_what_a_server_can_do_is_kept_and_rows_of_other_versions_are_read(
+    catalogue: Catalogue, database: Database
+):
+    able = replace(INTRODUCTION, capabilities={"tools": {}, "resources": {"subscribe": True}})
+    await catalogue.replace(SHOP, [_tool("buy")], able)
+    read = await Catalogue(database, len).listing(SHOP)
+    assert read is not None
+    assert read.introduction == able
+    for written, expected in (
+        ({"name": "Shop"}, Introduction(name="Shop")),
+        ({"name": "Shop", "capabilities": {}, "of a later version": 1}, Introduction(name="Shop", capabilities={})),
+    ):
+        update = text("UPDATE ullage_servers SET introduction = :said").bindparams(said=json.dumps(written))
+        database.write(lambda connection, update=update: connection.execute(update))
+        read = await Catalogue(database, len).listing(SHOP)
+        assert read is not None
+        assert read.introduction == expected

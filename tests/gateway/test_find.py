@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ullage.errors import Denied, InvalidArguments, UllageError, UnknownTool
+from ullage.errors import Denied, InvalidArguments, SourceFailed, UllageError, Unavailable, UnknownTool
 from ullage.gateway.access import Guarded
 from ullage.gateway.definition import definition_text
 from ullage.gateway.find.calling import HEALED, UNCHECKED
@@ -146,6 +146,13 @@ def test_the_model_carries_at_most_three_hundred_tokens_of_ours():
         assert sum(tokens(definition_text(each)) for each in find_tools(join_calls=join_calls)) <= 300
 
 
+async def test_our_own_definitions_ask_not_to_be_deferred_and_the_model_carries_nothing_of_that():
+    for join_calls in (False, True):
+        for each in (await finding(join_calls=join_calls).tools()).tools:
+            assert each.extra == {"_meta": {"anthropic/alwaysLoad": True}}
+            assert "alwaysLoad" not in definition_text(each)
+
+
 @pytest.mark.requirement("S1:surface", "S1:find", "S1:call")
 async def test_three_tools_stand_for_all_in_a_fixed_order():
     source = finding()
@@ -251,6 +258,30 @@ async def test_a_catalogue_shown_directly_is_searched_when_it_has_grown_far_beyo
     assert source.surface == "direct"
     source.inner.inner.replace([member("github", ISSUES), member("shop", BOOKS)])  # type: ignore[attr-defined]
     assert [each.name for each in (await source.tools()).tools] == list(NAMES)
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_what_clients_were_told_of_the_list_stands_until_the_settings_change():
+    slow = Slow(ISSUES)
+    source = finding(member("github", (), source=slow), mode="auto", configuration="a")
+    assert "found with find_tool" in source.instructions(await source.inner.view())
+    slow.let.set()
+    assert (await source.inner.view(1.0)).missing == ()
+    assert (await source.tools()).tools[0].name == "find_tool", "though by now it is known to be a small catalogue"
+    source.replace(replace(source.settings, configuration="b"))
+    assert (await source.tools()).tools[0].name == "github__create_issue"
+    assert source.instructions(await source.inner.view()).startswith("Tools of these servers:")
+
+
+@pytest.mark.requirement("S1:surface")
+async def test_what_clients_were_told_is_shown_directly_stays_so_however_it_grows():
+    source = finding(member("github", ISSUES), mode="auto", direct_below=0.002)
+    await source.tools()
+    assert source.instructions(await source.inner.view()).startswith("Tools of these servers:")
+    source.inner.inner.replace([member("github", ISSUES), member("shop", BOOKS)])  # type: ignore[attr-defined]
+    assert len((await source.tools()).tools) == len(ISSUES) + len(BOOKS)
+    later = Find(source.inner, METER, source.settings)
+    assert (await later.tools()).tools[0].name == "find_tool", "the next start decides anew"
 
 
 async def test_direct_mode_waits_for_servers_because_its_list_is_all_there_is():
@@ -452,6 +483,25 @@ async def test_what_is_withheld_or_hidden_is_neither_found_nor_counted():
     assert found["token_metrics"]["baseline_tokens"] == tokens(definition_text(named))
 
 
+@pytest.mark.requirement("S1:call")
+async def test_a_tool_that_runs_only_as_a_task_is_not_offered_and_says_why_when_called():
+    tasked, may = (
+        replace(ISSUES[2], name=name, extra={"execution": {"taskSupport": support}})
+        for name, support in (("research", "required"), ("report", "optional"))
+    )
+    for mode in ("direct", "search"):
+        source = finding(member("github", (*ISSUES, tasked, may)), mode=mode)
+        shown = [each["name"] for each in (await find(source, "list commits of a branch"))["tools"]]
+        shown += [each.name for each in (await source.tools()).tools]
+        assert "github__report" in shown
+        assert "github__research" not in shown
+        error = await refused(source, "github__research", {"owner": "ann"})
+        assert isinstance(error, Unavailable)
+        assert "only as a task" in error.message
+        assert "github" in error.suggestion
+    assert calls(source, "github") == []
+
+
 @pytest.mark.requirement("S1:metrics")
 async def test_no_reply_returns_more_than_there_is():
     tiny = Tool(name="go", title="A title that is longer than the whole of the definition", input_schema={})
@@ -532,6 +582,19 @@ async def test_a_search_waits_once_for_servers_still_starting_and_names_those_mi
             found = await find(source, "create an issue in a repository")
     assert found["tools"][0]["name"] == "github__create_issue"
     assert "missing" not in found
+
+
+async def test_a_missing_server_is_named_once_with_a_whole_reason():
+    class Broken(FakeSource):
+        async def tools(self) -> Listing:
+            raise SourceFailed(
+                "server `gone` failed 3 times in a row and is left alone for 12 s more; last: server `gone` cannot be "
+                "started: there is no program of that name"
+            )
+
+    source = finding(member("weather", WEATHER), member("gone", (), source=Broken()))
+    found = await find(source, "weather")
+    assert found["missing"] == ["gone: failed 3 times in a row and is left alone for 12 s more"]
 
 
 async def test_many_missing_servers_leave_room_for_what_was_found():
@@ -797,20 +860,65 @@ async def test_figures_are_kept_for_a_few_models_only():
     assert len(source._figures._carried) <= 20
 
 
-async def test_searches_and_lists_are_written_down():
+async def test_searches_are_written_down_and_before_the_first_what_its_session_carries():
     ledger, now = Ledger(), datetime(2026, 11, 15, tzinfo=UTC)
     me = Caller(principal="ann", session="one", client="cursor")
-    source = finding(around=Surroundings(recorder=ledger, lister=me, now=lambda: now))
+    source = finding(around=Surroundings(recorder=ledger, now=lambda: now))
     await source.tools()
     await source.tools()
+    assert ledger.entries == [], "a list is asked for by nobody in particular"
     reply = await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"}, caller=me))
     definitions, search = ledger.entries
     assert (definitions.kind, definitions.client, definitions.time) == ("definitions", "cursor", now)
+    assert (definitions.principal, definitions.session) == ("ann", "one")
     assert definitions.baseline_tokens is not None
     assert definitions.saved_tokens == definitions.baseline_tokens - definitions.tokens
     assert (search.kind, search.tool, search.tokens) == ("search", "find_tool", tokens(text_of(reply)))
     assert search.saved_tokens == said(reply)["token_metrics"]["tokens_saved"]
     assert search.milliseconds is not None
+
+
+@pytest.mark.parametrize("is_spawned", [False, True])
+async def test_the_definitions_that_a_session_carries_are_written_down_once_whatever_it_calls_first(
+    *, is_spawned: bool
+):
+    ledger = Ledger()
+    async with anyio.create_task_group() as tasks:
+        spawn = tasks.start_soon if is_spawned else None
+        source = finding(around=Surroundings(recorder=ledger, spawn=spawn))
+        await source.call(Call(tool="github__list_commits", arguments={"owner": "ann"}))
+        await source.tools()
+        for session in ("one", "two"):
+            me = Caller(principal="ann", session=session)
+            with pytest.raises(InvalidArguments):
+                await source.call(Call(tool="find_tool", arguments={}, caller=me))
+            await source.call(Call(tool="github__list_commits", arguments={"owner": "ann"}, caller=me))
+    assert [(one.kind, one.session) for one in ledger.entries] == [("definitions", "one"), ("definitions", "two")]
+
+
+async def test_only_so_many_sessions_are_remembered():
+    ledger = Ledger()
+    source = finding(member("github", ISSUES), around=Surroundings(recorder=ledger))
+    await source.tools()
+    for number in range(1_005):
+        caller = Caller(principal="ann", session=str(number))
+        await source.call(Call(tool="github__list_commits", arguments={"owner": "ann"}, caller=caller))
+    assert len(ledger.entries) == 1_005
+    assert len(source._figures._recorded) == 1_000
+
+
+@pytest.mark.requirement("S1:net", "S1:metrics")
+async def test_our_own_tools_are_no_part_of_what_a_client_would_carry_without_us():
+    plain = finding(member("github", ISSUES))
+    mixed = finding(member("github", ISSUES), member("ullage", BOOKS, own=True, prefix=""))
+    replies = [
+        await source.call(Call(tool="find_tool", arguments={"tool_description": "issue"})) for source in (plain, mixed)
+    ]
+    nets: list[Value] = [reply.meta[SAVINGS] for reply in replies]
+    assert nets[0]["first_request"]["without"] == nets[1]["first_request"]["without"]
+    covered = [said(reply)["token_metrics"]["baseline_tokens"] for reply in replies]
+    assert covered[0] == nets[0]["first_request"]["without"]
+    assert covered[1] > covered[0], "a search covers them, for it may return them"
 
 
 # Changes, and what else passes
@@ -866,6 +974,41 @@ async def test_a_change_to_a_pinned_tool_is_announced_once():
         assert heard[0] == Change("tools")
         assert len(heard) == 1 or spawn is None, "without a background nobody can look before telling"
         assert (await source.tools()).tools[3].description == "Another."
+
+
+@pytest.mark.requirement("S1:live")
+@pytest.mark.parametrize("lists_in_between", [False, True])
+async def test_a_change_is_told_once_to_everybody_whoever_lists_in_between(*, lists_in_between: bool):
+    upstream, heard = FakeSource(offered=ISSUES), list[tuple[str, Change]]()
+    async with anyio.create_task_group() as tasks:
+        merge = Merge([member("github", (), source=upstream)], spawn=tasks.start_soon)
+        source = Find(merge, METER, FindSettings(mode="direct"), Surroundings(spawn=tasks.start_soon))
+        for name in ("one", "two"):
+            source.watch(lambda change, name=name: heard.append((name, change)))
+        await source.tools()
+        for offered in ((*ISSUES, WEATHER[0]), ISSUES[:1]):
+            upstream.offered = offered
+            upstream.change(Change("tools"))
+            if lists_in_between:
+                assert len((await source.tools()).tools) == len(offered)
+            await anyio.wait_all_tasks_blocked()
+            assert heard == [("one", Change("tools")), ("two", Change("tools"))]
+            heard.clear()
+
+
+async def test_other_settings_that_change_the_list_are_told_of():
+    heard: list[Change] = []
+    async with anyio.create_task_group() as tasks:
+        merge = Merge([member("github", ISSUES)], spawn=tasks.start_soon)
+        source = Find(merge, METER, FindSettings(mode="search"), Surroundings(spawn=tasks.start_soon))
+        source.watch(heard.append)
+        await source.tools()
+        source.replace(replace(source.settings, mode="direct"))
+        await anyio.wait_all_tasks_blocked()
+        assert heard == [Change("tools")]
+        source.replace(replace(source.settings, find_budget=500))
+        await anyio.wait_all_tasks_blocked()
+    assert heard == [Change("tools")]
 
 
 @pytest.mark.parametrize("mode", ["search", "direct"])

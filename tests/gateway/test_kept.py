@@ -132,7 +132,8 @@ async def test_the_next_start_lists_from_disk_and_starts_nothing(tmp_path: Path)
         assert loaded == scene.kept.peek() == await scene.kept.tools()
         assert loaded is not None
         assert loaded.tools == (BUY,)
-        assert scene.kept.introduction() == Introduction(name="Shop")
+        assert scene.kept.introduction() == Introduction(name="Shop", capabilities={"tools": {}})
+        assert scene.kept.capabilities == {"tools": {}}, "as it was when the server last ran"
         assert scene.upstream.listings == 0
         assert scene.heard == []
 

@@ -1,3 +1,4 @@
+import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -8,6 +9,7 @@ import pytest
 
 from ullage.errors import BadConfiguration, ProtocolError, SourceFailed, UnknownResource, UnknownTool
 from ullage.gateway.merge.merge import Member, Merge
+from ullage.gateway.merge.missing import Missing
 from ullage.gateway.merge.view import View
 from ullage.gateway.server import Rules
 from ullage.testing import FakeSource
@@ -737,3 +739,106 @@ async def test_a_server_that_failed_is_left_in_peace_for_a_while_and_then_asked_
         await anyio.sleep(0.6)
         await merge.view()
         assert dead.asked == 2
+
+
+@pytest.mark.requirement("S1:live")
+async def test_a_view_that_finds_something_new_has_it_told():
+    class Remembering(FakeSource):
+        loaded: Listing | None = None
+
+        def peek(self) -> Listing | None:
+            return self.loaded
+
+        async def load(self) -> Listing | None:
+            self.loaded = await self.tools()
+            return self.loaded
+
+    heard: list[Change] = []
+    one = member("one", source("a"))
+    merge = Merge([one])
+    merge.watch(heard.append)
+    await merge.view()
+    merge.replace([one, member("two", Remembering(offered=(tool("b"),)))])
+    assert heard == []
+    for _ in range(2):
+        assert names(await merge.view()) == ["one__a", "two__b"]
+        assert heard == [Change("tools")]
+
+
+class Declared(FakeSource):
+    """A server that has methods for everything, as one under supervision does, and declares some of it."""
+
+    capabilities: JsonObject | None = None
+
+    async def complete(self, request: Complete) -> JsonObject:
+        return {"values": []}
+
+    async def subscribe(self, uri: str) -> None: ...
+
+    async def unsubscribe(self, uri: str) -> None: ...
+
+    async def set_log_level(self, level: str) -> None: ...
+
+
+def declared(capabilities: JsonObject | None) -> Declared:
+    found = Declared()
+    found.capabilities = capabilities
+    return found
+
+
+EVERYTHING: JsonObject = {"resources": {"subscribe": True}, "prompts": {}, "completions": {}, "logging": {}}
+
+
+@pytest.mark.parametrize(
+    ("declarations", "can"),
+    [
+        ([], {}),
+        ([{"tools": {}}], {}),
+        ([{"tools": {}}, None], EVERYTHING),
+        ([{"prompts": {"listChanged": True}}, {"resources": {}}], {"prompts": {}, "resources": {}}),
+        ([{"resources": {"subscribe": True}}, {"resources": {}}], {"resources": {"subscribe": True}}),
+        ([{"resources": {}}, {"resources": {"subscribe": True}}], {"resources": {"subscribe": True}}),
+        ([{"completions": {}, "logging": {}, "tasks": {}}], {"completions": {}, "logging": {}}),
+    ],
+)
+def test_many_can_do_what_one_of_them_can_or_may_be_able_to(declarations: list[JsonObject | None], can: JsonObject):
+    merge = Merge([member(f"server-{at}", declared(one)) for at, one in enumerate(declarations)])
+    assert merge.capabilities == can
+
+
+def test_a_source_that_declares_nothing_can_do_what_it_has_methods_for():
+    assert Merge([member("one", FakeSource())]).capabilities == {"resources": {}, "prompts": {}}
+
+
+@pytest.mark.parametrize(("reads", "expected"), [(True, "Call again"), (False, "may have been carried out")])
+@pytest.mark.requirement("U:errors")
+async def test_a_call_that_is_lost_with_its_server_says_what_to_do(*, reads: bool, expected: str):
+    async def lost(_: Call) -> Reply:
+        raise SourceFailed("server `one` was killed")
+
+    offered = (replace(tool("a"), annotations={"readOnlyHint": reads}),)
+    reply = await Merge([member("one", FakeSource(offered=offered, answer=lost))]).call(Call(tool="one__a"))
+    error = json.loads(str(reply.content[0]["text"]))
+    assert expected in error["suggestion"]
+    assert "started anew" in error["suggestion"]
+    own = replace(member("own", FakeSource(offered=offered, answer=lost)), own=True)
+    reply = await Merge([own]).call(Call(tool="own__a"))
+    assert json.loads(str(reply.content[0]["text"]))["suggestion"] == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "brief"),
+    [
+        ("it has not answered yet", "it has not answered yet"),
+        ("server `gone` cannot be started: no such program", "cannot be started: no such program"),
+        ("`gone` is closed", "is closed"),
+        ("the connection to server `gone` is lost", "the connection to server `gone` is lost"),
+        ("server `gone` left; last: server `gone` said no", "left; last: said no"),
+        (
+            "server `gone` " + "said a word " * 20,
+            "said a word said a word said a word said a word said a word said a word said a…",
+        ),
+    ],
+)
+def test_a_reason_beside_a_servers_name_is_short_and_whole_and_does_not_repeat_it(reason: str, brief: str):
+    assert Missing("gone", reason).brief == brief

@@ -90,10 +90,12 @@ def test_a_net_figure_may_be_negative_and_says_so():
     assert "lower" in said["session"]["bound"]
 
 
-def test_what_is_not_known_to_be_saved_counts_as_nothing():
+def test_what_is_not_known_to_be_saved_is_added_when_it_is_known():
     savings = Savings()
     savings.called(SESSION, None)
-    assert savings.net(SESSION, CARRIED).session == 0
+    savings.called(SESSION, None)
+    assert savings.net(SESSION, CARRIED).session == 3 * CARRIED.saved
+    assert savings.net(SESSION, CARRIED).session == 3 * CARRIED.saved, "once"
 
 
 def test_sessions_are_apart_and_those_not_heard_of_are_forgotten():

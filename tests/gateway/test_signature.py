@@ -124,3 +124,21 @@ def test_a_sentence_without_end_is_cut_at_a_word():
 @pytest.mark.parametrize("schema", [{}, {"properties": 3}, {"properties": {"a": 3}}, {"$ref": 7}, {"required": "a"}])
 def test_a_broken_schema_still_has_a_signature(schema: dict[str, Any]):
     assert signature(Tool(name="paint", input_schema=schema)).startswith("paint(")
+
+
+def test_definitions_that_unfold_without_end_are_cut():
+    # Each refers twice to the next: written out, there would be two to the power of sixty types.
+    definitions: dict[str, Any] = {
+        f"d{at}": {"anyOf": [{"$ref": f"#/$defs/d{at + 1}"}, {"items": {"$ref": f"#/$defs/d{at + 1}"}}]}
+        for at in range(60)
+    }
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
+    assert signature(Tool(name="t", input_schema=schema)).startswith("t(a?: ")
+
+
+def test_of_thousands_of_required_parameters_all_are_named_and_the_first_have_types():
+    names = [f"p{at}" for at in range(20_000)]
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names}
+    said = signature(Tool(name="t", input_schema=schema))
+    assert "p0: string, " in said
+    assert said.endswith("p19999: …)")

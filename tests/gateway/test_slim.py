@@ -6,6 +6,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from ullage.gateway import slim
+from ullage.gateway.slim.references import Parts
+from ullage.gateway.slim.share import share
+from ullage.gateway.slim.wording import is_name, is_said_in, repeats, spaced
 from ullage.tool import Tool
 
 Value = Any
@@ -396,3 +399,67 @@ def test_a_slimmed_schema_accepts_and_refuses_what_the_original_does(
     for argument in [{"a": value} for value in arguments]:
         assert {reader.is_valid(argument) for reader in readers} == {before.is_valid(argument)}
     assert slimmed(short) == short
+
+
+def pair(number: int) -> dict[str, Any]:
+    fields = {f"k{number}_{at}": {"type": "string", "pattern": f"^{number}{at}[a-z]+$"} for at in range(6)}
+    return {"type": "object", "properties": fields}
+
+
+def test_of_a_large_schema_only_the_words_are_looked_at_and_a_very_large_one_passes_as_it_is():
+    for number, is_very_large in ((250, False), (1_500, True)):
+        properties = {f"p{at}{which}": pair(at) for at in range(number) for which in "ab"}
+        schema = {"type": "object", "properties": properties, "$comment": "generated"}
+        assert ("$comment" in slimmed(schema)) is is_very_large
+        assert slimmed(schema)["properties"] == properties
+
+
+def test_of_all_that_recurs_only_as_much_is_shared_as_the_steps_allow():
+    root: dict[str, Any] = {"type": "object", "properties": {f"p{at}{n}": pair(at) for at in range(20) for n in "ab"}}
+    parts = len(root["properties"]) * 7
+    assert len(share(Parts(root, {}), steps=parts).definitions) == 1
+    assert len(share(Parts(root, {}), steps=2 * parts).definitions) == 2
+    assert len(share(Parts(root, {})).definitions) == 20
+
+
+@pytest.mark.parametrize(
+    ("description", "name"),
+    [("-" * 190_000 + " z", "-"), ("```\nb" + " " * 190_000 + "a\n```", ""), ("a" * 190_000, "a")],
+    ids=["dashes", "spaces", "letters"],
+)
+def test_a_description_made_to_be_searched_without_end_is_not(description: str, name: str):
+    schema = {"type": "object", "properties": {name: {"type": "string", "description": "some words"}}}
+    assert slimmed(schema, description) == schema
+
+
+def test_where_there_are_too_many_parameters_none_is_looked_for_in_the_description():
+    properties = {f"p{at}": {"type": "integer", "description": f"Words of {at}"} for at in range(1_200)}
+    schema = {"type": "object", "properties": properties}
+    said = "".join(f"p{at}: Words of {at}\n" for at in range(1_200))
+    assert slimmed(schema, said[:2_000])["properties"]["p0"] == {"type": "integer"}
+    assert slimmed(schema, said)["properties"]["p0"] == properties["p0"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "name", "text", "said"),
+    [
+        ("Paints. colour: Its name", "colour", "Its name", True),
+        ("`colour` (`string`, optional) - Its  name in English", "colour", "Its\nname", True),
+        ("x_colour: Its name", "colour", "Its name", False),
+        ("colour: Its names", "colour", "Its name", False),
+        ("size: Its name, colour: Its name", "colour", "Its name", True),
+        ("colour colour: Its name", "colour", "Its name", True),
+        ("colour or what is called so: Its name", "colour", "Its name", False),
+        ("Its name " * 20 + "colour: Its name", "colour", "Its name", False),
+        ("-: Its name", "-", "Its name", False),
+        ("colour: ", "colour", "", False),
+    ],
+)
+def test_what_is_said_of_a_parameter_stands_behind_its_name(whole: str, name: str, text: str, *, said: bool):
+    assert is_said_in(spaced(whole), name, text) is said
+
+
+def test_long_texts_are_not_compared_with_names():
+    assert not repeats("colour " * 100, "colour")
+    assert repeats("colour", "colour " * 1_000)
+    assert not is_name("colour " * 1_000, "colour")

@@ -119,7 +119,6 @@ async def test_over_http_each_client_has_servers_of_its_own(era: str, world: Wor
     assert "Name: Ada" in text_of(form)
 
 
-@pytest.mark.xfail(reason="a server asks for roots when it is greeted, and no call is open then", strict=True)
 async def test_a_file_server_without_folders_works_in_those_of_the_client(tmp_path: Path):
     world = make_world(tmp_path)
     world.rewrite(files={**entries(world)["files"], "args": []})

@@ -33,6 +33,7 @@ class Toy:
         self.cancelled = []
         self.listening = []
         self.seen = []
+        self.folders = {"nobody": "told"}
         self.tools = Tools(self)
 
     def write(self, text):
@@ -62,7 +63,7 @@ class Toy:
                 self.answered(message)
             elif "id" not in message:
                 self.noticed(message)
-            elif message["method"] == "tools/call":
+            elif message["method"] == "tools/call" or self.script.get("lists_by_roots"):
                 threading.Thread(target=self.answer, args=(message,), daemon=True).start()
             else:
                 self.answer(message)
@@ -74,6 +75,17 @@ class Toy:
     def noticed(self, message):
         if message["method"] == "notifications/cancelled":
             self.cancelled.append(message["params"]["requestId"])
+        elif message["method"] in self.script.get("asks_roots_at", []):
+            threading.Thread(target=self.ask_roots, daemon=True).start()
+
+    def ask_roots(self):
+        """Asks for the client's folders, and takes the question back where the script says after how long."""
+        number = f"q{len(self.answers)}"
+        if "roots_patience" in self.script:
+            threading.Timer(
+                self.script["roots_patience"], self.notify, ["notifications/cancelled"], {"requestId": number}
+            ).start()
+        self.folders = self.ask("roots/list", {})
 
     def answer(self, message):
         params = message.get("params", {})
@@ -98,6 +110,8 @@ class Toy:
         if method in self.script.get("results", {}):
             return self.paged(self.script["results"][method], params)
         if method == "tools/list":
+            if self.script.get("lists_by_roots"):
+                self.ask_roots()
             many = [tool(f"t{one}") for one in range(self.script.get("many", 0))]
             return {"tools": [*many, *(tool(name) for name in dir(self.tools) if not name.startswith("_"))]}
         if method == "tools/call":
@@ -173,6 +187,10 @@ class Tools:
         """Answers with the very result it was given."""
         return params["arguments"]["result"]
 
+    def folders(self, params, number):
+        """What it was told of the client's folders by now."""
+        return text({key: self._toy.folders[key] for key in self._toy.folders if key in ("result", "error", "nobody")})
+
     def seen(self, params, number):
         """Every request so far, as it came."""
         return text(self._toy.seen)
@@ -214,7 +232,8 @@ class Tools:
 
     def abandon(self, params, number):
         """Asks, and answers the call without waiting for what it asked."""
-        self._toy.send(id="abandoned", method="elicitation/create", params={"message": "ok?"})
+        method = params["arguments"].get("method", "elicitation/create")
+        self._toy.send(id="abandoned", method=method, params={"message": "ok?"})
         time.sleep(0.1)
         return text("never mind")
 

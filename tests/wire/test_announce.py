@@ -2,8 +2,9 @@
 
 import gc
 import weakref
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -12,6 +13,7 @@ from talking import ERAS, LEGACY, MODERN, Refused, talking
 from ullage.errors import UnknownResource
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool
+from ullage.wire.serve.announce import Announcer
 from ullage.wire.serve.line import connection_of
 from ullage.wire.serve.loudness import is_heard, most_talkative
 from ullage.wire.serve.serve import Identity, build_server
@@ -59,6 +61,13 @@ class Rich(FakeSource):
         if read.uri not in self.texts:
             raise UnknownResource(f"nothing is at `{read.uri}`")
         return Contents(contents=({"uri": read.uri, "text": self.texts[read.uri], "x-new": 1},))
+
+
+@dataclass(slots=True)
+class FakeConnection:
+    """As much of a client's connection as announcing needs."""
+
+    exit_stack: AsyncExitStack
 
 
 def rich(**more) -> Rich:
@@ -169,6 +178,35 @@ async def test_a_resource_nobody_knows_cannot_be_subscribed_to():
         with pytest.raises(Refused) as caught:
             await talk.request("resources/subscribe", {"uri": "no:thing"})
     assert caught.value.code == -32002
+
+
+async def test_a_subscription_that_failed_for_one_is_tried_for_the_next():
+    @dataclass(slots=True, kw_only=True)
+    class Moody(Rich):
+        async def subscribe(self, uri: str) -> None:
+            self.followed.append(f"?{uri}")
+            await anyio.sleep(0.02)
+            if len(self.followed) == 1:
+                raise UnknownResource("not now")
+
+    source, said = Moody(offered=(TOOL,)), list[str]()
+    async with anyio.create_task_group() as tasks:
+        announcer = Announcer(tasks, source)
+
+        async def follow() -> None:
+            try:
+                async with AsyncExitStack() as stack:
+                    await announcer.subscribe(cast("Any", FakeConnection(stack)), "a:b")
+                    said.append("subscribed")
+                    await anyio.sleep(0.05)
+            except UnknownResource:
+                said.append("refused")
+
+        async with anyio.create_task_group() as clients:
+            for _ in range(3):
+                clients.start_soon(follow)
+    assert sorted(said) == ["refused", "subscribed", "subscribed"]
+    assert source.followed == ["?a:b", "?a:b", "-a:b"]
 
 
 async def test_a_later_client_hears_what_it_listens_for():

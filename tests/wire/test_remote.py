@@ -22,8 +22,16 @@ from starlette.routing import Mount, Route
 from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
 from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, JsonObject
+from ullage.wire.supervise.backoff import Patience
+from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.host import Host
+from ullage.wire.upstream.remote import Watching
+from ullage.wire.upstream.unsent import Unsent
 from ullage.wire.upstream.upstream import Upstream, open_upstream
 
+QUICK = Bounds(patience=Patience(first_delay=0.02, longest_wait=0.5))
+NOBODY = "http://127.0.0.1:9/mcp"
+"""Where nothing listens."""
 pytestmark = pytest.mark.anyio
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -99,6 +107,22 @@ class Site:
             return await application(scope, receive, send)
 
         return watch
+
+
+@dataclass
+class Noted:
+    """What a connection was told of."""
+
+    told: list[str] = field(default_factory=list[str])
+
+    def received(self, message: object) -> bool:
+        raise AssertionError(f"nobody expected {message}")
+
+    def lost(self, reason: str) -> None:
+        self.told.append(reason)
+
+    def unsent(self, number: object, reason: str) -> None:
+        self.told.append(f"{number} {reason}")
 
 
 @asynccontextmanager
@@ -309,6 +333,34 @@ async def test_a_server_that_forgot_the_session_is_lost():
         assert "forgotten" in await upstream.ended()
 
 
+async def test_a_request_is_sent_again_to_a_server_that_forgot_the_session_and_only_then():
+    site = Site(refuse=legacy)
+    application = site.server().streamable_http_app(streamable_http_path="/mcp")
+    async with listening(site.watched(application)) as url, Host(environment={}, bounds=QUICK) as keeper:
+        source = keeper.source(Server(name="site", transport="http", url=f"{url}/mcp"))
+        call = Call(tool="echo", arguments={"text": "x"}, caller=Caller(principal="u", session="s"))
+        await source.call(call)
+        (old,) = {headers["mcp-session-id"] for headers in site.headers if "mcp-session-id" in headers}
+        site.refuse = lambda headers: 404 if headers.get("mcp-session-id") == old else legacy(headers)
+        assert (await source.call(call)).content[0]["text"] == "x"
+        assert keeper.health()[0].failures == 1
+        site.refuse = lambda headers: 500 if "mcp-session-id" in headers else None
+        with pytest.raises(ProtocolError):
+            await source.call(call)
+
+
+@pytest.mark.parametrize("method", ["tools/call", None])
+async def test_only_the_request_that_could_not_be_sent_may_be_sent_again(method: str | None):
+    heard = Noted()
+    body = json.dumps({"jsonrpc": "2.0", "id": 7, **({"method": method} if method else {"result": {}})})
+    async with Watching(Server(name="gone", transport="http", url=NOBODY), heard) as client:
+        assert (await client.post(NOBODY, content=body)).status_code == 502
+        assert (await client.get(NOBODY)).status_code == 502
+    assert (
+        heard.told == ["7 cannot be reached (ConnectError)"] * bool(method) + ["cannot be reached (ConnectError)"] * 2
+    )
+
+
 async def test_a_request_that_fails_costs_only_itself():
     site = Site()
     async with reached(site) as upstream, anyio.create_task_group() as tasks:
@@ -328,7 +380,7 @@ async def test_a_server_that_goes_away_is_lost():
         async with listening(site.watched(site.server().streamable_http_app(streamable_http_path="/mcp"))) as url:
             context = open_upstream(Server(name="site", transport="http", url=f"{url}/mcp"), environment={})
             upstream = await context.__aenter__()
-        with pytest.raises(SourceFailed, match="`site`"):
+        with pytest.raises(Unsent, match="`site`"):
             await text(upstream, "echo")
         assert "cannot be reached" in await upstream.ended()
         await context.__aexit__(None, None, None)

@@ -103,6 +103,13 @@ async def refused(source: Supervised, reason: str) -> None:
         await source.tools()
 
 
+async def test_what_a_server_said_that_failed_at_starting_is_kept():
+    code = "import sys; sys.exit('Traceback, of many lines:\\n  line 1\\nno such table')"
+    async with hosted(server("broken", arguments=("-c", code))) as (keeper, (broken,)):
+        await refused(broken, "no such table")
+        assert keeper.health()[0].stderr_tail == "Traceback, of many lines:\n  line 1\nno such table\n"
+
+
 async def test_a_host_can_be_left_while_a_server_is_starting():
     began = time.monotonic()
     async with hosted(server("mute", start_timeout=60)) as (keeper, (mute,)):

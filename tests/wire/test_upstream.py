@@ -556,6 +556,71 @@ async def test_more_questions_than_can_be_answered_at_once_are_refused():
         assert len(client.asked) <= 32
 
 
+ROOTS: JsonObject = {"roots": [{"uri": "file:///here"}]}
+GREETED = "notifications/initialized"
+
+
+def folders(client: Client, **more) -> Call:
+    return Call(tool="folders", ask=client.ask, capabilities={"roots": {}}, **more)
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+async def test_a_server_that_asks_for_folders_when_it_is_greeted_knows_them_at_the_first_call(listed_first):
+    client = Client(ROOTS)
+    async with opened("legacy", {"asks_roots_at": [GREETED]}) as upstream:
+        if listed_first:
+            await upstream.tools()
+        assert said(await upstream.call(folders(client))) == {"result": ROOTS}
+        assert said(await upstream.call(folders(client))) == {"result": ROOTS}
+    assert client.asked == [("roots/list", {})]
+
+
+async def test_first_calls_side_by_side_all_wait_for_the_folders():
+    client, known = Client(ROOTS, pause=0.05), list[Any]()
+    async with opened("legacy", {"asks_roots_at": [GREETED]}) as upstream:
+
+        async def ask() -> None:
+            known.append(said(await upstream.call(folders(client))))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(ask)
+    assert known == [{"result": ROOTS}] * 3
+
+
+async def test_a_server_that_gave_up_asking_for_folders_is_told_to_ask_again():
+    client = Client(ROOTS)
+    script = {"asks_roots_at": [GREETED, "notifications/roots/list_changed"], "roots_patience": 0.02}
+    async with opened("legacy", script) as upstream:
+        await upstream.tools()
+        await anyio.sleep(0.3)
+        assert said(await upstream.call(folders(client))) == {"result": ROOTS}
+
+
+@pytest.mark.parametrize("client", [Client(ClientCannot("no roots")), None])
+async def test_a_server_goes_without_folders_where_the_client_has_none_to_tell(client: Client | None):
+    async with opened("legacy", {"asks_roots_at": [GREETED]}) as upstream:
+        await upstream.tools()
+        call = Call(tool="folders", ask=None if client is None else client.ask)
+        known = said(await upstream.call(call))
+    assert known == {"nobody": "told"} if client is None else "no roots" in known["error"]["message"]
+
+
+async def test_a_server_that_lists_nothing_before_it_knows_folders_is_told_that_there_are_none():
+    async with opened("legacy", {"lists_by_roots": True}) as upstream:
+        with anyio.fail_after(5):
+            assert (await upstream.tools()).tools
+        assert "no client has called" in said(await upstream.call(Call(tool="folders")))["error"]["message"]
+
+
+async def test_a_client_asked_for_folders_is_heard_though_the_call_has_ended():
+    client = Client(ROOTS, pause=0.3)
+    async with opened("legacy") as upstream:
+        await upstream.call(Call(tool="abandon", arguments={"method": "roots/list"}, ask=client.ask))
+        await anyio.sleep(0.4)
+    assert (len(client.asked), client.cancelled) == (1, 0)
+
+
 async def test_log_messages_are_told_to_the_client_of_the_call_and_not_without_end():
     client = Client({})
     async with opened("legacy") as upstream:

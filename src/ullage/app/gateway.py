@@ -58,6 +58,8 @@ _LISTED = ("count-tokens",)
 """Of our own tools, those that are listed unless the settings hide them; the rest are found."""
 _REFERENCE = "gpt-4o"
 """Definitions are weighed once, for the catalogue, in o200k_base."""
+_QUIET = 0.5
+"""Seconds after which a vocabulary is loaded that nobody has asked for yet."""
 
 Work = Callable[[], Awaitable[None]]
 
@@ -130,6 +132,10 @@ class Gateway:
         or searched is in the instructions too, which a client asks for first, and both must say the same."""
         if not (await self.view()).missing:
             await self.find(client).tools()
+
+    def warm_up(self) -> None:
+        """Has the vocabularies loaded once the first requests are answered, so that no later one waits for that."""
+        self.spawn(_load_vocabularies)
 
     def health(self) -> tuple[Health, ...]:
         return self.host.health()
@@ -224,7 +230,6 @@ async def open_gateway(
     loaded: Loaded, *, environment: Mapping[str, str], again: Callable[[], Loaded] | None = None
 ) -> AsyncGenerator[Gateway]:
     """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""
-    _preload()
     database, store_error = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
     recording = None if database is None else Recording(database)
     failure: Exception | None = None
@@ -272,12 +277,6 @@ def _build(
     )
 
 
-def _preload() -> None:
-    """Loading a vocabulary would hold up whoever is the first to ask."""
-    for model in (DEFAULT_MODEL, _REFERENCE):
-        meter().count("ready", model)
-
-
 def _open_store(url: str) -> tuple[Database | None, StoreFailed | None]:
     """A gateway without its database still serves; it forgets."""
     try:
@@ -285,6 +284,13 @@ def _open_store(url: str) -> tuple[Database | None, StoreFailed | None]:
     except StoreFailed as error:
         _log.warning("nothing is kept of this session: %s (%s)", error.message, error.suggestion)
         return None, error
+
+
+async def _load_vocabularies() -> None:
+    for model in dict.fromkeys((_REFERENCE, DEFAULT_MODEL)):
+        # A client that starts us waits for its first answers; loading would take the interpreter from them.
+        await anyio.sleep(_QUIET)
+        await anyio.to_thread.run_sync(meter().count, "ready", model)
 
 
 async def _guarded(work: Work) -> None:

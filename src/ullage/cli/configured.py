@@ -25,6 +25,9 @@ __all__ = ["add_flags", "caller_of", "chosen", "examined", "log_to_stderr", "rea
 
 Result = TypeVar("Result")
 
+_SILENT = ("mcp", "client", "httpx2", "httpcore2")
+"""Loggers; `client` is the SDK's too."""
+
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -97,7 +100,11 @@ def with_gateway(loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]]) -
 
 
 def log_to_stderr() -> None:
+    """What Ullage says reaches a person; what libraries say of what they met does not: the SDK's errors are told again
+    in our words, and HTTP's lines name URLs, which may hold a secret."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ullage: %(message)s")
+    for library in _SILENT:
+        logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
 def say(*lines: str) -> None:

@@ -174,7 +174,7 @@ def _advice(one: _Found) -> str:
 
 def _stderr(health: Health | None) -> list[str]:
     tail = "" if health is None else health.stderr_tail.strip()
-    if not tail:
+    if health is None or not tail or tail in (health.last_error or ""):
         return []
     return [dim("  the last it wrote to standard error:"), textwrap.indent("\n".join(tail.splitlines()[-10:]), "    ")]
 

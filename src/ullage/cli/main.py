@@ -5,6 +5,7 @@ affair.
 """
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -59,11 +60,24 @@ def parser_of(*verbs: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for name in verbs:
-        verb = cast("Verb", importlib.import_module(f"ullage.cli.{name}"))
+        verb = _imported(f"ullage.cli.{name}")
         subparser = subparsers.add_parser(name, help=VERBS[name], description=verb.__doc__, allow_abbrev=False)
         verb.arguments(subparser)
         subparser.set_defaults(run=verb.run)
     return parser
+
+
+def _imported(module: str) -> Verb:
+    """The verb's file. What importing makes stays for good, so looking for garbage among it is time that a client
+    waits for, then and at every later look."""
+    if module not in sys.modules and gc.isenabled():
+        gc.disable()
+        try:
+            importlib.import_module(module)
+        finally:
+            gc.enable()
+        gc.freeze()
+    return cast("Verb", importlib.import_module(module))
 
 
 def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:

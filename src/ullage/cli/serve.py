@@ -67,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _stdio(loaded: Loaded, again: partial[Loaded], client: str | None) -> None:
     async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
         await gateway.settle(client)
+        gateway.warm_up()
         await serve_stdio(gateway.flagged(client), client=client)
 
 
@@ -90,6 +91,7 @@ async def _http(arguments: argparse.Namespace, loaded: Loaded, bound: socket.soc
     async with open_gateway(loaded, environment=os.environ, again=partial(examined, arguments)) as gateway:
         for client in {arguments.client, *gateway.settings.clients}:
             await gateway.settle(client)
+        gateway.warm_up()
         await serve_http(
             partial(_profile, gateway, arguments.client),
             bound,

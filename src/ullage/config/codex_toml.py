@@ -12,7 +12,7 @@ from ullage.gateway import Rules
 
 from .kinds import VARIABLE
 from .layer import Layer
-from .loose import Loose, flag, names, pairs, read_tables, seconds, text, texts
+from .loose import Loose, flag, pairs, read_tables, seconds, text, texts
 from .narrowing import narrowed
 from .page import Page
 
@@ -33,7 +33,7 @@ def read_codex_toml(page: Page) -> Layer:
     return Layer(
         source=page.file,
         servers=found.servers,
-        rules=found.rules,
+        withheld=found.withheld(),
         issues=tuple(found.issues),
         is_foreign=True,
     )
@@ -84,24 +84,21 @@ def _headers(entry: Loose) -> dict[str, str] | None:
 
 
 def _rules(entry: Loose) -> Rules:
-    modes = entry.take(_modes, "tools") or {}
+    tools = entry.take(_tools, "tools") or {}
+    modes = {name: str(one["approval_mode"]) for name, one in tools.items() if one.get("approval_mode") is not None}
+    off = [name for name, one in tools.items() if one.get("enabled") is False]
     return narrowed(
-        only=entry.take(names, "enabled_tools"),
-        denied=entry.take(names, "disabled_tools") or (),
+        only=entry.tools("enabled_tools"),
+        denied=(*(entry.tools("disabled_tools") or ()), *off),
         asked=[name for name, mode in modes.items() if mode not in _UNASKED],
         ask_rest=entry.take(text, "default_tools_approval_mode") not in (None, *_UNASKED),
         unasked=[name for name, mode in modes.items() if mode in _UNASKED],
     )
 
 
-def _modes(value: object) -> dict[str, str] | None:
-    """Tool to approval mode, of the tools that have one."""
+def _tools(value: object) -> dict[str, dict[str, object]] | None:
+    """The tables of single tools."""
     if not isinstance(value, dict):
         return None
     tables = cast("dict[str, object]", value)
-    modes = {
-        name: cast("dict[str, object]", one).get("approval_mode")
-        for name, one in tables.items()
-        if isinstance(one, dict)
-    }
-    return {name: str(mode) for name, mode in modes.items() if mode is not None}
+    return {name: cast("dict[str, object]", one) for name, one in tables.items() if isinstance(one, dict)}

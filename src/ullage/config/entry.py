@@ -19,7 +19,13 @@ from .variables import Expanded, expand
 __all__ = ["Entry", "is_ullage", "launch_fault", "server_of"]
 
 _EXPANDED = ("command", "arguments", "environment", "directory", "url", "headers")
-_LAUNCHERS = re.compile(r"(?:uvx?|pipx|python[\d.]*|py|env|cmd|sh|bash|zsh)(?:\.exe)?", re.IGNORECASE)
+_LAUNCHERS = re.compile(
+    r"(?:uvx?|pipx|python[\d.]*|py|poetry|pdm|hatch|rye|pixi|pipenv|conda|mamba|micromamba|mise|asdf|direnv|devbox|nix"
+    r"|env|sudo|doas|nice|ionice|chrt|taskset|timeout|gtimeout|stdbuf|unbuffer|nohup|setsid|time|caffeinate|firejail|dotenv"
+    r"|cmd|powershell|pwsh|wsl|sh|bash|dash|zsh|ksh|fish|busybox)(?:\.exe)?",
+    re.IGNORECASE,
+)
+"""Programs whose business is to start the one named in their arguments."""
 _ULLAGE = re.compile(r"ullage(?:\.exe)?(?:\[[\w,-]*\])?(?:[@=<>~!].*)?", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 

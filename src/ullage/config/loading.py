@@ -5,17 +5,18 @@ the only place of the room where files are opened.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ullage.errors import BadConfiguration, UnsupportedModel
 from ullage.models import shipped
 
 from .codex_toml import read_codex_toml
+from .combining import combine
 from .issue import Issue, refusal
 from .keys import GATEWAY, STORE_KEYS
 from .kinds import CHOICES
-from .layer import Layer, combine
+from .layer import Layer
 from .mcp_json import read_mcp_json
 from .page import Page
 from .places import Places, project_files, project_folders
@@ -153,7 +154,8 @@ class _Reading:
             yield from self._own(path, text)
             return
         for path in dict.fromkeys((*self._project_file(), self.places.user_file)):
-            yield from self._own(path, self._text(path, severity="error"))
+            is_project = path != self.places.user_file
+            yield from self._own(path, self._text(path, severity="error"), is_project=is_project)
 
     def _project_file(self) -> Iterator[Path]:
         """The innermost one that is there and may be trusted."""
@@ -166,9 +168,10 @@ class _Reading:
                 yield path
                 return
 
-    def _own(self, path: Path, text: str | None) -> Iterator[Layer]:
+    def _own(self, path: Path, text: str | None, *, is_project: bool = False) -> Iterator[Layer]:
         if text is not None:
-            yield read_ullage_toml(self._page(path, text, self.environment))
+            layer = read_ullage_toml(self._page(path, text, self.environment))
+            yield replace(layer, is_project=is_project)
 
     def foreign_files(self, own: Sequence[Layer], flagged: Sequence[Path]) -> Iterator[Layer]:
         """What flags and settings include, in their order, each file once."""

@@ -5,9 +5,8 @@ not understood at all leaves the one server out; what Ullage has no use for is n
 dialect's matter.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, TypeVar, cast
 
@@ -16,14 +15,16 @@ from ullage.gateway import Rules, Server
 from .entry import Entry, launch_fault, server_of
 from .issue import Issue
 from .kinds import FLAG, SECONDS, TRANSPORT, described
-from .narrowing import narrower
+from .lists import readable
+from .naming import clean, folded
+from .narrowing import narrower, tool_names
 from .page import Page
+from .permissions import Permissions
+from .withheld import Withheld
 
 __all__ = [
     "Loose",
-    "clean",
     "flag",
-    "names",
     "pairs",
     "read_tables",
     "seconds",
@@ -55,12 +56,6 @@ def texts(value: object) -> tuple[str, ...] | None:
         return None
     found = [text(item) for item in cast("list[object]", value)]
     return None if None in found else cast("tuple[str, ...]", tuple(found))
-
-
-def names(value: object) -> tuple[str, ...] | None:
-    """Names of tools; nothing but texts will do, since what is not understood here might widen what is allowed."""
-    items = cast("list[object]", value) if isinstance(value, list) else [None]
-    return cast("tuple[str, ...]", tuple(items)) if all(isinstance(item, str) for item in items) else None
 
 
 def pairs(value: object) -> dict[str, str] | None:
@@ -102,11 +97,25 @@ class Loose:
                 return self._read(read, key, value)
         return None
 
+    def tools(self, key: str) -> tuple[str, ...] | None:
+        """The tools on a list, as far as it can be understood, as the server calls them; None where there is none."""
+        self.used.add(key)
+        value = self.raw.get(key)
+        if value in (None, ""):
+            return None
+        found, is_whole = readable(_without_blanks(value))
+        if not is_whole:
+            self._misread(key, value)
+        return tool_names(found, self.path[-1])
+
     def _read(self, read: Callable[[object], Value | None], key: str, value: object) -> Value | None:
         found = read(value)
         if found is None:
-            self.faults.append(f"its `{key}` is {described(value)}, which cannot be meant")
+            self._misread(key, value)
         return found
+
+    def _misread(self, key: str, value: object) -> None:
+        self.faults.append(f"its `{key}` is {described(value)}, which cannot be meant")
 
     def unused(self, server: str) -> tuple[Issue, ...]:
         return tuple(
@@ -121,6 +130,10 @@ class Loose:
         )
 
 
+def _without_blanks(value: object) -> object:
+    return [item for item in cast("list[object]", value) if item != ""] if isinstance(value, list) else value
+
+
 Dialect = Callable[[Loose], Mapping[str, Any]]
 """What an entry says, under the names of `Server`'s fields; None for what it does not say. It always says `rules`."""
 
@@ -133,7 +146,21 @@ class Found:
     """None for one that is left out."""
     rules: dict[str, Rules] = field(default_factory=dict[str, Rules])
     """What is held back, by server; where several have one name, what all of them hold back."""
+    called: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """What the file calls each, folded."""
+    off: set[str] = field(default_factory=set[str])
+    """Those switched off, folded."""
     issues: list[Issue] = field(default_factory=list[Issue])
+
+    def switch_off(self, name: str) -> None:
+        """Here and wherever else it stands."""
+        server = self.servers.get(name)
+        self.servers[name] = server and replace(server, disabled=True)
+        self.off |= self.called[name]
+
+    def withheld(self, off: Iterable[str] = (), permissions: Permissions | None = None) -> Withheld:
+        """All that is held back; `off` are servers, folded, that need not stand here."""
+        return Withheld(rules=self.rules, called=self.called, off=frozenset((*self.off, *off)), permissions=permissions)
 
 
 def read_tables(page: Page, tables: Sequence[tuple[tuple[str, ...], object]], dialect: Dialect) -> Found:
@@ -154,19 +181,17 @@ def _read_table(page: Page, path: tuple[str, ...], table: Mapping[str, object], 
         name = _free(clean(given), found.servers.keys() - earlier)
         server, rules, issues = _read(page, (*path, given), name, raw, dialect)
         found.rules[name] = narrower(found.rules.get(name, Rules()), rules)
+        found.called[name] = found.called.get(name, frozenset()) | {folded(given)}
         if name in earlier:
             found.issues.append(
                 page.issue("note", f"server `{name}` stands above already", (*path, given), server=name)
             )
-            continue
-        found.issues += issues
-        if server is not None or any(issue.severity == "problem" for issue in issues):
-            found.servers[name] = server
-
-
-def clean(name: str) -> str:
-    """Other programs allow any name; what cannot stand in a tool's name becomes a dash."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "server"
+        else:
+            found.issues += issues
+            if server is not None or any(issue.severity == "problem" for issue in issues):
+                found.servers[name] = server
+        if server is not None and server.disabled:
+            found.switch_off(name)
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -9,15 +9,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from ullage.gateway import Rules, Server
+from ullage.gateway import Rules
 
 from .issue import Issue
 from .layer import Layer
-from .loose import Loose, clean, flag, names, pairs, read_tables, seconds, text, texts, transport
+from .lists import Lists, at
+from .loose import Found, Loose, flag, pairs, read_tables, seconds, text, texts, transport
+from .naming import folded
 from .narrowing import narrowed
-from .page import Page
+from .page import Page, dotted
 from .permissions import permissions_of
 from .relaxed import parse_relaxed
 
@@ -38,17 +40,18 @@ def read_mcp_json(page: Page) -> Layer:
         )
         return replace(_nothing(page, f"is not JSON{where}"), is_unread=True)
     tables = list(_tables(document, page.projects))
-    permissions = permissions_of(document, page.projects)
+    lists = Lists(document)
+    permissions = permissions_of(lists, page.projects)
     if not tables and permissions is None:
         return _nothing(page, "has no `mcpServers` and no `servers`")
     found = read_tables(page, tables, _values)
-    kept, switched_off = _without(page, found.servers, _excluded(document, page.projects))
+    only, unwanted = _excluded(lists, page.projects)
+    switched_off = list(_switch_off(page, found, only, unwanted))
     return Layer(
         source=page.file,
-        servers=kept,
-        rules=found.rules,
-        permissions=permissions,
-        issues=(*found.issues, *switched_off),
+        servers=found.servers,
+        withheld=found.withheld(unwanted, permissions),
+        issues=(*found.issues, *switched_off, *_unclear(page, lists)),
         is_foreign=True,
     )
 
@@ -62,27 +65,21 @@ def _tables(document: object, projects: Iterable[str]) -> Iterator[tuple[tuple[s
     """The tables of servers with their places; those of a single project come before those for all."""
     places = [("projects", project, "mcpServers") for project in projects]
     for path in (*places, ("mcpServers",), ("servers",), ("mcp", "servers")):
-        found = _at(document, path)
+        found = at(document, path)
         if found is not None:
             yield path, found
 
 
-def _at(document: object, path: Iterable[str]) -> object:
-    for part in path:
-        document = cast("_Object", document).get(part) if isinstance(document, dict) else None
-    return document
-
-
-def _excluded(document: object, projects: Iterable[str]) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """The only servers the file wants, where it says so, and those it does not want."""
-    wanted = [names(_at(document, path)) for path in (("mcp", "allowed"), ("allowMCPServers",))]
-    lists = [
+def _excluded(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """The only servers the file wants, where it says so, and those it does not want, folded."""
+    wanted = [lists.only(*path) for path in (("mcp", "allowed"), ("allowMCPServers",))]
+    places = [
         ("mcp", "excluded"),
         ("excludeMCPServers",),
         *(("projects", one, "disabledMcpServers") for one in projects),
     ]
-    unwanted = frozenset(clean(name) for path in lists for name in names(_at(document, path)) or ())
-    return _common(None if one is None else map(clean, one) for one in wanted), unwanted
+    unwanted = frozenset(folded(name) for path in places for name in lists.names(*path) or ())
+    return _common(None if one is None else map(folded, one) for one in wanted), unwanted
 
 
 def _common(lists: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
@@ -94,14 +91,18 @@ def _common(lists: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
     return common
 
 
-def _without(
-    page: Page, servers: Mapping[str, Server | None], excluded: tuple[frozenset[str] | None, frozenset[str]]
-) -> tuple[dict[str, Server | None], tuple[Issue, ...]]:
-    only, unwanted = excluded
-    off = {name for name in servers if name in unwanted or (only is not None and name not in only)}
-    kept = {name: replace(one, disabled=True) if one and name in off else one for name, one in servers.items()}
-    said = (page.issue("note", f"server `{name}` is switched off here", server=name) for name in sorted(off))
-    return kept, tuple(said)
+def _switch_off(page: Page, found: Found, only: frozenset[str] | None, unwanted: frozenset[str]) -> Iterator[Issue]:
+    for name in sorted(found.servers):
+        called = found.called[name]
+        if not called.isdisjoint(unwanted) or (only is not None and called.isdisjoint(only)):
+            found.switch_off(name)
+            yield page.issue("note", f"server `{name}` is switched off here", server=name)
+
+
+def _unclear(page: Page, lists: Lists) -> Iterator[Issue]:
+    for path in dict.fromkeys(lists.unclear):
+        said = f"`{dotted(path)}` cannot be read whole; what could be read is kept to"
+        yield page.issue("problem", said, path, suggestion="write names, each in quotes, in square brackets")
 
 
 def _values(entry: Loose) -> dict[str, Any]:
@@ -130,13 +131,10 @@ def _timeout(entry: Loose) -> float | None:
 
 
 def _rules(entry: Loose) -> Rules:
-    only = _common(_wanted(entry.take(names, key)) for key in ("includeTools", "enabledTools", "tools"))
-    denied = [name for key in ("excludeTools", "disabledTools") for name in entry.take(names, key) or ()]
+    only = _common(_wanted(entry.tools(key)) for key in ("includeTools", "enabledTools", "tools"))
+    denied = [name for key in ("excludeTools", "disabledTools") for name in entry.tools(key) or ()]
     return narrowed(only=None if only is None else sorted(only), denied=denied)
 
 
-def _wanted(listed: tuple[str, ...] | None) -> list[str] | None:
-    if listed is None or "*" in listed:
-        return None
-    # Gemini CLI may write a tool with the arguments it is wanted for; the name is what can be kept to.
-    return [name.partition("(")[0] for name in listed]
+def _wanted(listed: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if listed is None or "*" in listed else listed

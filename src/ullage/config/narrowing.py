@@ -1,18 +1,22 @@
 """How is what another program may not do said as rules?
 
 Ullage never widens what a client may do: a tool that its file leaves out is denied, one that must be asked for is
-asked for. Other programs name tools, they do not write patterns, so names are taken to the letter.
+asked for. Where other programs say what they want, names are taken to the letter; where they say what they do not
+want, a star is any text, which can only hold back more.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ullage.gateway import Rules
 
-__all__ = ["EVERY", "literal", "narrowed", "narrower", "overridden"]
+from .naming import folded
+
+__all__ = ["EVERY", "literal", "narrowed", "narrower", "overridden", "starred", "tool_names", "within"]
 
 EVERY = ("*",)
+_PREFIX = "mcp__"
 
 
 def narrowed(
@@ -25,15 +29,26 @@ def narrowed(
 ) -> Rules:
     """Rules for a file that lists the only tools it wants, those it does not, and those a person must agree to.
 
-    `ask_rest` asks for every tool but the `unasked`. Where a tool is among the only ones and must be asked for, it is
-    denied: rules cannot yet say both, and denying is the narrower.
+    `ask_rest` asks for every tool but the `unasked`.
     """
-    if only is None:
-        wanted = [name for name in unasked if ask_rest and name not in denied]
-        ask = EVERY if ask_rest else _literals(asked)
-        return Rules(allow=_literals(wanted), ask=ask, deny=_literals(denied))
-    free = [name for name in only if name not in denied and name not in asked]
-    return Rules(allow=_literals(name for name in free if not ask_rest or name in unasked), deny=EVERY)
+    rules = Rules(
+        only=None if only is None else _each(literal, only),
+        ask=EVERY if ask_rest else _each(starred, asked),
+        deny=_each(starred, denied),
+    )
+    free = [name for name in unasked if ask_rest and rules.access(name) != "deny"]
+    return replace(rules, allow=_each(literal, free))
+
+
+def tool_names(listed: Iterable[str], server: str) -> tuple[str, ...]:
+    """Tools as the server calls them, of a list that may have them with arguments or under the program's own prefix."""
+    names = [name.partition("(")[0].strip() for name in listed]
+    return tuple(dict.fromkeys(one for name in names for one in (name, _unprefixed(name, folded(server)))))
+
+
+def _unprefixed(name: str, server: str) -> str:
+    ends = (match.start() for match in re.finditer(r"(?=__.)", name) if name.startswith(_PREFIX))
+    return next((name[end + 2 :] for end in ends if folded(name[len(_PREFIX) : end]) == server), name)
 
 
 def literal(name: str) -> str:
@@ -41,8 +56,13 @@ def literal(name: str) -> str:
     return re.sub(r"[*?\[]", r"[\g<0>]", name)
 
 
-def _literals(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(literal(name) for name in names)
+def starred(name: str) -> str:
+    """A pattern in which nothing but a star is more than a letter."""
+    return "*".join(literal(part) for part in name.split("*"))
+
+
+def _each(pattern: Callable[[str], str], names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(pattern(name) for name in names))
 
 
 def _name(pattern: str) -> str:
@@ -56,6 +76,7 @@ def narrower(first: Rules, second: Rules) -> Rules:
         allow=_joined(_still_allowed(first.allow, second), _still_allowed(second.allow, first)),
         ask=_joined(first.ask, second.ask),
         deny=_joined(first.deny, second.deny),
+        only=_common(first.only, second.only),
     )
 
 
@@ -66,11 +87,33 @@ def overridden(own: Rules, other: Rules) -> Rules:
         allow=_joined(own.allow, _still_allowed(other.allow, own)),
         ask=_joined(own.ask, other.ask),
         deny=_joined(own.deny, other.deny),
+        only=None if other.only is None else _joined(other.only, own.allow),
     )
+
+
+def within(rules: Rules, bound: Rules) -> Rules:
+    """The rules with all that the bound holds back, whatever they allow themselves."""
+    writing = _joined(rules.writing, bound.writing)
+    limit = Rules(allow=bound.allow, ask=bound.ask, deny=bound.deny, only=bound.only)
+    if not _holds_back(limit):
+        return replace(rules, writing=writing)
+    if _holds_back(rules):
+        return replace(rules, writing=writing, under=limit)
+    return replace(rules, writing=writing, allow=limit.allow, ask=limit.ask, deny=limit.deny, only=limit.only)
+
+
+def _holds_back(rules: Rules) -> bool:
+    return bool(rules.ask or rules.deny or rules.only is not None)
 
 
 def _still_allowed(patterns: tuple[str, ...], rules: Rules) -> tuple[str, ...]:
     return tuple(pattern for pattern in patterns if rules.access(_name(pattern)) == "allow")
+
+
+def _common(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return tuple(one for one in first if one in second)
 
 
 def _joined(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

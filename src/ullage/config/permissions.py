@@ -5,17 +5,19 @@ Its settings name a tool `mcp__server__tool`, or a whole server `mcp__server`, u
 not taken over: that is between it and whoever sits there.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import cast
 
 from ullage.gateway import Rules
 
-from .kinds import NAMES
-from .narrowing import EVERY, literal
+from .lists import Lists
+from .naming import folded
+from .narrowing import EVERY, starred
 
 __all__ = ["Permissions", "permissions_of", "rules_for"]
+
+_ODD = "[!A-Za-z0-9]"
+"""What Claude Code writes `_` for in a tool's name, `_` itself among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,43 +25,62 @@ class Permissions:
     deny: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     declined: tuple[str, ...] = ()
-    """Servers of a `.mcp.json`."""
+    """Servers of a `.mcp.json`, folded."""
 
 
-def permissions_of(document: object, projects: Iterable[str]) -> Permissions | None:
+def permissions_of(lists: Lists, projects: Iterable[str]) -> Permissions | None:
     """Those of a settings file or of its entries for these folders; None where it has none."""
-    permissions = _table(_table(document).get("permissions"))
-    entries = _table(_table(document).get("projects"))
-    parts = [_table(document), *(_table(entries.get(project)) for project in projects)]
+    places = [(), *(("projects", project) for project in projects)]
     found = Permissions(
-        deny=tuple(name for name in _names(permissions, "deny") if name.startswith("mcp__")),
-        ask=tuple(name for name in _names(permissions, "ask") if name.startswith("mcp__")),
-        declined=tuple(name for part in parts for name in _names(part, "disabledMcpjsonServers")),
+        deny=tuple(_of_servers(lists.names("permissions", "deny"))),
+        ask=tuple(_of_servers(lists.names("permissions", "ask"))),
+        declined=tuple(
+            folded(name) for place in places for name in lists.names(*place, "disabledMcpjsonServers") or ()
+        ),
     )
-    return found if permissions or found != Permissions() else None
+    return found if lists.table("permissions") or found != Permissions() else None
 
 
-def _table(value: object) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+def _of_servers(listed: Iterable[str] | None) -> Iterator[str]:
+    """Rules that may name a server's tool, without the arguments: those cannot be kept to, the name can."""
+    names = (one.partition("(")[0].strip() for one in listed or ())
+    return (name for name in names if name.startswith("mcp__") or "*" in name)
 
 
-def _names(table: Mapping[str, object], key: str) -> tuple[str, ...]:
-    return cast("tuple[str, ...] | None", NAMES.read(table.get(key))) or ()
+def rules_for(servers: Collection[str], permissions: Permissions) -> Rules:
+    """What they hold back of one server, which goes by these names, folded."""
+    return Rules(ask=_patterns(servers, permissions.ask), deny=_patterns(servers, permissions.deny))
 
 
-def rules_for(server: str, permissions: Permissions) -> Rules:
-    """What they hold back of one server."""
-    return Rules(ask=_patterns(server, permissions.ask), deny=_patterns(server, permissions.deny))
-
-
-def _patterns(server: str, names: Iterable[str]) -> tuple[str, ...]:
-    # Claude Code writes `_` for whatever cannot stand in a tool's name.
-    whole = "mcp__" + re.sub(r"[^A-Za-z0-9_-]", "_", server)
-    found = list[str]()
-    for name in names:
-        if name in (whole, "mcp__*"):
-            found.extend(EVERY)
-        elif name.startswith(f"{whole}__"):
-            tool = name.removeprefix(f"{whole}__")
-            found.append("*".join(literal(part) for part in tool.split("*")))
+def _patterns(servers: Collection[str], rules: Iterable[str]) -> tuple[str, ...]:
+    found = (pattern for rule in rules for server in servers for pattern in _for_server(rule, f"mcp__{server}"))
     return tuple(dict.fromkeys(found))
+
+
+def _for_server(rule: str, whole: str) -> Iterator[str]:
+    if "" in _rests(rule, whole):
+        yield from EVERY
+    for rest in filter(None, _rests(rule, f"{whole}__")):
+        yield starred(rest)
+        yield "".join("*" if one == "*" else _ODD if folded(one) == "_" else one for one in rest)
+
+
+def _rests(rule: str, start: str) -> list[str]:
+    """What can be left of a rule where its beginning stands for this start; a star may end anywhere in it."""
+    places = _after_stars(rule, {0})
+    for letter in start:
+        stay = {at for at in places if rule[at : at + 1] == "*"}
+        step = {at + 1 for at in places - stay if folded(rule[at : at + 1]) == letter}
+        places = _after_stars(rule, stay | step)
+    return [rule[at:] for at in sorted(places)]
+
+
+def _after_stars(rule: str, places: Iterable[int]) -> set[int]:
+    """These places and those behind stars that stand for nothing."""
+    found = set(places)
+    for place in places:
+        behind = place
+        while rule[behind : behind + 1] == "*":
+            behind += 1
+            found.add(behind)
+    return found

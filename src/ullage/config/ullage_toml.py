@@ -20,6 +20,7 @@ from .layer import Layer
 from .page import Page, dotted
 from .settings import ClientProfile, Token
 from .variables import expand
+from .withheld import Withheld
 
 __all__ = ["read_ullage_toml"]
 
@@ -35,10 +36,14 @@ _Path = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Findings:
-    """The issues met on the way through one file."""
+    """What is met on the way through one file."""
 
     page: Page
     issues: list[Issue] = field(default_factory=list[Issue])
+    rules: dict[str, Rules] = field(default_factory=dict[str, Rules])
+    """By server, those left out among them."""
+    on: set[str] = field(default_factory=set[str])
+    """Servers of which it is written that they are not disabled."""
 
     def error(self, message: str, path: _Path, suggestion: str = "", options: tuple[str, ...] = ()) -> None:
         server = path[1] if len(path) > 1 and path[0] == "servers" else None
@@ -76,6 +81,7 @@ def _layer(document: _Table, findings: _Findings) -> Layer:
         tokens=dict(_tokens(document, findings)),
         include=plain.get("include", ()),
         issues=tuple(findings.issues),
+        withheld=Withheld(rules=findings.rules, on=frozenset(findings.on)),
     )
 
 
@@ -174,6 +180,9 @@ def _fit_together(present: dict[str, Any], path: _Path, findings: _Findings) -> 
 
 def _started(values: dict[str, Any], path: _Path, findings: _Findings) -> Iterator[tuple[str, Server | None]]:
     rules = Rules(**{name: values.pop(name) for name in _RULES if name in values})
+    findings.rules[path[-1]] = rules
+    if values.get("disabled") is False:
+        findings.on.add(path[-1])
     entry = Entry(name=path[-1], path=path, values={**values, "rules": rules})
     server, issues = server_of(findings.page, entry)
     findings.issues.extend(issues)

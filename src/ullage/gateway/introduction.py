@@ -7,6 +7,8 @@ here is believed: figures, rules and caches go by the name in the settings, neve
 from dataclasses import dataclass
 from typing import Protocol
 
+from ullage.tool import JsonObject
+
 __all__ = ["Introduced", "Introduction"]
 
 
@@ -17,6 +19,8 @@ class Introduction:
     title: str | None = None
     instructions: str | None = None
     """What the server wants the model to know of it; shown shortened, never obeyed."""
+    capabilities: JsonObject | None = None
+    """What it declared to be able to do, as the protocol writes it; None where that was not kept."""
 
 
 class Introduced(Protocol):

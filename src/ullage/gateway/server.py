@@ -16,13 +16,15 @@ __all__ = ["Access", "Rules", "Server", "Transport"]
 Transport = Literal["stdio", "http", "sse"]
 Access = Literal["allow", "ask", "deny"]
 
+_STRICTNESS: dict[Access, int] = {"allow": 0, "ask": 1, "deny": 2}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What the user decided about a server's tools, by their own names or patterns such as `delete_*`."""
 
     allow: tuple[str, ...] = ()
-    """Allowed whatever the other two say."""
+    """Allowed whatever `ask` and `deny` say."""
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
@@ -33,13 +35,31 @@ class Rules:
     """Always listed."""
     hidden: tuple[str, ...] = ()
     """Never listed nor found; callable by name."""
+    only: tuple[str, ...] | None = None
+    """Any other tool is denied, whatever the rest says; None for all."""
+    under: "Rules | None" = None
+    """Others that hold as well, of which no `allow` here excuses anything: the stricter of the two decides."""
 
     def access(self, tool: str) -> Access:
+        here = self._access(tool)
+        if self.under is None or here == "deny":
+            return here
+        return max(here, self.under.access(tool), key=_STRICTNESS.__getitem__)
+
+    def _access(self, tool: str) -> Access:
+        if self.only is not None and not _named(tool, self.only):
+            return "deny"
         if _named(tool, self.allow):
             return "allow"
         if _named(tool, self.deny):
             return "deny"
         return "ask" if _named(tool, self.ask) else "allow"
+
+    def denied_by(self, tool: str) -> str | None:
+        """The pattern under `deny` that denies it; None where it is not denied, or only for not being among `only`."""
+        if self._access(tool) == "deny":
+            return next((pattern for pattern in self.deny if fnmatchcase(tool, pattern)), None)
+        return None if self.under is None else self.under.denied_by(tool)
 
     def is_read_only(self, tool: str, annotations: Mapping[str, object]) -> bool:
         """By setting, else by annotation; what no one says is not read-only."""

@@ -3,6 +3,7 @@
 from .address import Address
 from .database import Database
 from .migrations import MIGRATIONS, Migration
+from .upsert import insert_into
 from .values import moment, seconds, storable
 
-__all__ = ["MIGRATIONS", "Address", "Database", "Migration", "moment", "seconds", "storable"]
+__all__ = ["MIGRATIONS", "Address", "Database", "Migration", "insert_into", "moment", "seconds", "storable"]

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection, column, delete, select, table
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ullage.errors import StoreFailed
-from ullage.store import Database, seconds
+from ullage.store import Database, insert_into, seconds
 from ullage.tool import JsonObject
 
 __all__ = ["StoredForms"]
@@ -76,7 +75,6 @@ def _load(connection: Connection, keys: list[str]) -> dict[str, JsonObject]:
 
 def _save(connection: Connection, rows: list[dict[str, str | float]], *, oldest: datetime) -> None:
     connection.execute(delete(_forms).where(_forms.c.created < seconds(oldest)))
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    added = dialect.insert(_forms)
+    added = insert_into(connection, _forms)
     newest = {"form": added.excluded.form, "created": added.excluded.created}
     connection.execute(added.on_conflict_do_update(index_elements=["key"], set_=newest), rows)

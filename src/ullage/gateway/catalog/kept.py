@@ -8,7 +8,7 @@ through untouched.
 
 import math
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -111,8 +111,11 @@ class Kept:
 
     def introduction(self) -> Introduction | None:
         """The source's own, else what it said the last time it was asked."""
-        stored = None if self._stored is None else self._stored.introduction
-        return self._source.introduction() or stored
+        return self._introduced() or (None if self._stored is None else self._stored.introduction)
+
+    def _introduced(self) -> Introduction | None:
+        said = self._source.introduction()
+        return None if said is None else replace(said, capabilities=self._source.capabilities)
 
     async def load(self) -> Listing | None:
         """What the catalogue knows; starts nothing."""
@@ -158,7 +161,7 @@ class Kept:
     async def _renew(self) -> None:
         listing = await self._source.tools()
         before = self.peek()
-        stored = await self._catalogue.replace(self.server, listing.tools, self._source.introduction())
+        stored = await self._catalogue.replace(self.server, listing.tools, self._introduced())
         self._adopt(stored)
         # Compared with what was known here: another process may have brought the catalogue up to date already.
         if before is None or before.revision != stored.listing.revision:
@@ -234,8 +237,10 @@ class Kept:
         await self._source.unsubscribe(uri)
 
     @property
-    def capabilities(self) -> JsonObject:
-        return self._source.capabilities
+    def capabilities(self) -> JsonObject | None:
+        """What the server declared, now or when it last ran; None where that is not known."""
+        said = self.introduction()
+        return None if said is None else said.capabilities
 
     async def set_log_level(self, level: str) -> None:
         await self._source.set_log_level(level)

@@ -6,16 +6,15 @@ catalogue's affair.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, column, delete, insert, select, table, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ullage.errors import StoreFailed
-from ullage.store import moment, seconds, storable
+from ullage.store import insert_into, moment, seconds, storable
 
 from ..definition import definition, tool_of
 from ..introduction import Introduction
@@ -37,6 +36,8 @@ __all__ = [
 _servers = table("ullage_servers", *map(column, ("id", "name", "key", "introduction", "created", "updated", "seen")))
 _COLUMNS = ("id", "server_id", "position", "name", "definition", "definition_hash", "token_count", "embedding")
 _tools = table("ullage_tools", *map(column, (*_COLUMNS, "created", "updated")))
+
+_INTRODUCTION = frozenset(field.name for field in fields(Introduction))
 
 _AT_ONCE = 500
 """Rows deleted by one statement: databases limit its parameters."""
@@ -60,16 +61,20 @@ def find_server(connection: Connection, server: Server, *, for_update: bool = Fa
 
 def _introduction(said: str | None) -> Introduction | None:
     try:
-        return None if said is None else Introduction(**json.loads(said))
-    except (ValueError, TypeError) as error:
+        return None if said is None else Introduction(**_known(json.loads(said)))
+    except (ValueError, TypeError, AttributeError) as error:
         raise StoreFailed("the introduction of a server in the database cannot be read") from error
+
+
+def _known(said: dict[str, Any]) -> dict[str, Any]:
+    """What this version knows of what a newer one may have written."""
+    return {key: value for key, value in said.items() if key in _INTRODUCTION}
 
 
 def claim_server(connection: Connection, server: Server, *, new_id: UUID, now: datetime) -> tuple[ServerRow, bool]:
     """The server's row, made where there is none, and whether it was; nobody else changes it in this transaction."""
     time = seconds(now)
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    made = dialect.insert(_servers).on_conflict_do_nothing(index_elements=["name", "key"])
+    made = insert_into(connection, _servers).on_conflict_do_nothing(index_elements=["name", "key"])
     row = {"id": str(new_id), "name": storable(server.name), "key": server.key}
     connection.execute(made, row | {"created": time, "updated": time, "seen": time})
     found = find_server(connection, server, for_update=True)

@@ -4,6 +4,7 @@ Counts by the one meter for the model that stands for a caller, keeps what a cli
 writes searches and lists into the ledger. What a saving is, `savings` knows.
 """
 
+from collections import OrderedDict
 from functools import partial
 
 from ullage import ledger
@@ -22,6 +23,8 @@ __all__ = ["Figures"]
 
 _MODELS = 20
 """For which figures are kept."""
+_SESSIONS = 1_000
+"""Whose definitions are known to be written down; one that comes back after so many others is written again."""
 
 
 class Figures:
@@ -31,16 +34,21 @@ class Figures:
         self._around = around
         self._savings = Savings()
         self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
+        self._recorded: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def weigh(self, caller: Caller = ANONYMOUS) -> Weigh:
         """Counts for the model that stands for the caller."""
         return partial(self._count, self._model(caller))
 
     async def baseline(self, view: View, caller: Caller = ANONYMOUS) -> int:
-        """What the definitions of all tools weigh."""
+        """What the definitions of all tools weigh that a search covers: what its reply is measured against. Our own are
+        among them, because it may return them."""
+        return sum(await self._weights(view, caller))
+
+    async def _weights(self, view: View, caller: Caller) -> tuple[int, int]:
         model = self._model(caller)
         stored = model == self._model(ANONYMOUS)
-        return await self._shelf.weight(view, model, self.weigh(caller), stored=stored)
+        return await self._shelf.weights(view, model, self.weigh(caller), stored=stored)
 
     async def carry(self, view: View, listing: Listing, instructions: str, caller: Caller) -> Carried:
         """What each request of a client carries while this is listed."""
@@ -52,7 +60,7 @@ class Figures:
         known = self._carried.get(model)
         if known is None or known[0] != key:
             carried = Carried(
-                without=await self.baseline(view, caller),
+                without=(await self._weights(view, caller))[0],
                 surface=sum(weigh(definition_text(tool)).tokens for tool in listing.tools),
                 instructions=weigh(instructions).tokens,
             )
@@ -93,7 +101,17 @@ class Figures:
             )
         )
 
+    def has_definitions(self, caller: Caller) -> bool:
+        """Whether it is written down what each request of this session carries."""
+        return _session(caller) in self._recorded
+
     def record_definitions(self, caller: Caller, carried: Carried) -> None:
+        """Once for each session."""
+        if self.has_definitions(caller):
+            return
+        self._recorded[_session(caller)] = None
+        if len(self._recorded) > _SESSIONS:
+            self._recorded.popitem(last=False)
         self._around.recorder.record(
             ledger.Entry(
                 time=self._around.now(),

@@ -7,8 +7,9 @@ untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the f
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from ullage.errors import InvalidArguments
 from ullage.tokens import Meter
@@ -24,8 +25,10 @@ from .instructions import introduce
 from .latest import Latest
 from .query import Query, rank, read_query
 from .reply import Beside, Found, candidate, compose
+from .savings import Carried
 from .settings import FindSettings, Searched, Surroundings
-from .surface import Decision, Surface, decide
+from .standing import Standing
+from .surface import Surface
 from .tools import FIND, NAMES, find_tools
 from .validate import Checker
 
@@ -56,11 +59,15 @@ class Find(Passing[Searched]):
         self._shelf = Shelf(self._hashes, self._around.forms)
         self._figures = Figures(meter, self._shelf, self._around)
         self._calling = Calling(inner, self._hashes, Checker())
-        self._decided: tuple[Decision, str] | None = None
-        """With the revision of the view it was decided for."""
+        self._standing = Standing(
+            memory=self._around.memory,
+            weigh=self._figures.baseline,
+            window=lambda: self._around.reference(self._around.lister).window,
+        )
         self._waited_for: set[str] = set()
+        self._was_listed = False
         self._shown: Listing | None = None
-        """What was last listed."""
+        """What was last listed; None also where everybody was told to ask again."""
         self._introduced = Latest[str]()
         self._listed = Latest[Listing]()
         self._listeners: list[Listener] = []
@@ -69,22 +76,29 @@ class Find(Passing[Searched]):
     def replace(self, settings: FindSettings) -> None:
         """Other settings, as after a change of configuration."""
         if settings.mode != self.settings.mode:
-            self._decided = None
+            self._standing.decided = None
         self.settings = settings
         self._waited_for.clear()
+        if self._around.spawn is not None:
+            self._around.spawn(self._look_again)
 
     async def tools(self) -> Listing:
         view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
         listing = await self._listing(view)
-        if self._shown is None or self._shown.revision != listing.revision:
-            self._shown = listing
-            carried = await self._figures.carry(view, listing, self.instructions(view), self._around.lister)
-            self._figures.record_definitions(self._around.lister, carried)
-            self._in_background()
+        self._was_listed = True
+        if self._note(listing) and self._around.spawn is not None:
+            self._around.spawn(self.prepare)
         return listing
 
     async def call(self, call: Call) -> Reply:
         self._figures.called(call.caller)
+        try:
+            return await self._answer(call)
+        finally:
+            if self._was_listed and not self._figures.has_definitions(call.caller):
+                await self._soon(partial(self._write_definitions, call.caller))
+
+    async def _answer(self, call: Call) -> Reply:
         if call.tool not in NAMES:
             return await self.inner.call(call)
         try:
@@ -95,7 +109,12 @@ class Find(Passing[Searched]):
             raise
 
     def instructions(self, view: View) -> str:
-        """What the model is told about the servers of a view."""
+        """What a model is told about the servers of a view. From then on tools are listed as was said, until the
+        settings change: a client reads this once and the list again and again."""
+        self._standing.promise(self.settings)
+        return self._introduction(view)
+
+    def _introduction(self, view: View) -> str:
         surface, budget = self.surface, self.settings.instructions_budget
         weigh = self._figures.weigh()
 
@@ -106,12 +125,7 @@ class Find(Passing[Searched]):
 
     @property
     def surface(self) -> Surface:
-        """As last decided; before that, as the settings or memory have it."""
-        if self._decided is not None:
-            return self._decided[0].surface
-        kept = self._around.memory.recall(self.settings.key)
-        mode = self.settings.mode
-        return mode if mode != "auto" else kept.surface if kept else "search"
+        return self._standing.surface(self.settings)
 
     async def prepare(self) -> None:
         """Makes everything that searches will ask for; to be run in the background."""
@@ -136,8 +150,9 @@ class Find(Passing[Searched]):
         query = read_query(call.arguments, self.settings.find_budget)
         view = await self._awaited(self.settings.start_wait)
         found = await self._search(query, view, call.caller)
-        listing = await self._listing(view)
-        carried = await self._figures.carry(view, listing, self.instructions(view), call.caller)
+        carried = await self._carried(view, call.caller)
+        if self._was_listed:
+            self._figures.record_definitions(call.caller, carried)
         self._figures.replied(call.caller, found.tokens.tokens)
         self._figures.record_search(call.caller, found, (self._around.clock() - began) * 1000)
         meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
@@ -179,8 +194,17 @@ class Find(Passing[Searched]):
             beside=Beside(view.missing, None if ranked else _hint(view)),
         )
 
+    async def _write_definitions(self, caller: Caller) -> None:
+        """What a session carries in each request, written down at its first call."""
+        self._figures.record_definitions(caller, await self._carried(await self.inner.view(), caller))
+
+    async def _carried(self, view: View, caller: Caller) -> Carried:
+        listing = await self._listing(view)
+        return await self._figures.carry(view, listing, self._introduction(view), caller)
+
     async def _listing(self, view: View) -> Listing:
-        surface, join = await self._decide(view), self.settings.join_calls
+        surface = await self._standing.decide(view, self.settings)
+        join = self.settings.join_calls
 
         def make() -> Listing:
             tools = _listed(view, surface, join_calls=join)
@@ -188,58 +212,41 @@ class Find(Passing[Searched]):
 
         return self._listed.of((view, surface, join), make)
 
-    async def _decide(self, view: View) -> Surface:
-        """Stands as long as the configuration does; only what is shown directly is looked at again when it changes."""
-        kept = self._decided[0] if self._decided else self._around.memory.recall(self.settings.key)
-        if kept is None or not self._stands(kept, view):
-            kept = await self._decided_anew(view, kept)
-        self._decided = kept, view.revision
-        return kept.surface
-
-    def _stands(self, kept: Decision, view: View) -> bool:
-        if self.settings.mode != "auto":
-            return kept.surface == self.settings.mode
-        if kept.configuration != self.settings.configuration:
-            return False
-        unchanged = self._decided is not None and self._decided[1] == view.revision
-        return unchanged or kept.surface == "search" or bool(view.missing)
-
-    async def _decided_anew(self, view: View, kept: Decision | None) -> Decision:
-        decision = decide(
-            self.settings.mode,
-            catalogue=None if view.missing else await self._figures.baseline(view),
-            window=self._around.reference(self._around.lister).window,
-            share=self.settings.direct_below,
-            previous=kept.surface if kept else None,
-        )
-        decision = replace(decision, configuration=self.settings.configuration)
-        if decision.certain and self.settings.mode == "auto":
-            self._around.memory.remember(self.settings.key, decision)
-        return decision
-
     def _changed(self, change: Change) -> None:
         if change.kind != "tools":
             self._tell(change)
         elif self._around.spawn is not None:
             self._around.spawn(self._look_again)
         elif self._shown is None or self.surface == "direct" or len(self._shown.tools) > len(NAMES):
+            # Nobody can look before telling; what is listed next is then no news.
+            self._shown = None
             self._tell(change)
 
     async def _look_again(self) -> None:
         view = await self.inner.view()
         listing = await self._listing(view)
-        if self._shown is not None and self._shown.revision != listing.revision:
-            self._shown = listing
-            self._tell(Change("tools"))
+        if self._was_listed:
+            self._note(listing)
         await self._shelf.prepare(view)
+
+    def _note(self, listing: Listing) -> bool:
+        """Whether the list is another than was last known. Whoever notices first has everybody told: one client that
+        lists in between must not keep a change from the others."""
+        before, self._shown = self._shown, listing
+        differs = before is None or before.revision != listing.revision
+        if differs and before is not None:
+            self._tell(Change("tools"))
+        return differs
 
     def _tell(self, change: Change) -> None:
         for listener in tuple(self._listeners):
             listener(change)
 
-    def _in_background(self) -> None:
-        if self._around.spawn is not None:
-            self._around.spawn(self.prepare)
+    async def _soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._around.spawn is None:
+            await work()
+        else:
+            self._around.spawn(work)
 
 
 def _listed(view: View, surface: Surface, *, join_calls: bool) -> tuple[Tool, ...]:

@@ -56,7 +56,7 @@ class Shelf:
         self._forms = FormsKept(cache)
         self._lock: anyio.Lock | None = None
         self._index: tuple[str, LexicalIndex] | None = None
-        self._weights: dict[tuple[str, str], int] = {}
+        self._weights: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def index(self, view: View) -> LexicalIndex:
         if self._index is None or self._index[0] != view.revision:
@@ -67,13 +67,12 @@ class Shelf:
                     self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
         return self._index[1]
 
-    async def weight(self, view: View, model: str, weigh: Weigh, *, stored: bool) -> int:
-        """What all definitions weigh for a model; `stored` says whether the catalogue's own counts are that model's."""
+    async def weights(self, view: View, model: str, weigh: Weigh, *, stored: bool) -> tuple[int, int]:
+        """What all definitions of servers weigh for a model, and what our own do; `stored` says whether the catalogue's
+        counts are that model's."""
         key = view.revision, model
         if key not in self._weights:
-            self._weights[key] = await _aside(
-                view.entries, lambda: sum(_weight(entry, weigh, stored=stored) for entry in view.entries)
-            )
+            self._weights[key] = await _aside(view.entries, lambda: _weights(view.entries, weigh, stored=stored))
         return self._weights[key]
 
     async def forms(self, entries: Sequence[Entry]) -> list[Forms]:
@@ -107,6 +106,11 @@ def _document(entry: Entry) -> Document:
     """Searched under the tool's own name; the listed one, which holds the server's too, is known when asked for."""
     tool = replace(entry.tool, name=entry.original, aliases=(entry.listed, *entry.aliases))
     return document_of(tool, server=entry.server, document_id=entry.listed)
+
+
+def _weights(entries: Iterable[Entry], weigh: Weigh, *, stored: bool) -> tuple[int, int]:
+    each = [(entry.member.own, _weight(entry, weigh, stored=stored)) for entry in entries]
+    return sum(weight for own, weight in each if not own), sum(weight for own, weight in each if own)
 
 
 def _weight(entry: Entry, weigh: Weigh, *, stored: bool) -> int:

@@ -24,7 +24,6 @@ _WRITES = " [write]"
 _VIA = f',"call":"{CALL_WRITE.name}"}}'
 _NOTES = 0.3
 """Of the budget, that everything beside tools and figures may take."""
-_REASON = 80
 
 Weigh = Callable[[str], Count]
 
@@ -111,7 +110,7 @@ def _notes(beside: Beside, room: int, weigh: Weigh) -> str:
 
 def _lengths(missing: Sequence[Missing], hint: str | None) -> list[dict[str, Json]]:
     names: list[Json] = [one.server for one in missing]
-    whole: list[Json] = [f"{one.server}: {one.reason[:_REASON]}" for one in missing]
+    whole: list[Json] = [f"{one.server}: {one.brief}" for one in missing]
     few: list[Json] = [*names[:5], *([f"and {len(names) - 5} more"] if len(names) > 5 else [])]
     number: list[Json] = [f"{len(names)} servers"] if names else []
     return [

@@ -22,7 +22,7 @@ class TokenMetrics:
     """The four figures of a search. Figures that do not agree cannot be constructed."""
 
     baseline_tokens: int
-    """The definitions of every tool that the search covers."""
+    """The definitions of every tool that the search covers, our own among them: it may return them."""
     returned_tokens: int
     """The definitions and lines of the reply."""
     tokens_saved: int
@@ -66,7 +66,7 @@ class Carried:
     """What one request of a client carries of tools, in tokens."""
 
     without: int
-    """The definitions of every tool, as the client would carry them without Ullage."""
+    """The definitions of every server's tools, as the client would carry them without Ullage: none of our own."""
     surface: int
     """The definitions listed to it now."""
     instructions: int
@@ -109,10 +109,16 @@ class Net:
 class _Session:
     turns: int = 0
     saved: int = 0
-    """Over all turns, before our replies are charged."""
+    """Over all priced turns, before our replies are charged."""
+    unpriced: int = 0
+    """Turns of which it was not yet known what they save."""
     replies: int = 0
     """Tokens that a further request would carry."""
     charged: int = 0
+
+    def price(self, carried: Carried) -> None:
+        self.saved += self.unpriced * carried.saved
+        self.unpriced = 0
 
 
 class Savings:
@@ -123,13 +129,14 @@ class Savings:
         self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
 
     def called(self, session: tuple[str, str], carried: Carried | None) -> None:
-        """A call came, so one more request will follow. What is not known to be saved yet counts as nothing."""
+        """A call came, so one more request will follow. What it saves is added when that is known."""
         found = self._of(session)
-        saved = carried.saved if carried else 0
         turns = 1 if found.turns else 2
         found.turns += turns
-        found.saved += turns * saved
+        found.unpriced += turns
         found.charged += found.replies
+        if carried is not None:
+            found.price(carried)
 
     def replied(self, session: tuple[str, str], tokens: int) -> None:
         """A reply of ours to that call: the next request carries it, and each one after."""
@@ -139,6 +146,7 @@ class Savings:
 
     def net(self, session: tuple[str, str], carried: Carried) -> Net:
         found = self._of(session)
+        found.price(carried)
         return Net(first_request=carried, turns=found.turns, replies=found.charged, session=found.saved - found.charged)
 
     def _of(self, session: tuple[str, str]) -> _Session:

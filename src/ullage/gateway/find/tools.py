@@ -8,6 +8,10 @@ from ullage.tool import Json, Tool
 
 __all__ = ["CALL", "CALL_ANY", "CALL_WRITE", "FIND", "NAMES", "find_tools"]
 
+_LOADED: dict[str, Json] = {"_meta": {"anthropic/alwaysLoad": True}}
+"""Has Claude Code show these at once: what it defers costs it a search of its own before its first use. No client shows
+this to its model."""
+
 FIND = Tool(
     name="find_tool",
     description=(
@@ -24,6 +28,7 @@ FIND = Tool(
         "required": ["tool_description"],
     },
     annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+    extra=_LOADED,
 )
 
 _CALL_SCHEMA: dict[str, Json] = {
@@ -41,6 +46,7 @@ CALL = Tool(
     description="Run a read-only tool that find_tool found; parameters as its inputSchema says.",
     input_schema=_CALL_SCHEMA,
     annotations={"readOnlyHint": True, "openWorldHint": True},
+    extra=_LOADED,
 )
 
 CALL_WRITE = Tool(
@@ -48,6 +54,7 @@ CALL_WRITE = Tool(
     description="Same for tools marked call_tool_write or [write], which may change things.",
     input_schema=_CALL_SCHEMA,
     annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+    extra=_LOADED,
 )
 
 CALL_ANY = Tool(
@@ -55,6 +62,7 @@ CALL_ANY = Tool(
     description="Run a tool that find_tool found; parameters as its inputSchema says.",
     input_schema=_CALL_SCHEMA,
     annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+    extra=_LOADED,
 )
 
 NAMES = (FIND.name, CALL.name, CALL_WRITE.name)

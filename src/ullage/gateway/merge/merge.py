@@ -27,9 +27,9 @@ from ullage.tool import (
     Reply,
 )
 
-from ..failed import failed
+from ..failed import advised, failed
 from .hearing import Round, Spawn
-from .offers import Logging, completes, is_logging, is_watched, tools_of
+from .offers import Logging, abilities, completes, is_logging, is_watched, tools_of
 from .prompts import Prompts
 from .resources import Resources
 from .spelling import key
@@ -93,6 +93,7 @@ class Merge:
         """All that is known, after waiting up to `wait` seconds for members that never said what they offer."""
         await self._tools.recall()
         await self._tools.gather(wait)
+        self._tools_arrived()
         view = self.known
         self._told["tools"] = view.revision
         return view
@@ -119,7 +120,7 @@ class Merge:
         except (UnknownTool, ProtocolError):
             raise
         except UllageError as error:
-            reply = failed(error)
+            reply = failed(error if entry.member.own else advised(error, is_read_only=entry.is_read_only))
         content = self._resources.blocks_shown(entry.server, reply.content)
         return replace(reply, content=content, origin=Origin(entry.server, entry.original))
 
@@ -160,6 +161,12 @@ class Merge:
             for member in self._members:
                 if is_logging(member.source):
                     group.start_soon(_set_log_level, member.source, level)
+
+    @property
+    def capabilities(self) -> JsonObject:
+        """What some member can do besides tools, as the protocol writes it; one not yet known may be able to do
+        anything."""
+        return abilities(member.source for member in self._members)
 
     def failed(self) -> tuple[Missing, ...]:
         """Members that were left out of a list when last asked, and why."""

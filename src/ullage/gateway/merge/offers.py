@@ -4,17 +4,28 @@ Told by what its source can do, not by what it is: a source that lacks a method 
 answers that it does not know the question offers nothing of the kind, and that is no failure.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeGuard, TypeVar
 
 from ullage.errors import ProtocolError
-from ullage.tool import CompletionSource, Listing, PromptSource, ResourceSource, Subscribed, ToolSource, Watched
+from ullage.tool import (
+    CompletionSource,
+    Json,
+    JsonObject,
+    Listing,
+    PromptSource,
+    ResourceSource,
+    Subscribed,
+    ToolSource,
+    Watched,
+)
 
 from .hearing import Question
 from .view import Member, peeked
 
 __all__ = [
     "Logging",
+    "abilities",
     "completes",
     "has_prompts",
     "has_resources",
@@ -61,6 +72,43 @@ def is_logging(source: object) -> TypeGuard[Logging]:
 
 def _can(source: object, *methods: str) -> bool:
     return all(callable(getattr(source, method, None)) for method in methods)
+
+
+class Capable(Protocol):
+    """A source that says what its server declared."""
+
+    @property
+    def capabilities(self) -> JsonObject | None:
+        """None where that is not known yet."""
+        ...
+
+
+def abilities(sources: Iterable[object]) -> dict[str, Json]:
+    """What some of the sources can do besides tools, as the protocol writes it."""
+    found: dict[str, Json] = {}
+    for source in sources:
+        found |= {key: value for key, value in _abilities(source).items() if value or key not in found}
+    return found
+
+
+def _abilities(source: object) -> dict[str, Json]:
+    """What a source has methods for, less what its server is known not to have."""
+    can: dict[str, Json] = {
+        **({"resources": {"subscribe": True} if is_subscribed(source) else {}} if has_resources(source) else {}),
+        **({"prompts": {}} if has_prompts(source) else {}),
+        **({"completions": {}} if completes(source) else {}),
+        **({"logging": {}} if is_logging(source) else {}),
+    }
+    declared = source.capabilities if _is_capable(source) else None
+    if declared is None:
+        return can
+    resources = declared.get("resources")
+    subscribes = isinstance(resources, dict) and resources.get("subscribe") is True
+    return {key: value if subscribes else {} for key, value in can.items() if key in declared}
+
+
+def _is_capable(source: object) -> TypeGuard[Capable]:
+    return hasattr(source, "capabilities")
 
 
 def tools_of(member: Member) -> Question[Listing]:

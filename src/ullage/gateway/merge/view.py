@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeGuard
 
-from ullage.errors import Denied, UnknownTool
+from ullage.errors import Denied, Unavailable, UnknownTool
 from ullage.tool import Listing, Tool, ToolSource
 
 from ..server import Access, Rules
+from .missing import Missing
 from .names import Owned, listed_names
 from .spelling import Book, key, nearest
 
@@ -90,16 +91,14 @@ class Entry:
         return self.member.rules.is_read_only(self.original, self.tool.annotations)
 
     @property
+    def needs_a_task(self) -> bool:
+        """Whether it runs only as a task (`execution.taskSupport`), which a gateway cannot hold for its client."""
+        execution = self.tool.extra.get("execution")
+        return isinstance(execution, dict) and execution.get("taskSupport") == "required"
+
+    @property
     def is_pinned(self) -> bool:
         return self.member.rules.is_pinned(self.original)
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A server whose tools are not known."""
-
-    server: str
-    reason: str
 
 
 Heard = tuple[Member, Listing]
@@ -119,6 +118,8 @@ class View:
     """Neither listed nor found; they answer to their names."""
     withheld: tuple[Entry, ...] = ()
     """Denied by the settings: there for nobody."""
+    uncallable: tuple[Entry, ...] = ()
+    """Not to be called through Ullage, so neither listed nor found; whoever calls one is told why."""
     servers: tuple[str, ...] = ()
     """Every member's name in the order of the settings, those of the missing too."""
     book: Book[Entry] | None = field(default=None, repr=False, compare=False)
@@ -126,14 +127,20 @@ class View:
 
     def __post_init__(self) -> None:
         if self.book is None:
-            object.__setattr__(self, "book", Book((*self.entries, *self.hidden, *self.withheld)))
+            object.__setattr__(self, "book", Book(self.all))
+
+    @property
+    def all(self) -> tuple[Entry, ...]:
+        """Every tool that answers to its name, if only with a refusal."""
+        return (*self.entries, *self.hidden, *self.withheld, *self.uncallable)
 
     @property
     def listing(self) -> Listing:
         return Listing(tuple(entry.tool for entry in self.entries), self.revision)
 
     def find(self, name: str, server: str | None = None) -> Entry:
-        """The tool of that name, in any spelling; raises `UnknownTool` for none or several, `Denied` if withheld."""
+        """The tool of that name, in any spelling; raises `UnknownTool` for none or several, `Denied` if withheld,
+        `Unavailable` if it cannot be called from here."""
         assert self.book is not None
         owner = None if server is None else self._server(server)
         found = self.book.find(name, owner)
@@ -141,6 +148,8 @@ class View:
             raise self._unknown(name, owner, found)
         if found[0].access == "deny":
             raise denied(found[0])
+        if found[0].needs_a_task:
+            raise _uncallable(found[0])
         return found[0]
 
     def _server(self, name: str) -> str:
@@ -175,7 +184,7 @@ class View:
     def _absent(self) -> str:
         if not self.missing:
             return ""
-        named = "; ".join(f"`{one.server}` ({one.reason})" for one in self.missing[:_MOST_OPTIONS])
+        named = "; ".join(f"`{one.server}` ({one.brief})" for one in self.missing[:_MOST_OPTIONS])
         return f" Not known are the tools of {named}."
 
 
@@ -188,6 +197,13 @@ def denied(entry: Entry) -> Denied:
     )
 
 
+def _uncallable(entry: Entry) -> Unavailable:
+    return Unavailable(
+        f"`{entry.listed}` runs only as a task, and Ullage hands on no tasks",
+        suggestion=f"Do without it, or connect the client to server `{entry.server}` itself for this tool.",
+    )
+
+
 def see(heard: Iterable[Heard], *, reserved: Iterable[str] = (), before: View | None = None) -> View:
     """The view of what was heard. What the view before it has already is taken over, its revision too if it can be."""
     pairs = tuple(heard)
@@ -195,14 +211,17 @@ def see(heard: Iterable[Heard], *, reserved: Iterable[str] = (), before: View | 
     shown: list[Entry] = []
     hidden: list[Entry] = []
     withheld: list[Entry] = []
+    uncallable: list[Entry] = []
     for entry in entries:
-        secret = entry.member.rules.is_hidden(entry.original)
-        (withheld if entry.access == "deny" else hidden if secret else shown).append(entry)
+        secret = hidden if entry.member.rules.is_hidden(entry.original) else shown
+        offered = uncallable if entry.needs_a_task else secret
+        (withheld if entry.access == "deny" else offered).append(entry)
     return View(
         entries=tuple(shown),
         revision=_revision(pairs, shown, before),
         hidden=tuple(hidden),
         withheld=tuple(withheld),
+        uncallable=tuple(uncallable),
         servers=tuple(member.name for member, _ in pairs),
     )
 
@@ -215,7 +234,7 @@ def _entries(pairs: Sequence[Heard], reserved: Iterable[str], before: View | Non
     ]
     listed = listed_names(owned, reserved)
     spoken = set(listed.values())
-    old = {} if before is None else _by_origin((*before.entries, *before.hidden, *before.withheld))
+    old = {} if before is None else _by_origin(before.all)
     members = {member.name: member for member, _ in pairs}
     return [
         _entry(members[server], tools[server][original], name, spoken, old.get((server, original)))

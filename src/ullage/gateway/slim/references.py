@@ -16,7 +16,7 @@ from ullage.tool import Json
 from .subschemas import ANNOTATIONS, Pointer, Schema, children, depth_exceeds, map_children
 from .wording import join_texts
 
-__all__ = ["PREFIX", "Parts", "combine", "gather", "inline", "reachable", "size_apart", "size_in_place"]
+__all__ = ["PREFIX", "Parts", "combine", "gather", "inline", "size_apart", "size_in_place"]
 
 PREFIX = "#/$defs/"
 _MOST = 300
@@ -99,12 +99,13 @@ def _pointer(reference: str) -> Pointer | None:
 
 def _names(targets: Iterable[Pointer]) -> dict[Pointer, str]:
     """A short name for each target: the one it has, or that of the property nearest to it."""
-    names = dict[Pointer, str]()
+    names, taken = dict[Pointer, str](), set[str]()
     for target in targets:
         spoken = [part for kind, part in pairwise(target) if kind in _NAMING]
         stem = re.sub(r"[^A-Za-z0-9._-]", "_", spoken[-1]) if spoken else "part"
         tries = (stem, *(f"{stem}{number}" for number in range(2, len(names) + 3)))
-        names[target] = next(name for name in tries if name not in names.values())
+        names[target] = next(name for name in tries if name not in taken)
+        taken.add(names[target])
     return names
 
 
@@ -113,33 +114,45 @@ _NAMING = frozenset({"$defs", "definitions", "properties"})
 
 def inline(parts: Parts) -> Parts:
     """Puts each definition in place where that is shorter, innermost first; leaves out what nobody refers to."""
-    for name in _innermost_first(parts):
-        if _is_better_inline(parts, name):
-            parts = _put_in_place(parts, name)
-    kept = reachable(parts.root, parts.definitions)
-    return Parts(parts.root, {name: body for name, body in parts.definitions.items() if name in kept})
+    named = {name: list(_named(body)) for name, body in parts.definitions.items()}
+    order = _reachable(_named(parts.root), named)
+    in_itself, sites = _in_themselves(named), _sites(parts)
+    chosen, kept = dict[str, Schema](), dict[str, Json]()
+    for name in order:
+        body = _put_in_place(parts.definitions[name], chosen)
+        if name not in in_itself and isinstance(body, dict) and _is_better_inline(name, body, sites[name]):
+            chosen[name] = body
+        else:
+            kept[name] = body
+    root = _put_in_place(parts.root, chosen)
+    kept = {name: kept[name] for name in parts.definitions if name in kept}
+    return Parts(root, kept) if isinstance(root, dict) else parts
 
 
-def reachable(schema: Json, definitions: Mapping[str, Json]) -> dict[str, None]:
-    """The definitions that a schema refers to, directly or not; those referred to by another come before it."""
-    found, open_ = dict[str, None](), set[str]()
+def _reachable(names: Iterable[str], named: Mapping[str, list[str]]) -> list[str]:
+    """The definitions of these names and all they refer to; those referred to by another come before it."""
+    found, open_ = list[str](), set[str]()
 
-    def visit(part: Json) -> None:
-        for name in _named(part):
-            if name not in open_ and name in definitions:
-                open_.add(name)
-                visit(definitions[name])
-                found[name] = None
+    def visit(name: str) -> None:
+        if name not in open_ and name in named:
+            open_.add(name)
+            for other in named[name]:
+                visit(other)
+            found.append(name)
 
-    visit(schema)
+    for name in names:
+        visit(name)
     return found
 
 
-def _innermost_first(parts: Parts) -> list[str]:
-    """The definitions that may be put in place: those that do not hold themselves."""
-    definitions = parts.definitions
-    order = reachable(parts.root, definitions)
-    return [name for name in order if name not in reachable(definitions[name], definitions)]
+def _in_themselves(named: Mapping[str, list[str]]) -> set[str]:
+    """The definitions that refer to themselves, directly or not. They cannot be put in place."""
+    bits = {name: 1 << at for at, name in enumerate(named)}
+    reached = {name: sum(bits[other] for other in {*others} & bits.keys()) for name, others in named.items()}
+    for middle, bit in bits.items():
+        beyond = reached[middle]
+        reached = {name: seen | beyond if seen & bit else seen for name, seen in reached.items()}
+    return {name for name, bit in bits.items() if reached[name] & bit}
 
 
 def _named(schema: Json) -> Iterator[str]:
@@ -148,10 +161,18 @@ def _named(schema: Json) -> Iterator[str]:
             yield reference.removeprefix(PREFIX)
 
 
-def _is_better_inline(parts: Parts, name: str) -> bool:
-    body = parts.definitions[name]
-    sites = [part for part in _sites(parts) if part["$ref"] == PREFIX + name]
-    if not isinstance(body, dict) or depth_exceeds(body, _DEEPEST):
+def _sites(parts: Parts) -> Mapping[str, list[Schema]]:
+    """Where each definition is referred to."""
+    found: dict[str, list[Schema]] = {name: [] for name in parts.definitions}
+    for schema in (parts.root, *parts.definitions.values()):
+        for _, part in _places((), schema):
+            if isinstance(part, dict) and isinstance(reference := part.get("$ref"), str):
+                found.setdefault(reference.removeprefix(PREFIX), []).append(part)
+    return found
+
+
+def _is_better_inline(name: str, body: Schema, sites: list[Schema]) -> bool:
+    if depth_exceeds(body, _DEEPEST):
         return False
     if not all(site.keys() <= ANNOTATIONS | {"$ref"} for site in sites):
         return False
@@ -168,26 +189,15 @@ def size_apart(size: int, name: str, uses: int) -> int:
     return size + len(name) + _BESIDE + uses * (len(name) + _AROUND)
 
 
-def _sites(parts: Parts) -> Iterator[Schema]:
-    for schema in (parts.root, *parts.definitions.values()):
-        for _, part in _places((), schema):
-            if isinstance(part, dict) and "$ref" in part:
-                yield part
-
-
-def _put_in_place(parts: Parts, name: str) -> Parts:
-    body = parts.definitions[name]
-
-    def put(_: Pointer, schema: Json) -> Json:
-        if not isinstance(schema, dict):
-            return schema
-        if schema.get("$ref") == PREFIX + name and isinstance(body, dict):
-            return combine({key: value for key, value in schema.items() if key != "$ref"}, body)
-        return map_children(schema, put)
-
-    definitions = {other: put((), schema) for other, schema in parts.definitions.items() if other != name}
-    root = put((), parts.root)
-    return Parts(root, definitions) if isinstance(root, dict) else parts
+def _put_in_place(schema: Json, chosen: Mapping[str, Schema]) -> Json:
+    """The schema with these definitions in place of the references to them."""
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref")
+    body = chosen.get(reference.removeprefix(PREFIX)) if isinstance(reference, str) else None
+    if body is not None:
+        return combine({key: value for key, value in schema.items() if key != "$ref"}, body)
+    return map_children(schema, lambda _, child: _put_in_place(child, chosen))
 
 
 def combine(outer: Schema, inner: Schema) -> Schema:

@@ -6,7 +6,7 @@ and mostly enough to call it. Whatever is left out is marked by `…`, so that t
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ullage.tool import Json, Tool
 
@@ -26,6 +26,8 @@ _OPTIONAL = 15
 _CHOICES = 4
 _LEVELS = 2
 """Objects within objects that are opened."""
+_TYPES = 2_000
+"""Types written in all, before `…`: definitions that refer to each other can unfold without end."""
 
 
 def one_line(tool: Tool) -> str:
@@ -45,6 +47,17 @@ def _sentence(tool: Tool) -> str:
     return f" — {sentence}" if sentence else ""
 
 
+@dataclass(slots=True)
+class _Left:
+    """How many types may still be written."""
+
+    types: int = _TYPES
+
+    def one_more(self) -> bool:
+        self.types -= 1
+        return self.types >= 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
     """Writes types; `levels` says how many objects may still be opened."""
@@ -52,13 +65,15 @@ class _Writer:
     root: Schema
     levels: int
     followed: tuple[str, ...] = ()
+    left: _Left = field(default_factory=_Left)
 
     def members(self, schema: Schema) -> str:
         properties, required = schema.get("properties"), schema.get("required")
         if not isinstance(properties, dict):
             return "…" if _is_open(schema) else ""
-        needed = [name for name in properties if isinstance(required, list) and name in required]
-        optional = [name for name in properties if name not in needed]
+        wanted = frozenset(each for each in required if isinstance(each, str)) if isinstance(required, list) else ()
+        needed = [name for name in properties if name in wanted]
+        optional = [name for name in properties if name not in wanted]
         shown = [f"{name}: {self.type(properties[name])}" for name in needed]
         shown += [f"{name}?: {self._given(properties[name])}" for name in optional[:_OPTIONAL]]
         rest = len(optional) - _OPTIONAL
@@ -75,6 +90,8 @@ class _Writer:
     def choices(self, schema: Json) -> list[str]:
         if not isinstance(schema, dict):
             return ["any"]
+        if not self.left.one_more():
+            return ["…"]
         reference = schema.get("$ref")
         if isinstance(reference, str):
             return self._referred(reference)

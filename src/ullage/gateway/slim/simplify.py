@@ -25,7 +25,7 @@ class Place:
     said: str = ""
     """The description just above that is about the same thing."""
     whole: str = ""
-    """The tool's description, for its parameters only."""
+    """The tool's description, single-spaced, for its parameters only."""
     is_root: bool = False
     optional: bool = False
     """A property that may be left out."""
@@ -38,20 +38,24 @@ def simplify(schema: Json, place: Place, rules: tuple[Rule, ...]) -> Json:
     """Applies the rules to a schema after its parts."""
     if not isinstance(schema, dict):
         return schema
-    changed = map_children(schema, lambda pointer, child: simplify(child, _inner(schema, place, pointer), rules))
+    required = schema.get("required")
+    needed = frozenset(each for each in required if isinstance(each, str)) if isinstance(required, list) else _NONE
+    changed = map_children(schema, lambda at, child: simplify(child, _inner(schema, place, at, needed), rules))
     for rule in rules:
         changed = rule(changed, place)
     return changed
 
 
-def _inner(schema: Schema, place: Place, pointer: Pointer) -> Place:
+_NONE = frozenset[str]()
+
+
+def _inner(schema: Schema, place: Place, pointer: Pointer, needed: frozenset[str]) -> Place:
     if pointer[0] not in ("properties", "$defs", "definitions"):
         return replace(place, said=_text(schema, "description") or place.said, whole="", is_root=False, optional=False)
-    required = schema.get("required")
     return Place(
         name=pointer[1],
         whole=place.whole if place.is_root else "",
-        optional=pointer[0] == "properties" and (not isinstance(required, list) or pointer[1] not in required),
+        optional=pointer[0] == "properties" and pointer[1] not in needed,
     )
 
 

@@ -4,6 +4,9 @@ A slimmed schema accepts and refuses exactly the arguments the original does, re
 where it declares none, as the protocol has it). What goes is what tells the model nothing: titles that repeat a name,
 assertions everything passes, references that are longer than what they refer to, and all that is meant for clients.
 Not decided here: whether a tool is shown at all, and how much of it (`signature`).
+
+No definition costs more than about a tenth of a second, whoever wrote it: a large schema keeps its shape and has only
+its words looked at, a very large one passes as it is, and so does a very long description.
 """
 
 from dataclasses import replace
@@ -13,8 +16,8 @@ from ullage.tool import JsonObject, Tool
 from .references import Parts, gather, inline
 from .share import share
 from .simplify import SHAPE, WORDS, Place, Rule, simplify
-from .subschemas import Schema, depth_exceeds, is_plain
-from .wording import tidy
+from .subschemas import Schema, depth_exceeds, is_plain, is_small
+from .wording import spaced, tidy
 
 __all__ = ["slim"]
 
@@ -22,17 +25,23 @@ _DEEPEST = 150
 """Nesting beyond which a schema is passed on as it is."""
 _ROUNDS = 4
 """A part put in place may let its surroundings be said shorter, and again."""
+_LONG = 200_000
+"""Characters beyond which a description is passed on as it is."""
+_READ = 50_000
+"""Characters of a description in which parameters are looked for."""
+_LOOKED_THROUGH = 5_000_000
+"""Characters read in all for that; where there are too many parameters, none is looked for."""
 
 
 def slim(tool: Tool) -> Tool:
     """The tool as the model needs it. Hints, output schema and metadata are for clients: ask the original for them."""
-    description = tidy(tool.description) if tool.description else None
+    description = _tidied(tool.description) if tool.description else None
+    schema = dict(tool.input_schema)
+    place = Place(name=tool.name, whole=_looked_through(description or "", schema), is_root=True)
     return replace(
         tool,
         description=description,
-        input_schema=_slim_schema(
-            dict(tool.input_schema), Place(name=tool.name, whole=description or "", is_root=True)
-        ),
+        input_schema=_slim_schema(schema, place),
         title=None if description else tool.title,
         output_schema=None,
         annotations={},
@@ -40,10 +49,23 @@ def slim(tool: Tool) -> Tool:
     )
 
 
+def _tidied(description: str) -> str:
+    return tidy(description) if len(description) <= _LONG else description
+
+
+def _looked_through(description: str, schema: Schema) -> str:
+    """The description as parameters are looked for in it."""
+    properties = schema.get("properties")
+    number = len(properties) if isinstance(properties, dict) else 0
+    whole = spaced(description[:_READ])
+    return whole if len(whole) * number <= _LOOKED_THROUGH else ""
+
+
 def _slim_schema(schema: Schema, place: Place) -> JsonObject:
-    if depth_exceeds(schema, _DEEPEST):
+    if depth_exceeds(schema, _DEEPEST) or not is_small(schema, values=12_000, letters=4_000_000):
         return schema
-    parts = gather(schema, siblings_count="draft-07" not in str(schema.get("$schema"))) if is_plain(schema) else None
+    is_changed = is_small(schema, values=4_000, letters=1_000_000) and is_plain(schema)
+    parts = gather(schema, siblings_count="draft-07" not in str(schema.get("$schema"))) if is_changed else None
     if parts is None:
         return _rewritten(schema, place, WORDS)
     parts = Parts({key: value for key, value in parts.root.items() if key != "$schema"}, parts.definitions)

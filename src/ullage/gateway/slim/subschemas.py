@@ -1,4 +1,4 @@
-"""Where in a JSON Schema do schemas stand, and which of its words are assertions?
+"""Where in a JSON Schema do schemas stand, which of its words are assertions, and how large is it?
 
 What draft-07 and 2020-12 read alike, and nothing else: a schema that uses more is not plain (`is_plain`), and is left
 in the shape it has.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from ullage.tool import Json
 
-__all__ = ["ANNOTATIONS", "Pointer", "Schema", "children", "depth_exceeds", "is_plain", "map_children"]
+__all__ = ["ANNOTATIONS", "Pointer", "Schema", "children", "depth_exceeds", "is_plain", "is_small", "map_children"]
 
 Schema = dict[str, Json]
 Pointer = tuple[str, ...]
@@ -85,6 +85,25 @@ def depth_exceeds(value: Json, limit: int) -> bool:
         if not level:
             return False
     return True
+
+
+def is_small(value: Json, *, values: int, letters: int) -> bool:
+    """Whether no more values than these stand in it, and no more letters: each counts once for every level that it
+    stands under, as often as it is read where every part is written out."""
+    level, depth = [value], 0
+    while level and values >= 0 and letters >= 0:
+        depth += 1
+        values -= len(level)
+        letters -= depth * sum(map(_letters, level))
+        level = [inner for outer in level for inner in _parts(outer)]
+    return values >= 0 and letters >= 0
+
+
+def _letters(value: Json) -> int:
+    """Of its own, those of its parts aside."""
+    if isinstance(value, dict):
+        return sum(map(len, value))
+    return len(value) if isinstance(value, str) else 0
 
 
 def _parts(value: Json) -> list[Json]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import anyio
 from anyio.abc import TaskGroup
@@ -56,6 +57,8 @@ class Announcer:
         self._streams = _Ear()
         self._sessions: dict[int, _Ear] = {}
         self._followers: Counter[str] = Counter()
+        self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        """What is done about one resource is done one after the other; each lives while somebody has or awaits it."""
         self.listen = ListenHandler(self._bus)
 
     @property
@@ -113,17 +116,20 @@ class Announcer:
                 await self._leave(uri)
 
     async def _follow(self, uri: str) -> None:
-        self._followers[uri] += 1
-        if self._subscribed is not None and self._followers[uri] == 1:
-            try:
+        async with self._turn(uri):
+            if self._subscribed is not None and uri not in self._followers:
                 await self._subscribed.subscribe(uri)
-            except BaseException:
-                self._forget(uri)
-                raise
+            self._followers[uri] += 1
 
     async def _leave(self, uri: str) -> None:
-        if self._forget(uri) and self._subscribed is not None:
-            await self._subscribed.unsubscribe(uri)
+        if not self._forget(uri):
+            return
+        async with self._turn(uri):
+            if self._subscribed is not None and uri not in self._followers:
+                await self._subscribed.unsubscribe(uri)
+
+    def _turn(self, uri: str) -> anyio.Lock:
+        return self._turns.setdefault(uri, anyio.Lock())
 
     def _forget(self, uri: str) -> bool:
         """Whether that was the last who followed it."""

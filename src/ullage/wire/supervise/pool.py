@@ -15,6 +15,7 @@ import anyio
 from ullage.errors import DeadlinePassed, Unavailable
 from ullage.gateway import Server
 
+from ..upstream import Stillborn
 from .bounds import Bounds
 from .connection import Connected, Connection, Opener
 from .health import Health
@@ -167,6 +168,8 @@ class Pool:
         if connection.upstream is not None:
             self._lost_one = True
             self.record.last_words = _tail_of(connection.upstream)
+        elif isinstance(connection.failure, Stillborn):
+            self.record.last_words = connection.failure.stderr_tail[-_TAIL_CHARACTERS:]
         if connection.failure is not None and not self.is_closed:
             self.record.failed(connection.failure, began=connection.began, ready_at=connection.ready_at)
 

@@ -47,7 +47,7 @@ HESITATION = 3.0
 _OURS = "io.modelcontextprotocol/"
 """Keys of `_meta` that speak of one hop, not of the whole way."""
 _INFO: Message = {"name": "ullage", "version": installed_version("ullage")}
-_ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": False}}
+_ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
 """Declared in a handshake, which comes before any client is known; what a client then cannot do is refused."""
 
 

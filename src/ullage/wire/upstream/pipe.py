@@ -21,7 +21,8 @@ from ullage.errors import SourceFailed
 from ullage.gateway import Server
 
 from .group import ask_to_end, is_alive, kill, own_group
-from .rpc import Message, Receiver
+from .rpc import UNREACHABLE, Message, Receiver
+from .sound import TooDeep, read_line
 from .tail import Lines, Tail, TooLong, redacted, secrets_of
 
 __all__ = ["Pipe", "open_pipe"]
@@ -58,6 +59,7 @@ class Pipe(asyncio.SubprocessProtocol):
         self._output_ended = False
         self._exited = asyncio.Event()
         self._closed = asyncio.Event()
+        self._is_paused = False
 
     def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
         """Writes a message; False where the server no longer reads."""
@@ -107,8 +109,11 @@ class Pipe(asyncio.SubprocessProtocol):
             return
         if self._untaken:
             self._output.pause_reading()
+            self._is_paused = True
             asyncio.get_running_loop().call_later(_BREATH, self._take_some)
-        elif not self._output.is_reading():
+        elif self._is_paused:
+            # Remembered here, since the pipes of Python 3.11.2 cannot tell.
+            self._is_paused = False
             self._output.resume_reading()
 
     def _take(self, line: bytes) -> None:
@@ -116,8 +121,10 @@ class Pipe(asyncio.SubprocessProtocol):
             return
         if line[:1] in b"{[" or line.lstrip(b"\xef\xbb\xbf \t\r")[:1] in (b"{", b"["):
             try:
-                message = json.loads(line.decode("utf-8", "replace").lstrip("\ufeff"))
-            except (ValueError, RecursionError):
+                message = read_line(line)
+            except TooDeep as error:
+                message = None if error.number is None else _too_deep(error.number)
+            except ValueError:
                 message = None
             if message is not None and self._receiver.received(message):
                 return
@@ -224,3 +231,9 @@ def _command(server: Server, environment: Mapping[str, str]) -> str:
             suggestion="install it, or write its absolute path: a program with windows often has a shorter PATH",
         )
     return found
+
+
+def _too_deep(number: object) -> Message:
+    """The failure of one request, in place of an answer that could not be handed on."""
+    reason = "answered with something nested too deeply to be handed on"
+    return {"id": number, "error": {"code": -32603, "message": reason, "data": {UNREACHABLE: reason}}}

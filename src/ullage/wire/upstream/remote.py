@@ -64,21 +64,39 @@ class Watching(httpx2.AsyncClient):
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         self.refused = f"answered HTTP {response.status_code} ({_phrase(response.status_code)})"
         if response.status_code == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
-            self._receiver.lost(f"{self.refused}: it has forgotten the session")
+            self._lost_before(request, f"{self.refused}: it has forgotten the session")
         if self._answers_apart and request.method == "POST":
             self._receiver.lost(self.refused)
             await response.aclose()
             return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
         return response
 
+    def _lost_before(self, request: httpx2.Request, reason: str) -> None:
+        """The connection is of no more use, and nothing came of this request, which may go by another one."""
+        number = _number_of(request)
+        if number is not None:
+            self._receiver.unsent(number, reason)
+        self._receiver.lost(reason)
+
     def _unreachable(self, request: httpx2.Request, error: httpx2.TransportError) -> httpx2.Response:
         reason = f"cannot be reached ({type(error).__name__})"
-        if self._answers_apart or isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            self._lost_before(request, reason)
+        elif self._answers_apart:
             self._receiver.lost(reason)
         body = {"code": mcp_types.INTERNAL_ERROR, "message": reason, "data": {UNREACHABLE: reason}}
         answer = json.dumps({"jsonrpc": "2.0", "id": 0, "error": body}).encode()
         headers = {"content-type": "application/json"}
         return httpx2.Response(HTTPStatus.BAD_GATEWAY, headers=headers, content=answer, request=request)
+
+
+def _number_of(request: httpx2.Request) -> object:
+    """Which request of the protocol it carries; None where it carries something else or nothing."""
+    if request.method != "POST":
+        return None
+    message: object = json.loads(request.content)
+    carried = cast("Message", message) if isinstance(message, dict) else {}
+    return carried.get("id") if "method" in carried else None
 
 
 def _phrase(status: int) -> str:

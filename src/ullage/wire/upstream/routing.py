@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from ullage.errors import ClientCannot, ProtocolError
 from ullage.tool import Change, JsonObject, Listener
 
+from .roots import ROOTS, Roots
 from .rpc import METHOD_NOT_FOUND, RELATED, Message
 from .waiting import Waiting
 
 __all__ = ["Routing"]
 
-_QUESTIONS = frozenset({"elicitation/create", "sampling/createMessage", "roots/list"})
+_QUESTIONS = frozenset({"elicitation/create", "sampling/createMessage", ROOTS})
 _CHANGES = {
     "notifications/tools/list_changed": Change("tools"),
     "notifications/resources/list_changed": Change("resources"),
@@ -35,6 +36,7 @@ class Routing:
     """The open requests, oldest first."""
     acknowledged: Callable[[Message], None] = lambda _: None
     """Told when the server has begun to announce changes."""
+    roots: Roots = field(default_factory=Roots)
     _listeners: dict[object, Listener] = field(default_factory=dict[object, Listener])
     _changes: dict[Change, None] = field(default_factory=dict[Change, None])
 
@@ -52,12 +54,16 @@ class Routing:
         if method not in _QUESTIONS:
             raise ProtocolError(f"`{method}` is not known here", number=METHOD_NOT_FOUND)
         waiting = self._related()
+        if method == ROOTS and waiting is None and not self._are_called():
+            return dict(await self.roots.hold(params, is_blocking=lambda: bool(self.waiting)))
         if waiting is None:
             raise ClientCannot(f"no single client's call is open that `{method}` could belong to")
         if waiting.asked is None or waiting.asked.ask is None:
             raise ClientCannot(f"the client cannot be asked for `{method}`")
         waiting.questions += 1
         try:
+            if method == ROOTS:
+                return dict(await self.roots.ask(waiting.asked.ask, params))
             return dict(await _while_open(waiting, waiting.asked.ask(method, params)))
         finally:
             waiting.questions -= 1
@@ -90,6 +96,10 @@ class Routing:
         for change in changes:
             for listener in list(self._listeners.values()):
                 listener(change)
+
+    def _are_called(self) -> bool:
+        """Whether a client's request is open."""
+        return any(one.asked is not None and not one.answer.done() for one in self.waiting.values())
 
     def _related(self) -> Waiting | None:
         """The request that a message belongs to: the one it came with, else the newest where all are one session's."""

@@ -49,6 +49,10 @@ class Receiver(Protocol):
 
     def lost(self, reason: str) -> None: ...
 
+    def unsent(self, number: object, reason: str) -> None:
+        """A request that is known not to have reached the server, or to have been refused by one that did nothing."""
+        ...
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Peer:
@@ -213,6 +217,11 @@ class Peer:
         if waiting is not None and not waiting.answer.done():
             waiting.heard = asyncio.get_running_loop().time()
             waiting.progressed(params)
+
+    def unsent(self, number: object, reason: str) -> None:
+        waiting = self._waiting(number)
+        if waiting is not None and not waiting.answer.done():
+            waiting.answer.set_exception(Unsent(f"server `{self.server}` {reason}"))
 
     def lost(self, reason: str) -> None:
         """The connection is gone; whoever waits for an answer is told so."""

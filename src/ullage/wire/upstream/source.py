@@ -82,6 +82,8 @@ class Upstream:
             kinds=kinds_announced(agreement.capabilities) if agreement.modern else (),
         )
         routing.acknowledged = self._listening.acknowledged
+        routing.roots.expected = self._is_local and not agreement.modern
+        routing.roots.remind = lambda: peer.notify("notifications/roots/list_changed")
         self._listening.start()
 
     @property
@@ -182,6 +184,8 @@ class Upstream:
         if asked is not None and self._agreement.modern:
             params = {**params, **_resumed(asked)}
         params["_meta"] = self._agreement.meta(asked or _NOBODY, self._log_level)
+        if asked is not None and self._routing.roots.is_open():
+            await self._routing.roots.settle(asked)
         return await self._peer.request(
             method,
             params,

@@ -20,6 +20,7 @@ from .remote import open_remote
 from .routing import Routing
 from .rpc import Peer, Receiver
 from .source import Connection, Upstream
+from .stillborn import Stillborn
 from .waiting import Waiting
 
 __all__ = ["Upstream", "open_upstream"]
@@ -87,11 +88,11 @@ async def _agreed(server: Server, peer: Peer, connection: Connection, *, hesitat
         return await _in_time(server, agree(peer, patience=patience, hesitation=hesitation))
     except ProtocolError as error:
         said = connection.refused() or f"refused to be spoken to: {error.message[:200]}"
-        raise SourceFailed(f"server `{server.name}` {said}") from error
+        raise Stillborn(SourceFailed(f"server `{server.name}` {said}"), connection.stderr_tail()) from error
     except SourceFailed as error:
         if peer.is_lost and server.transport == "stdio" and hesitation is not None:
             raise _DiedOfDiscovery from error
-        raise
+        raise Stillborn(error, connection.stderr_tail()) from error
 
 
 async def _in_time(server: Server, work: Awaitable[_Result]) -> _Result:

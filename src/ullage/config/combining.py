@@ -1,0 +1,104 @@
+"""Which of several places decides a setting?
+
+The first that says it. A server, a client's profile and a token are each decided as a whole, the other settings key
+by key. Where a server stands in two places the higher wins and that is noted; what another file held back stays held
+back (see `holding`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ullage.gateway import Rules, Server
+
+from .holding import held_back
+from .issue import Issue
+from .layer import Layer
+from .narrowing import within
+from .settings import ClientProfile, Gateway, Settings, Token
+
+__all__ = ["DEFAULT", "Combined", "combine"]
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    settings: Settings
+    why: Mapping[str, str]
+    """Dotted key to the place that decided it."""
+    issues: tuple[Issue, ...]
+
+
+def combine(layers: Sequence[Layer], *, store: str) -> Combined:
+    """All layers, highest first, as one; `store` is where things live if nobody says."""
+    values, why = _decided(layers)
+    servers, issues = _servers(layers, why)
+    clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
+    tokens: dict[str, Token] = _whole([(layer.source, layer.tokens) for layer in layers], "http.tokens", why)
+    settings = Settings(
+        store=values.get("store.url", store),
+        servers=tuple(servers[name] for name in sorted(servers)),
+        gateway=Gateway(**_under("gateway.", values)),
+        own=_own(layers, values),
+        clients=dict(sorted(clients.items())),
+        tokens=tuple(tokens[name] for name in sorted(tokens)),
+    )
+    return Combined(settings, why, (*(issue for layer in layers for issue in layer.issues), *issues))
+
+
+def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
+    values = dict[str, Any]()
+    why = dict.fromkeys(("store.url", *(f"gateway.{one.name}" for one in fields(Gateway))), DEFAULT)
+    for layer in reversed(layers):
+        values |= layer.values
+        why |= dict.fromkeys(layer.values, layer.source)
+    return values, why
+
+
+def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+
+
+def _own(layers: Sequence[Layer], values: Mapping[str, Any]) -> Rules:
+    """Key by key, but for what may be called: there a project's file is bound by the user's."""
+    decided = Rules(**_under("own.", values))
+    project, user = (
+        Rules(**_under("own.", _decided([layer for layer in layers if layer.is_project is from_project])[0]))
+        for from_project in (True, False)
+    )
+    return replace(within(project, user), pinned=decided.pinned, hidden=decided.hidden)
+
+
+def _whole(layers: Sequence[tuple[str, Mapping[str, Any]]], table: str, why: dict[str, str]) -> dict[str, Any]:
+    found = dict[str, Any]()
+    for source, entries in reversed(layers):
+        found |= entries
+        why |= {f"{table}.{name}": source for name in entries}
+    return found
+
+
+def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Server], tuple[Issue, ...]]:
+    """By name; the layer that wins a name is written to `why`."""
+    taken, found, issues = dict[str, Layer](), dict[str, Server](), list[Issue]()
+    for layer, name, server in _entries(layers):
+        winner = taken.setdefault(name, layer)
+        if winner is not layer:
+            issues.append(_note(name, winner, layer))
+            continue
+        why[f"servers.{name}"] = layer.source
+        if server is not None:
+            found[name], said = held_back(server, layer, layers)
+            issues += said
+    return found, tuple(issues)
+
+
+def _entries(layers: Sequence[Layer]) -> Iterator[tuple[Layer, str, Server | None]]:
+    return ((layer, name, server) for layer in layers for name, server in layer.servers.items())
+
+
+def _note(name: str, winner: Layer, loser: Layer) -> Issue:
+    said = f"server `{name}` is also in `{winner.source}`, which is the one used"
+    if loser.is_foreign:
+        said += "; tools that are left out or asked for here stay so"
+    return Issue(severity="note", message=said, file=loser.source, key=f"servers.{name}", server=name)

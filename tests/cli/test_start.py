@@ -1,0 +1,54 @@
+"""What a start leaves for later: a client waits for its first answer, and some wait no longer than a second."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from upstreams import settle_in
+
+LATER = ("sqlalchemy.dialects.postgresql", "psycopg", "splintr")
+
+WARM = """
+import os, sys
+from pathlib import Path
+import anyio
+from ullage.app.gateway import open_gateway
+from ullage.config import Flags, load
+
+async def main():
+    async with open_gateway(load(Flags(), os.environ, Path.cwd()), environment=os.environ) as gateway:
+        print("splintr" in sys.modules)
+        gateway.warm_up()
+        await anyio.sleep(0.05)
+        print("splintr" in sys.modules)
+        with anyio.fail_after(20):
+            while "splintr" not in sys.modules:
+                await anyio.sleep(0.05)
+        print("splintr" in sys.modules)
+
+anyio.run(main)
+"""
+
+
+def printed(code: str) -> list[str]:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    return run.stdout.split()
+
+
+def test_a_server_starts_without_what_only_some_requests_need():
+    loaded = printed("import sys, ullage.cli.serve; print(*sys.modules)")
+    assert not set(LATER) & set(loaded)
+
+
+def test_garbage_is_not_looked_for_among_what_importing_made():
+    code = (
+        "import gc; from ullage.cli.main import parser_of; parser_of('count');"
+        "print(gc.isenabled(), gc.get_freeze_count() > 10_000); gc.unfreeze(); parser_of('count');"
+        "print(gc.isenabled(), gc.get_freeze_count())"
+    )
+    assert printed(code) == ["True", "True", "True", "0"]
+
+
+def test_vocabularies_are_loaded_when_the_first_answers_are_given(tmp_path: Path, monkeypatch):
+    settle_in(tmp_path, monkeypatch)
+    assert printed(WARM) == ["False", "False", "True"]

@@ -1,0 +1,73 @@
+"""What is claimed is what there is, as far as that is known."""
+
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from ullage.testing import FakeSource
+from ullage.tool import Caller, Complete, JsonObject, Tool
+from ullage.wire.serve.offers import offers_of
+from ullage.wire.serve.serve import Identity, build_server
+
+pytestmark = pytest.mark.anyio
+
+EVERYTHING = {"tools", "resources", "prompts", "completions", "logging"}
+
+
+class Able(FakeSource):
+    """Has methods for everything, as a gateway does, and says what its servers can do."""
+
+    capabilities: JsonObject | None = None
+
+    async def complete(self, request: Complete) -> JsonObject:
+        return {"values": []}
+
+    async def subscribe(self, uri: str) -> None: ...
+
+    async def unsubscribe(self, uri: str) -> None: ...
+
+    async def set_log_level(self, level: str) -> None: ...
+
+
+def able(capabilities: JsonObject | None) -> Able:
+    source = Able(offered=(Tool(name="toy", input_schema={"type": "object"}),), texts={"note://a": "A note"})
+    source.capabilities = capabilities
+    return source
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "claimed"),
+    [
+        (None, EVERYTHING),
+        ({}, {"tools", "logging"}),
+        ({"resources": {}}, {"tools", "logging", "resources"}),
+        ({"prompts": {}, "completions": {}}, {"tools", "logging", "prompts", "completions"}),
+    ],
+)
+def test_what_no_server_has_is_not_claimed_and_what_is_not_known_is(capabilities: JsonObject | None, claimed: set[str]):
+    assert set(offers_of(able(capabilities)).capabilities()) == claimed
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "subscribes"),
+    [(None, True), ({"resources": {}}, False), ({"resources": {"subscribe": True}}, True)],
+)
+def test_subscriptions_are_claimed_where_a_server_takes_them(capabilities: JsonObject | None, *, subscribes: bool):
+    found: Any = offers_of(able(capabilities)).capabilities()
+    assert found["resources"] == {"subscribe": subscribes, "listChanged": True}
+
+
+def test_what_is_known_later_is_claimed_later():
+    source = able(None)
+    offers = offers_of(source)
+    source.capabilities = {}
+    assert "resources" not in offers.capabilities()
+
+
+async def test_what_is_not_claimed_is_answered_all_the_same():
+    caller = Caller(principal="ada", session="s")
+    server = build_server(able({}), Identity(name="toy", version="1"), lambda _: caller)
+    async with Client(server, mode="legacy") as client:
+        assert client.server_capabilities.resources is None
+        assert len((await client.list_resources()).resources) == 1
