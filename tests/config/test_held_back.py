@@ -221,11 +221,18 @@ def test_a_project_lifts_no_rule_for_our_own_tools_either(desk: Desk):
 
 
 def test_rules_for_find_tool_and_its_kin_reach_the_settings_as_they_are(desk: Desk):
-    desk.users("[own]\ndeny = ['find_tool', 'call_tool']\nhidden = ['call_tool_write']\nask = ['call_*']\n")
+    desk.users("[own]\ndeny = ['find_tool', 'call_tool']\nhidden = ['*']\nask = ['call_*']\n")
     loaded = desk.load()
     assert loaded.issues == ()
     own = loaded.settings.own
-    assert (own.deny, own.hidden, own.ask) == (("find_tool", "call_tool"), ("call_tool_write",), ("call_*",))
+    assert (own.deny, own.hidden, own.ask) == (("find_tool", "call_tool"), ("*",), ("call_*",))
+
+
+def test_hiding_what_cannot_be_hidden_is_a_problem(desk: Desk):
+    desk.users("[own]\nhidden = ['query', 'call_tool_write']\n")
+    loaded = desk.load()
+    assert said(loaded, "problem") == ["`call_tool_write` cannot be hidden, it stays listed"]
+    assert loaded.settings.own.hidden == ("query", "call_tool_write")
 
 
 def test_an_exclusion_with_a_star_arguments_or_a_prefix_is_kept(desk: Desk):

@@ -190,7 +190,7 @@ async def test_whatever_else_the_inner_source_offers_is_offered():
     assert not hasattr(gate, "paint")
     changes: list[Change] = []
     gate.watch(changes.append)
-    inner.change(Change("prompts"))
-    assert changes == [Change("prompts")]
+    inner.change(Change("resources"))
+    assert changes == [Change("resources")]
     await gate.close()
     assert inner.listeners == []

@@ -164,14 +164,28 @@ async def test_an_embedding_is_never_shown():
 
 @pytest.mark.requirement("S1:catalog")
 async def test_removing_a_server_removes_its_tools(catalogue: Catalogue, database: Database):
-    for server in (SHOP, OTHER, replace(SHOP, name="bank"), replace(SHOP, name="mail")):
+    others = (OTHER, replace(SHOP, name="bank"))
+    for server in (SHOP, *others):
         await catalogue.replace(server, [_tool("buy")])
-    await catalogue.remove("shop")
-    assert (await catalogue.listing(SHOP), await catalogue.listing(OTHER)) == (None, None)
-    await catalogue.retain({"bank"})
-    assert await catalogue.listing(replace(SHOP, name="bank")) is not None
+    await catalogue.forget(SHOP)
+    assert await catalogue.listing(SHOP) is None
+    assert [await catalogue.listing(other) is not None for other in others] == [True, True]
     count = text("SELECT count(*) FROM ullage_tools")
-    assert database.read(lambda connection: connection.scalar(count)) == 1
+    assert database.read(lambda connection: connection.scalar(count)) == 2
+    assert (await catalogue.replace(SHOP, [_tool("buy")])).changed, "it comes back as one that was never there"
+
+
+async def test_a_server_not_listed_for_half_a_year_is_forgotten_when_another_comes(database: Database):
+    days = [START]
+    catalogue = Catalogue(database, len, clock=lambda: days[0])
+    await catalogue.replace(SHOP, [_tool("buy")])
+    days[0] += timedelta(days=179)
+    await catalogue.replace(replace(SHOP, name="bank"), [_tool("buy")])
+    assert await catalogue.listing(SHOP) is not None
+    days[0] += timedelta(days=2)
+    await catalogue.replace(replace(SHOP, name="mail"), [_tool("buy")])
+    assert await catalogue.listing(SHOP) is None
+    assert await catalogue.listing(replace(SHOP, name="bank")) is not None
 
 
 async def test_a_change_that_fails_halfway_changes_nothing(catalogue: Catalogue, database: Database):
@@ -277,8 +291,7 @@ async def _check_memory(catalogue: Catalogue, caplog: pytest.LogCaptureFixture) 
     assert again.tools[0] == first.tools[0]
     assert not (await catalogue.replace(SHOP, [_tool("buy"), _tool("sell")], INTRODUCTION)).changed
     await catalogue.keep_embeddings(SHOP, {"a": b""})
-    await catalogue.retain({"shop"})
-    await catalogue.remove("bank")
+    await catalogue.forget(OTHER)
     assert len(caplog.records) == 1
 
 
@@ -286,7 +299,7 @@ async def test_without_a_database_all_is_kept_in_memory():
     catalogue = Catalogue(None, len)
     stored = await catalogue.replace(SHOP, [_tool("buy")])
     assert await catalogue.listing(SHOP) == stored
-    await catalogue.remove("shop")
+    await catalogue.forget(SHOP)
     assert await catalogue.listing(SHOP) is None
 
 

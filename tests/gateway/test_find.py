@@ -15,6 +15,8 @@ from ullage.gateway.definition import definition_text
 from ullage.gateway.find.calling import HEALED, UNCHECKED
 from ullage.gateway.find.find import SAVINGS, Find
 from ullage.gateway.find.index import Hashes
+from ullage.gateway.find.query import read_query
+from ullage.gateway.find.reply import LEAST_BUDGET
 from ullage.gateway.find.savings import TokenMetrics
 from ullage.gateway.find.settings import FindSettings, Surroundings
 from ullage.gateway.find.surface import Remembered
@@ -443,6 +445,9 @@ async def test_other_words_for_the_description_are_understood_and_said():
         {"tool_description": "x", "max_tokens": 99},
         {"tool_description": "x", "max_tokens": 0},
         {"tool_description": "x", "max_tokens": -5},
+        {"tool_description": "x", "max_tokens": -(10**5_000)},
+        {"tool_description": "x", "max_tokens": float("nan")},
+        {"tool_description": "x", "max_tokens": "1e999"},
         {"tool_description": "x", "max_tokens": True},
         {"tool_description": "x", "max_tokens": "many"},
         {"tool_description": "x", "max_tokens": []},
@@ -454,9 +459,16 @@ async def test_a_search_that_cannot_be_answered_is_refused_with_a_hint(arguments
     assert caught.value.suggestion
 
 
-@pytest.mark.parametrize("most", ["500", 500.0, 10**12, float("inf")])
+@pytest.mark.parametrize(
+    "most", ["500", 500.0, 10**12, 10**400, float("inf")], ids=["text", "float", "large", "larger", "infinite"]
+)
 async def test_a_budget_is_taken_in_any_spelling(most: Value):
     assert (await find(finding(), "issue", max_tokens=most))["tools"]
+
+
+async def test_a_budget_of_the_settings_is_never_less_than_a_reply_takes():
+    assert read_query({"tool_description": "x"}, 10).budget == LEAST_BUDGET
+    assert read_query({"tool_description": "x"}, 900).budget == 900
 
 
 async def test_nothing_found_says_which_servers_there_are():
@@ -704,6 +716,18 @@ async def test_a_tool_is_called_by_any_name_with_or_without_its_server(name: str
     assert calls(source, "github")[0].tool == "list_commits"
 
 
+async def test_a_tool_whose_name_reads_like_a_line_is_called_and_not_the_one_that_the_line_begins_with():
+    names = ("get", "get(all)", "get [old]", "'q'")
+    source = finding(member("a", tuple(tool(name, reads=True) for name in names)))
+    for name in names:
+        for server in ({}, {"server_name": "a"}):
+            await run(source, name, {}, **server)
+            assert calls(source, "a")[-1].tool == name
+    await run(source, "get() — Gets it", {})
+    assert calls(source, "a")[-1].tool == "get"
+    assert "`got`" in (await refused(source, "got() — Gets it")).message
+
+
 @pytest.mark.requirement("S1:heal")
 async def test_an_unknown_tool_is_a_failed_result_with_the_nearest_names():
     source = finding()
@@ -784,6 +808,33 @@ async def test_what_does_not_fit_is_refused_before_the_call(parameters: Value, m
     assert isinstance(error, InvalidArguments)
     assert problem in error.message
     assert calls(source, "github") == []
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({"input": {"a": 1}, "q": "x"}, {"input": {"a": 1}, "q": "x"}),
+        ({"input": {"a": 1}}, {"input": {"a": 1}}),
+        ({"args": {"input": {}, "q": "x"}}, {"input": {}, "q": "x"}),
+        ({"parameters": {"input": {}}, "params": ["-l"]}, {"input": {}, "params": ["-l"]}),
+        ({"parameters": 3, "input": {}}, {"parameters": 3, "input": {}}),
+    ],
+)
+async def test_a_tools_own_parameter_is_not_taken_for_a_word_of_ours(said: Value, meant: Value):
+    properties: Value = {"q_": STRING, "params_": {"type": "array"}, "parameters_": {"type": "integer"}}
+    source = finding(member("a", (tool("go", reads=True, input={"type": "object"}, **properties),)))
+    await source.call(Call(tool="call_tool", arguments={"tool_name": "go", **said}))
+    assert calls(source, "a")[0].arguments == meant
+
+
+@pytest.mark.requirement("S1:heal")
+async def test_a_tool_that_takes_only_parameters_is_called_with_them():
+    source = finding(member("a", (tool("go", reads=True, parameters={"type": "object"}),)))
+    for parameters in ({"x": 1}, {"parameters": {"x": 1}}):
+        await run(source, "go", parameters)
+        assert calls(source, "a")[-1].arguments == {"parameters": {"x": 1}}
+    assert "`parameters` must be object" in (await refused(source, "go", {"parameters": 3})).message
 
 
 async def test_a_schema_that_cannot_be_read_lets_the_call_through_with_a_note():
@@ -949,12 +1000,12 @@ async def test_a_changed_catalogue_is_announced_only_where_the_list_changes():
         await source.inner.view(1.0)
         for work in spawned:
             await work()
-        upstream.change(Change("prompts"))
-        assert heard == [Change("prompts")]
+        upstream.change(Change("resource", "file:///a"))
+        assert heard == [Change("resource", "file:///a")]
         unwatch()
         unwatch()
-        upstream.change(Change("prompts"))
-        assert heard == [Change("prompts")]
+        upstream.change(Change("resource", "file:///a"))
+        assert heard == [Change("resource", "file:///a")]
 
 
 async def test_a_change_to_a_pinned_tool_is_announced_once():
@@ -991,7 +1042,7 @@ async def test_a_change_is_told_once_to_everybody_whoever_lists_in_between(*, li
             upstream.change(Change("tools"))
             if lists_in_between:
                 assert len((await source.tools()).tools) == len(offered)
-            await anyio.wait_all_tasks_blocked()
+            await anyio.sleep(0.1)
             assert heard == [("one", Change("tools")), ("two", Change("tools"))]
             heard.clear()
 

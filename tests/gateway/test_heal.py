@@ -73,6 +73,7 @@ def test_what_is_plainly_meant_is_understood_and_said(said: Value, meant: Value)
         {"issue_number": 3, "colour": "red"},
         {"issue_number": None},
         {"issue_number": "NaN"},
+        {"issue_number": "1e999"},
         {"issue_number": 3, "ids": "five"},
         {"parameters": {"colour": 3}},
         {"parameters": {"issue_number": 3}, "colour": 1},
@@ -158,6 +159,9 @@ def test_a_text_is_read_as_json_only_where_it_is():
     assert parsed('{"a": [1]}') == {"a": [1]}
     assert parsed("NaN") == "NaN"
     assert parsed("-Infinity") == "-Infinity"
+    assert parsed('{"a": 1e999}') == '{"a": 1e999}'
+    assert parsed("-1e999") == "-1e999"
+    assert parsed("1e3") == 1000.0
     assert parsed("9" * 5_000) == "9" * 5_000
     assert parsed("plain") == "plain"
 
@@ -182,8 +186,7 @@ def test_a_text_is_read_as_json_only_where_it_is():
         ({"name": "x", "arguments": {"a": 1}}, "x", None, {"a": 1}, {}),
         ({"tool": "x", "server": "s", "input": {"a": 1}}, "s:x", "s", {"a": 1}, {}),
         ({"tool_name": "x", "server": "prod"}, "x", None, {}, {"server": "prod"}),
-        ({"tool_name": "s__x(a: string) — Does it [write]", "parameters": {}}, "s__x", None, {}, {}),
-        ({"tool_name": " `x` ", "parameters": ""}, "x", None, {}, {}),
+        ({"tool_name": " `x` ", "parameters": ""}, "`x`", None, {}, {}),
     ],
 )
 def test_a_call_is_read_wherever_its_parts_stand(
@@ -192,6 +195,45 @@ def test_a_call_is_read_wherever_its_parts_stand(
     spoken = read_call(said)
     assert (spoken.tool, spoken.server) == (tool.rsplit(":", maxsplit=1)[-1], server)
     assert (spoken.parameters, dict(spoken.beside)) == (parameters, beside)
+
+
+@pytest.mark.parametrize(
+    ("said", "bare"),
+    [
+        ("s__x(a: string) — Does it [write]", "s__x"),
+        ("x — Does it", "x"),
+        ("x [write]", "x"),
+        (" `x` ", "x"),
+        ("x", "x"),
+        ("(x)", "(x)"),
+    ],
+)
+def test_a_name_is_kept_as_it_was_said_beside_what_a_copied_line_begins_with(said: str, bare: str):
+    spoken = read_call({"tool_name": said})
+    assert (spoken.tool, spoken.bare) == (said.strip(), bare)
+
+
+@pytest.mark.requirement("S1:heal")
+@pytest.mark.parametrize(
+    ("said", "properties", "parameters", "beside"),
+    [
+        ({"input": {"a": 1}, "q": "x"}, ["input", "q"], {}, {"input": {"a": 1}, "q": "x"}),
+        ({"args": None}, ["args"], {}, {"args": None}),
+        ({"args": ["-l"], "input": {"q": "x"}}, ["args", "q"], {"q": "x"}, {"args": ["-l"]}),
+        ({"params": {"q": "x"}}, ["q"], {"q": "x"}, {}),
+        ({"parameters": {"q": "x"}, "input": "i"}, ["input", "q"], {"q": "x"}, {"input": "i"}),
+        ({"parameters": {"q": "x"}}, ["parameters"], {"q": "x"}, {}),
+        ({"parameters": {"x": 1}, "q": "x"}, ["parameters", "q"], {}, {"parameters": {"x": 1}, "q": "x"}),
+        ({"parameters": {"q": "x"}, "r": 1}, ["parameters", "q", "r"], {"q": "x"}, {"r": 1}),
+        ({"parameters": {"x": 1}, "y": 1}, ["parameters", "q"], {"x": 1}, {"y": 1}),
+    ],
+)
+def test_a_word_for_the_parameters_that_is_a_parameter_stays_an_argument(
+    said: Value, properties: list[str], parameters: Value, beside: dict[str, Value]
+):
+    spoken = read_call({"tool_name": "x", **said}).of_a_tool_with(properties)
+    assert (spoken.parameters, dict(spoken.beside)) == (parameters, beside)
+    assert all(word not in note for note in spoken.notes for word in properties)
 
 
 def test_what_was_said_otherwise_is_noted():

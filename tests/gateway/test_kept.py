@@ -9,10 +9,11 @@ import pytest
 from store.databases import opened
 from ullage.errors import ProtocolError, SourceFailed, UllageError
 from ullage.gateway.catalog.catalog import Catalogue
-from ullage.gateway.catalog.kept import Kept, Spawn
+from ullage.gateway.catalog.kept import Kept
 from ullage.gateway.definition import definition_text
 from ullage.gateway.introduction import Introduction
 from ullage.gateway.server import Server
+from ullage.gateway.spawn import Spawn
 from ullage.store import Database
 from ullage.testing import FakeSource, check_closing, check_source, check_watched
 from ullage.tool import Call, Change, Complete, JsonObject, Listing, PromptRequest, Read, Reply, Tool
@@ -156,6 +157,52 @@ async def test_a_list_from_disk_is_confirmed_once_after_the_first_call(tmp_path:
         await scene.kept.call(Call(tool="buy"))
         assert (await scene.kept.tools()).tools == (BUY, SELL)
         assert scene.upstream.listings == 1
+
+
+@pytest.mark.requirement("S1:live")
+async def test_a_first_confirmation_that_fails_is_repeated_after_a_pause(tmp_path: Path):
+    await _warm(tmp_path, BUY)
+    async with _open(tmp_path, BUY, SELL) as scene:
+        await scene.kept.load()
+        scene.upstream.failure = SourceFailed("slow today")
+        await scene.kept.call(Call(tool="buy"))
+        await _until(lambda: scene.kept.problem is not None)
+        scene.upstream.failure = None
+        for _ in range(5):
+            await scene.kept.call(Call(tool="buy"))
+        await _until(lambda: scene.heard == [TOOLS])
+        assert scene.upstream.listings == 2
+        assert (await scene.kept.tools()).tools == (BUY, SELL)
+
+
+async def test_whoever_waits_for_a_list_does_not_wait_for_a_pause(tmp_path: Path):
+    async with _open(tmp_path, BUY) as scene:
+        scene.upstream.failure = SourceFailed("slow today")
+        for asked in range(1, 6):
+            await scene.kept.call(Call(tool="buy"))
+            with pytest.raises(SourceFailed):
+                await scene.kept.refresh()
+            assert scene.upstream.listings == asked
+        scene.upstream.failure = None
+        await scene.kept.call(Call(tool="buy"))
+        with anyio.fail_after(0.5):
+            await scene.kept.refresh()
+
+
+async def test_a_server_that_is_closed_while_it_lists_is_not_written_down(tmp_path: Path):
+    async with _open(tmp_path, BUY) as scene:
+        scene.upstream.gate = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(_refused, scene.kept)
+            await _until(lambda: scene.upstream.listings == 1)
+            await scene.kept.close()
+            scene.upstream.gate.set()
+        assert await Catalogue(scene.database, len).listing(SHOP) is None
+
+
+async def _refused(kept: Kept) -> None:
+    with pytest.raises(SourceFailed, match="closed"):
+        await kept.refresh()
 
 
 async def test_an_unchanged_list_is_confirmed_without_a_word(tmp_path: Path):

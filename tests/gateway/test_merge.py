@@ -70,6 +70,17 @@ class Gated:
         return Reply.text(f"{call.tool} ran")
 
 
+class Listening:
+    """The same, which says when it changes."""
+
+    def __init__(self, inner: Gated, listeners: list[Callable[[Change], None]]) -> None:
+        self.tools, self.call, self.listeners = inner.tools, inner.call, listeners
+
+    def watch(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return self.listeners.clear
+
+
 class Peeking(Gated):
     """The same, which also says at once what it knows."""
 
@@ -381,7 +392,7 @@ async def test_changes_of_tools_are_told_only_where_the_list_differs():
         assert changes == []
         inner.offered = (tool("b"),)
         inner.change(Change("tools"))
-        await anyio.wait_all_tasks_blocked()
+        await anyio.sleep(0.1)
         assert changes == [Change("tools")]
         assert names(await merge.view()) == ["one__b"]
 
@@ -663,6 +674,79 @@ async def test_changes_of_resources_and_prompts_are_passed_on_and_the_next_list_
     assert changes == [Change("resources"), Change("prompts")]
     assert len(await merge.resources()) == 2
     assert len(await merge.prompts()) == 2
+
+
+async def test_changes_of_resources_and_prompts_that_change_nothing_are_not_told_and_seldom_asked_for():
+    class Counted(FakeSource):
+        asked = 0
+
+        async def prompts(self) -> tuple[JsonObject, ...]:
+            Counted.asked += 1
+            return await super().prompts()
+
+    inner = Counted(texts={"file:///a": "1"}, messages={"hello": "Hello {name}"})
+    changes: list[Change] = []
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("one", inner)], spawn=group.start_soon)
+        merge.watch(changes.append)
+        inner.change(Change("prompts"))
+        await anyio.wait_all_tasks_blocked()
+        assert Counted.asked == 0, "nobody has seen the list yet"
+        await merge.resources()
+        await merge.prompts()
+        for _ in range(40):
+            inner.change(Change("resources"))
+            inner.change(Change("prompts"))
+            await anyio.sleep(0.005)
+        assert changes == []
+        assert Counted.asked < 8
+        inner.texts["file:///b"] = "2"
+        inner.messages["bye"] = "Bye"
+        inner.change(Change("resources"))
+        inner.change(Change("prompts"))
+        await anyio.sleep(0.5)
+        assert sorted(change.kind for change in changes) == ["prompts", "resources"]
+        group.cancel_scope.cancel()
+
+
+async def test_a_change_during_an_answer_is_asked_for_again():
+    inner = Gated("a")
+    changes: list[Change] = []
+    inner.opened.set()
+    listeners: list[Callable[[Change], None]] = []
+    watched = Listening(inner, listeners)
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("one", watched)], spawn=group.start_soon)
+        merge.watch(changes.append)
+        await merge.view()
+        inner.opened = anyio.Event()
+        listeners[0](Change("tools"))
+        await anyio.wait_all_tasks_blocked()
+        listeners[0](Change("tools"))
+        inner.opened.set()
+        await anyio.sleep(0.01)
+        inner.listing = Listing((tool("b"),), "other")
+        await anyio.sleep(0.1)
+        assert inner.asked == 3
+        assert changes == [Change("tools")]
+        group.cancel_scope.cancel()
+
+
+async def test_a_change_that_could_not_be_followed_is_followed_later():
+    inner = Gated("a")
+    inner.opened.set()
+    listeners: list[Callable[[Change], None]] = []
+    async with anyio.create_task_group() as group:
+        merge = Merge([member("one", Listening(inner, listeners))], spawn=group.start_soon)
+        await merge.view()
+        inner.listing, inner.error = Listing((tool("b"),), "other"), SourceFailed("away")
+        listeners[0](Change("tools"))
+        await anyio.wait_all_tasks_blocked()
+        assert names(await merge.view()) == ["one__a"]
+        inner.error = None
+        await anyio.sleep(0.55)
+        assert names(await merge.view()) == ["one__b"]
+        group.cancel_scope.cancel()
 
 
 async def test_new_members_bring_new_resources_and_prompts():

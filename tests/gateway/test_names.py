@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.merge.names import LONGEST, Owned, fold, listed_names
-from ullage.gateway.merge.spelling import Book, nearest
+from ullage.gateway.merge.names import LONGEST, Origin, Owned, fold, listed_names, remembered
+from ullage.gateway.merge.spelling import Book, key, nearest
 from ullage.gateway.merge.view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool
@@ -96,6 +96,41 @@ def test_a_suffix_never_takes_a_name_that_someone_has():
     assert names["b", "x"].startswith(suffixed), "more of the hash tells them apart"
 
 
+def test_a_server_that_takes_every_name_of_another_does_not_keep_it_from_having_one():
+    taken = ["x"]
+    for _ in range(60):
+        taken.append(listed_names([owned("a", *taken, prefix=""), owned("b", "x", prefix="")])["b", "x"])
+    assert len({*taken}) == len(taken)
+    assert all(len(name) <= LONGEST for name in taken)
+
+
+def test_a_name_once_given_stays_with_its_owner_whoever_is_heard_later():
+    a, b = owned("a", "search", prefix=""), owned("b", "search", prefix="")
+    given: dict[str, Origin] = {}
+    seen: dict[str, set[Origin]] = {}
+    for heard in ([b], [a, b], [a], [a, b], [b], [], [a]):
+        listed = listed_names(heard, given=given)
+        given = remembered(given, listed)
+        for origin, name in listed.items():
+            seen.setdefault(name, set()).add(origin)
+    assert seen["search"] == {("b", "search")}
+    assert sorted(map(len, seen.values())) == [1, 1], "each has one name, and each name one owner"
+
+
+def test_a_name_of_another_prefix_is_given_anew_and_the_old_one_to_nobody_else():
+    given = remembered({}, listed_names([owned("one", "get", prefix="old")]))
+    listed = listed_names([owned("one", "get", prefix="new"), owned("two", "get", prefix="old")], given=given)
+    assert listed["one", "get"] == "new__get"
+    assert listed["two", "get"].startswith("old__get_")
+
+
+def test_of_names_that_nobody_has_any_more_only_the_last_are_kept():
+    given: dict[str, Origin] = {}
+    for number in range(10):
+        given = remembered(given, listed_names([owned("s", f"t{number}")], given=given), most=3)
+    assert list(given) == ["s__t6", "s__t7", "s__t8", "s__t9"]
+
+
 def test_reserved_names_go_to_nobody():
     names = listed_names([owned("one", "find-tool", prefix="")], reserved=["find_tool"])
     assert names["one", "find-tool"].startswith("find-tool_")
@@ -181,6 +216,18 @@ def test_what_nobody_is_called_finds_nobody():
     assert HUB.find("") == ()
 
 
+def test_a_name_without_letters_or_beyond_measure_is_known_only_as_it_is_written():
+    stem = "a" * 128
+    odd = book(("s", "\N{ROCKET}", "s____1f680a"), ("s", f"{stem}_delete", "s__aaa_d1d1d1"))
+    for unknown in ("s", "mcp__s", "!!!", f"{stem}_read", stem):
+        assert odd.find(unknown) == ()
+    assert [one.listed for one in odd.find("\N{ROCKET}")] == ["s____1f680a"]
+    assert [one.listed for one in odd.find(f"{stem}_delete")] == ["s__aaa_d1d1d1"]
+    assert [one.listed for one in odd.find("S.AAA-D1D1D1")] == ["s__aaa_d1d1d1"]
+    assert key("\N{ROCKET}") == key(stem + "a") == ""
+    assert odd.nearest(f"s__{stem}_delet") == ("s__aaa_d1d1d1",)
+
+
 def test_the_nearest_names_are_those_with_the_same_letters():
     assert HUB.nearest("creat_isue", most=2) == ("github__create_issue", "jira__createIssue")
     assert HUB.nearest("get_bord", "jira") == ("jira__get-board",)
@@ -191,3 +238,23 @@ def test_the_nearest_names_are_those_with_the_same_letters():
 def test_the_nearest_of_thousands_are_found_among_those_that_share_something():
     many = [(f"server__tool_number_{number}",) for number in range(5_000)]
     assert nearest("tool_nmber_4321", many, most=1) == ("server__tool_number_4321",)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from(["x", "X", "a__x"]), max_size=3)), max_size=3
+        ),
+        max_size=6,
+    )
+)
+def test_a_listed_name_never_changes_hands(hearings: list[list[tuple[str, list[str]]]]):
+    remember: dict[str, Origin] = {}
+    owners: dict[str, Origin] = {}
+    for heard in hearings:
+        prefixes = {"a": "", "b": "", "c": "a"}
+        now = [Owned(server=name, prefix=prefixes[name], names=tuple(tools)) for name, tools in dict(heard).items()]
+        listed = listed_names(now, given=remember)
+        remember = remembered(remember, listed)
+        for origin, name in listed.items():
+            assert owners.setdefault(fold(name), origin) == origin

@@ -92,13 +92,16 @@ def test_formats_are_not_asserted():
         {"anyOf": []},
         {"properties": {"a": {"anyOf": [{"enum": "5"}]}}},
         {"patternProperties": {"(": {}}},
+        {"patternProperties": {"^x": {}}, "allOf": [{"unevaluatedProperties": False}]},
+        {"properties": {"a": {"multipleOf": float("inf")}}},
         {"properties": {"a": {"$id": "https://example.invalid/inner", "$ref": "#/b"}}},
     ],
 )
 def test_a_schema_that_cannot_be_read_is_not_held_against_the_caller(schema: dict[str, Value]):
     verdict = check(schema, {"a": 5})
-    assert verdict.fits
+    assert verdict.misfit is None
     assert verdict.unchecked
+    assert not verdict.fits, "nobody knows"
 
 
 def test_a_schema_nested_beyond_measure_is_not_checked():
@@ -194,6 +197,110 @@ def test_a_schema_that_grows_as_it_is_followed_is_given_up():
 def test_a_list_too_long_to_be_looked_through_is_not_checked():
     schema = {"properties": {"rows": {"type": "array", "items": {"type": "integer"}}}}
     assert check(schema, {"rows": [1] * 100_000}).unchecked == "the schema takes too long to check"
+
+
+def rows(number: int, **more: Value) -> list[Value]:
+    return [{"id": at, "tags": [at, str(at)], **more} for at in range(number)]
+
+
+@pytest.mark.parametrize(
+    "items", [rows(5_000), rows(5_000)[::-1], list(range(30_000)), [{"a": [{}] * at} for at in range(90)]]
+)
+def test_many_items_are_told_apart_without_comparing_each_with_each(items: list[Value]):
+    # Comparing each of five thousand objects with each takes half a minute.
+    schema = {"properties": {"rows": {"uniqueItems": True}}}
+    assert check(schema, {"rows": items}) == Verdict()
+    assert check(schema, {"rows": [*items, items[7]]}).misfit is not None
+
+
+@pytest.mark.parametrize(
+    ("items", "fits"),
+    [
+        ([1, True], True),
+        ([0, False, None, "", "0", [], {}], True),
+        ([{"a": 1}, {"a": True}], True),
+        ([[1], [True]], True),
+        ([[1, 2], [2, 1]], True),
+        ([1, 1.0], False),
+        ([{"a": 1, "b": 2}, {"b": 2.0, "a": 1}], False),
+        ([[None], [None]], False),
+        ("aa", True),
+    ],
+)
+def test_items_are_the_same_where_json_has_them_equal(items: Value, *, fits: bool):
+    assert check({"properties": {"a": {"uniqueItems": True}}}, {"a": items}).fits is fits
+    assert check({"properties": {"a": {"uniqueItems": False}}}, {"a": items}).fits
+
+
+def test_items_that_hold_more_than_can_be_looked_at_are_not_compared():
+    schema: dict[str, Value] = {"$defs": {"tree": {"uniqueItems": True, "items": {"$ref": "#/$defs/tree"}}}}
+    tree: Value = list(range(20_000))
+    for _ in range(100):
+        tree = [tree]
+    verdict = check(schema | {"properties": {"a": {"$ref": "#/$defs/tree"}}}, {"a": tree})
+    assert verdict.unchecked == "the schema takes too long to check"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "fits"),
+    [
+        (19.99, 0.01, True),
+        (0.3, 0.1, True),
+        (1e308, 0.01, True),
+        (7, 0.5, True),
+        (4.0, 2, True),
+        (10**400, 10, True),
+        (19.995, 0.01, False),
+        (7, 2, False),
+        (True, 2, True),
+        ("7", 2, True),
+    ],
+)
+def test_multiples_are_those_of_the_decimals_as_they_are_written(value: Value, unit: Value, *, fits: bool):
+    assert check({"properties": {"a": {"multipleOf": unit}}}, {"a": value}).fits is fits
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fits"),
+    [
+        ({"x-a": 1}, True),
+        ({"x-a": "1"}, False),
+        ({"known": "1"}, True),
+        ({"other": 1}, False),
+        ({"x-" + "a" * 300: "too long a name to be tried"}, True),
+    ],
+)
+def test_names_are_held_against_patterns_of_names(arguments: Value, *, fits: bool):
+    schema: dict[str, Value] = {"properties": {"known": {}}, "patternProperties": {"^x-": {"type": "integer"}}}
+    assert check(schema | {"additionalProperties": False}, arguments).fits is fits
+    strict = schema | {"additionalProperties": {"type": "string"}}
+    assert check(strict, {"other": "a"}).fits
+    assert not check(strict, {"other": 3}).fits
+    assert check(schema | {"additionalProperties": True}, {"other": 3}).fits
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        # Each try alone may take a hundredth of a second, and there are thousands.
+        ({"properties": {"a": {"items": {"pattern": "a*a*a*b"}}}}, {"a": ["a" * 29 + "b"] * 9_000}),
+        ({"patternProperties": {"^a*a*b": {}}}, {"a" * 80 + str(at): 1 for at in range(9_000)}),
+        (
+            {"patternProperties": {"^a*a*b": {}}, "additionalProperties": {}},
+            {f"{'a' * 80}{at}": 1 for at in range(9_000)},
+        ),
+    ],
+)
+def test_patterns_cost_as_much_as_they_take(schema: dict[str, Value], arguments: Value):
+    assert check(schema, arguments).unchecked == "the schema takes too long to check"
+
+
+def test_a_misfit_found_before_the_time_is_up_is_a_misfit():
+    schema = {"properties": {"rows": {"items": {"type": "integer"}}}, "required": ["other"]}
+    first = {"rows": ["x", *[1] * 100_000]}
+    verdict = check(schema, first)
+    assert verdict.misfit is not None
+    assert not verdict.fits
 
 
 def test_old_dialects_have_shapes_of_their_own():

@@ -138,8 +138,8 @@ def server(name: str = "one", **settings: object) -> Server:
     return Server(**{"name": name, "transport": "stdio", "command": name} | settings)  # pyright: ignore[reportArgumentType]
 
 
-def call(session: str = "s", deadline: float | None = None) -> Call:
-    return Call(tool="echo", caller=Caller(principal="p", session=session), deadline=deadline)
+def call(session: str = "s", deadline: float | None = None, principal: str = "p") -> Call:
+    return Call(tool="echo", caller=Caller(principal=principal, session=session), deadline=deadline)
 
 
 def host(servers: FakeServers, **settings: object) -> Host:

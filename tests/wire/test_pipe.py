@@ -14,7 +14,7 @@ from ullage.errors import SourceFailed
 from ullage.gateway import Server
 from ullage.wire.upstream import group
 from ullage.wire.upstream.pipe import Pipe, open_pipe
-from ullage.wire.upstream.tail import Lines, Tail, TooLong, redacted, secrets_of
+from ullage.wire.upstream.tail import Lines, Tail, TooLong
 
 pytestmark = pytest.mark.anyio
 ENVIRONMENT = dict(os.environ)
@@ -124,6 +124,80 @@ async def test_a_missing_command_is_named_and_its_arguments_are_not():
     assert "PATH" in caught.value.suggestion
 
 
+@pytest.mark.parametrize("command", ["/no/such/place", "./no-such-place"])
+async def test_a_place_where_there_is_no_file_is_said_to_be_none(command: str):
+    with pytest.raises(SourceFailed, match=f"`{command}` does not exist: there is no file") as caught:
+        async with open_pipe(Server(name="one", transport="stdio", command=command), ENVIRONMENT, Heard()):
+            pass
+    assert "PATH" not in str(caught.value.wire())
+
+
+async def test_a_file_that_may_not_be_run_is_said_to_be_no_program(tmp_path: Path):
+    place = tmp_path / "toy"
+    place.write_text("", encoding="utf-8")
+    with pytest.raises(SourceFailed, match="is no program that may be run") as caught:
+        async with open_pipe(Server(name="one", transport="stdio", command=str(place)), ENVIRONMENT, Heard()):
+            pass
+    assert "executable" in caught.value.suggestion
+
+
+@pytest.mark.parametrize("command", ["no-such-thing --port 3", "/no/such/place --port 3"])
+async def test_a_command_line_in_place_of_a_command_is_understood_as_such(command: str):
+    with pytest.raises(SourceFailed) as caught:
+        async with open_pipe(Server(name="one", transport="stdio", command=command), ENVIRONMENT, Heard()):
+            pass
+    assert "put arguments into `args`" in caught.value.suggestion
+
+
+async def test_a_gateway_that_starts_itself_comes_to_an_end():
+    for depth in range(1, 6):
+        async with open_pipe(running("input()"), {**ENVIRONMENT, "ULLAGE_DEPTH": str(depth)}, Heard()):
+            pass
+    with pytest.raises(SourceFailed, match="among its own servers"):
+        async with open_pipe(running("input()"), {**ENVIRONMENT, "ULLAGE_DEPTH": "6"}, Heard()):
+            pass
+
+
+async def test_a_secret_is_taken_out_before_a_line_is_cut_short():
+    code = "import sys; sys.stderr.write('x' * 295 + 'hush-hush-hush\\n'); print('y' * 295 + 'hush-hush-hush'); input()"
+    async with piped(code, environment={"API_KEY": "hush-hush-hush"}) as (pipe, _):
+        await until(lambda: bool(pipe.last_words() and pipe.printed()))
+        assert pipe.last_words() == "x" * 295 + "[secr"
+        assert pipe.printed() == "y" * 295 + "[secr"
+        assert "hush" not in str(pipe.notes())
+
+
+async def test_what_was_printed_is_told_only_of_a_server_that_sent_no_message():
+    async with piped("print('Usage: toy FILE'); print('{}') if input() else 0; input()") as (pipe, heard):
+        await until(lambda: bool(pipe.printed()))
+        assert pipe.printed() == "Usage: toy FILE"
+        pipe.post({})
+        await until(lambda: bool(heard.messages))
+        assert pipe.printed() == ""
+
+
+DEAF_TO_ALL = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{}'); time.sleep(60)"
+
+
+async def test_a_server_that_ends_for_nothing_has_less_time_in_haste():
+    heard = Heard()
+    async with open_pipe(running(DEAF_TO_ALL), ENVIRONMENT, heard, in_haste=lambda: True):
+        await until(lambda: bool(heard.messages))
+        start = time.monotonic()
+    assert 0.9 < time.monotonic() - start < 1.6
+
+
+async def test_a_server_that_ends_for_nothing_has_less_time_when_all_is_cut_off():
+    heard = Heard()
+    with anyio.CancelScope() as scope:
+        async with open_pipe(running(DEAF_TO_ALL), ENVIRONMENT, heard):
+            await until(lambda: bool(heard.messages))
+            start = time.monotonic()
+            scope.cancel()
+            await anyio.sleep(1)
+    assert time.monotonic() - start < 1.6
+
+
 async def test_a_missing_folder_and_a_file_that_is_no_program_are_named(tmp_path: Path):
     with pytest.raises(SourceFailed, match="there is no folder"):
         async with piped("", directory=str(tmp_path / "gone")):
@@ -191,7 +265,7 @@ print('{"done": 1}'); input()
     async with piped(code, environment={"API_KEY": "hush-hush"}) as (pipe, heard):
         await until(lambda: bool(heard.messages) and "the end" in pipe.last_words())
         assert len(pipe.stderr_tail()) <= 65_536
-        assert pipe.last_words() == "the end, with …"
+        assert pipe.last_words() == "the end, with [secret]"
         assert "hush" not in pipe.stderr_tail()
 
 
@@ -288,14 +362,3 @@ def test_a_tail_keeps_the_end():
     tail.add(b"last\n\n")
     assert len(tail.text()) == 65_536
     assert tail.last_line() == "last"
-
-
-def test_secrets_are_told_by_their_names():
-    server = Server(
-        name="one",
-        transport="http",
-        environment={"API_TOKEN": "abcdef", "MODE": "verbose", "PASSWORD": "a"},
-        headers={"Authorization": "Bearer abcdef"},
-    )
-    assert secrets_of(server) == ("Bearer abcdef", "abcdef")
-    assert redacted("verbose: Bearer abcdef, abcdef", secrets_of(server)) == "verbose: …, …"

@@ -38,7 +38,7 @@ def test_a_whole_definition_is_read_and_what_is_not_known_is_kept():
             "outputSchema": {"type": "array"},
             "annotations": {"readOnlyHint": True, "newHint": 1},
             "_meta": {"a/b": 1},
-            "icons": [{}],
+            "icons": [{"src": "data:,"}],
             "unheard": {"of": None},
         }
     )
@@ -50,7 +50,7 @@ def test_a_whole_definition_is_read_and_what_is_not_known_is_kept():
         input_schema={"type": "object", "properties": {"a": {}}, "required": ["a"], "$schema": "x", "new": 1},
         output_schema={"type": "array"},
         annotations={"readOnlyHint": True, "newHint": 1},
-        extra={"_meta": {"a/b": 1}, "icons": [{}], "unheard": {"of": None}},
+        extra={"_meta": {"a/b": 1}, "icons": [{"src": "data:,"}], "unheard": {"of": None}},
     )
 
 
@@ -204,8 +204,8 @@ def test_a_result_that_needs_something_first_is_not_an_answer():
 
 def test_resources_and_prompts_are_read_raw():
     notes: list[str] = []
-    items = [{"uri": "a:1", "new": 1}, {"uri": "a:1"}, {"name": "no uri"}, 7]
-    assert read_items(items, "uri", notes.append) == ({"uri": "a:1", "new": 1},)
+    items = [{"uri": "a:1", "name": "a", "new": 1}, {"uri": "a:1"}, {"name": "no uri"}, 7]
+    assert read_items(items, "uri", notes.append) == ({"uri": "a:1", "name": "a", "new": 1},)
     assert len(notes) == 2
     assert read_contents({"contents": [{"uri": "a:1", "blob": "x"}, 7]}).contents == ({"uri": "a:1", "blob": "x"},)
     prompt = read_prompt({"messages": [{"role": "user", "content": {"type": "hologram"}}], "description": "d"})

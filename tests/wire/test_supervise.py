@@ -56,7 +56,7 @@ async def test_every_request_passes_through():
         }
         assert source.introduction() == Introduction(name="the one")
         assert source.capabilities == {"tools": {}}
-        assert servers.environments[0] == {"PATH": "/bin"}
+        assert servers.environments[0] == {"PATH": "/bin", "ULLAGE_DEPTH": "1"}
 
 
 async def test_concurrent_first_calls_share_one_start():

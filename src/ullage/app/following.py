@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from ullage.config import Issue, Loaded, Reloading, Settings
+from ullage.errors import UllageError
 
 __all__ = ["follow", "until_restart"]
 
@@ -23,7 +24,14 @@ async def follow(loaded: Loaded, again: Callable[[], Loaded], adopt: Callable[[L
         if change.refused:
             _log.warning("the settings were changed and not taken over: %s", _sentences(change.refused))
             continue
-        await adopt(change.loaded)
+        try:
+            await adopt(change.loaded)
+        except UllageError as error:
+            _log.warning("the settings were changed and not taken over: %s", error.message)
+            continue
+        except Exception:  # noqa: BLE001 - whoever is served by what held until now goes on being served
+            _log.exception("the settings were changed and not taken over")
+            continue
         _log.warning("the settings were changed and taken over%s", _reservations(loaded, change.loaded))
         loaded = change.loaded
 

@@ -7,15 +7,14 @@ client's profile, since what is listed and counted may differ. It decides nothin
 """
 
 import logging
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ullage import __version__
 from ullage.config import Loaded, Settings
 from ullage.errors import StoreFailed, UnknownResource
 from ullage.gateway import (
@@ -23,28 +22,21 @@ from ullage.gateway import (
     NAMES,
     Catalogue,
     Find,
-    FindSettings,
-    Guarded,
     Kept,
     Member,
     Merge,
-    Metered,
-    References,
     Server,
     StoredForms,
-    Surroundings,
-    Underscored,
     View,
 )
 from ullage.ledger import Recorder, Recording, Unrecorded
 from ullage.models import DEFAULT_MODEL
 from ullage.store import Database
 from ullage.tokens import CountSource
-from ullage.tool import Caller, ToolSource
-from ullage.wire import Health, Host, Identity, Profile, Supervised
+from ullage.wire import Health, Host, Profile, Supervised
 
+from .clients import LISTED, OWN, Kit, Served, find_settings
 from .counting import meter
-from .fingerprint import fingerprint
 from .following import follow
 from .surfaces import StoredSurfaces
 
@@ -52,10 +44,6 @@ __all__ = ["OWN", "Gateway", "open_gateway"]
 
 _log = logging.getLogger(__name__)
 
-OWN = "ullage"
-"""What our own tools' server is called among the others."""
-_LISTED = ("count-tokens",)
-"""Of our own tools, those that are listed unless the settings hide them; the rest are found."""
 _REFERENCE = "gpt-4o"
 """Definitions are weighed once, for the catalogue, in o200k_base."""
 _QUIET = 0.5
@@ -72,14 +60,6 @@ class _Behind:
     supervised: Supervised
 
 
-@dataclass(slots=True)
-class _Served:
-    """What one client is given."""
-
-    find: Find
-    profile: Profile
-
-
 @dataclass(slots=True, kw_only=True)
 class Gateway:
     """Every server behind one face, while `open_gateway` lasts."""
@@ -94,8 +74,12 @@ class Gateway:
     spawn: Callable[[Work], None]
     store_error: StoreFailed | None = None
     """Why nothing is kept of this session; None where it is."""
+    is_own_address: Callable[[str], bool] = lambda _: False
+    """Whether a URL leads to this very gateway, which would then ask itself for ever."""
+    _own: CountSource = field(default_factory=lambda: CountSource(meter()))
+    _left_out: set[str] = field(default_factory=set[str])
     _behind: dict[str, _Behind] = field(default_factory=dict[str, _Behind])
-    _served: dict[str | None, _Served] = field(default_factory=dict[str | None, _Served])
+    _served: dict[str | None, Served] = field(default_factory=dict[str | None, Served])
 
     @property
     def settings(self) -> Settings:
@@ -115,7 +99,7 @@ class Gateway:
         """The same for a name from a flag, which may be any: it is only what figures are filed under."""
         return self.serve(client).profile
 
-    def serve(self, client: str | None) -> _Served:
+    def serve(self, client: str | None) -> Served:
         served = self._served.get(client)
         if served is None:
             served = self._served[client] = self._make_served(client)
@@ -144,18 +128,36 @@ class Gateway:
         return self._behind[server].kept
 
     async def adopt(self, loaded: Loaded) -> None:
-        """Takes other settings over: servers that stay are not disturbed, those that left are retired."""
-        self.loaded = loaded
-        wanted = {server.name: server for server in self.settings.servers if not server.disabled}
+        """Takes other settings over: servers that stay are not disturbed, those that left are retired. Where that
+        fails, all stays as it was."""
+        before = self.loaded, dict(self._behind)
+        try:
+            self.loaded = loaded
+            gone = self._arrange({server.name: server for server in self._wanted()})
+        except BaseException:
+            self.loaded, self._behind = before
+            raise
+        for behind in gone:
+            self.spawn(lambda behind=behind: self._retire(behind))
+
+    def _wanted(self) -> list[Server]:
+        servers = [server for server in self.settings.servers if not server.disabled]
+        circular = {server.name for server in servers if server.url is not None and self.is_own_address(server.url)}
+        for name in sorted(circular - self._left_out):
+            _log.warning("server `%s` is left out: its address is where this very gateway is served", name)
+        self._left_out = circular
+        return [server for server in servers if server.name not in circular]
+
+    def _arrange(self, wanted: dict[str, Server]) -> list[_Behind]:
+        """Puts these servers behind the gateway; returns those that stood there and no longer do."""
         leaving = [name for name, behind in self._behind.items() if not _same(behind, wanted.get(name))]
         gone = [self._behind.pop(name) for name in leaving]
         for name, server in wanted.items():
             self._behind[name] = self._refitted(server)
-        self.merge.replace([self._own(), *(self._member(server) for server in wanted.values())])
+        self.merge.replace([self._own_member(), *(self._member(server) for server in wanted.values())])
         for client, served in self._served.items():
-            served.find.replace(_find_settings(self.settings, client))
-        for behind in gone:
-            self.spawn(lambda behind=behind: self._retire(behind))
+            served.find.replace(find_settings(self.settings, client))
+        return gone
 
     async def _retire(self, behind: _Behind) -> None:
         await self.host.retire(behind.supervised)
@@ -169,9 +171,16 @@ class Gateway:
         known.kept.server = server
         return known
 
-    def _own(self) -> Member:
-        rules = replace(self.settings.own, pinned=(*self.settings.own.pinned, *_LISTED))
-        return Member(name=OWN, source=CountSource(meter()), prefix="", rules=rules, own=True)
+    @property
+    def own_name(self) -> str:
+        """What our own tools' server is called; another server may be called as we are, and keeps its name."""
+        taken = {server.name for server in self.settings.servers}
+        # No server's name in the settings has brackets.
+        return f"{OWN} (own)" if OWN in taken else OWN
+
+    def _own_member(self) -> Member:
+        rules = replace(self.settings.own, pinned=(*self.settings.own.pinned, *LISTED))
+        return Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
 
     def _member(self, server: Server) -> Member:
         return Member(
@@ -182,27 +191,10 @@ class Gateway:
             description=server.description,
         )
 
-    def _make_served(self, client: str | None) -> _Served:
-        chosen = self.settings.gateway_for(client)
-        reference = References(meter().models, chosen.window)
-        around = Surroundings(
-            recorder=self.recorder,
-            reference=reference,
-            memory=self.surfaces,
-            forms=self.forms,
-            spawn=self.spawn,
-            lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
-        )
-        find = Find(Guarded(self.merge), meter(), _find_settings(self.settings, client), around)
-        source: ToolSource = Metered(
-            inner=find, meter=meter(), recorder=self.recorder, clock=time.perf_counter, reference=reference
-        )
-        if chosen.underscore_names:
-            source = Underscored(inner=source, own=_LISTED)
-        identity = Identity(
-            name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
-        )
-        return _Served(find, Profile(source=source, identity=identity, model=chosen.model))
+    def _make_served(self, client: str | None) -> Served:
+        return Kit(
+            merge=self.merge, recorder=self.recorder, surfaces=self.surfaces, forms=self.forms, spawn=self.spawn
+        ).serve(self.settings, client)
 
 
 def _same(behind: _Behind, server: Server | None) -> bool:
@@ -211,23 +203,13 @@ def _same(behind: _Behind, server: Server | None) -> bool:
     return server is not None and (before.key, before.shared) == (server.key, server.shared)
 
 
-def _find_settings(settings: Settings, client: str | None) -> FindSettings:
-    chosen = settings.gateway_for(client)
-    return FindSettings(
-        mode=chosen.mode,
-        direct_below=chosen.direct_below,
-        find_budget=chosen.find_budget,
-        join_calls=chosen.join_calls,
-        start_wait=chosen.start_wait,
-        # A name that has no profile decides nothing, so it shares what was decided for everybody.
-        key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
-        configuration=fingerprint(settings, chosen),
-    )
-
-
 @asynccontextmanager
 async def open_gateway(
-    loaded: Loaded, *, environment: Mapping[str, str], again: Callable[[], Loaded] | None = None
+    loaded: Loaded,
+    *,
+    environment: Mapping[str, str],
+    again: Callable[[], Loaded] | None = None,
+    is_own_address: Callable[[str], bool] = lambda _: False,
 ) -> AsyncGenerator[Gateway]:
     """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""
     database, store_error = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
@@ -235,13 +217,13 @@ async def open_gateway(
     failure: Exception | None = None
     async with Host(environment=environment) as host, anyio.create_task_group() as tasks:
         gateway = _build(loaded, host, database, recording, tasks)
-        gateway.store_error = store_error
+        gateway.store_error, gateway.is_own_address = store_error, is_own_address
         await gateway.surfaces.load(
-            _find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
+            find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
         )
         await gateway.adopt(loaded)
         if again is not None:
-            tasks.start_soon(follow, loaded, again, gateway.adopt)
+            gateway.spawn(partial(follow, loaded, again, gateway.adopt))
         try:
             yield gateway
         except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it

@@ -9,13 +9,12 @@ import json
 import sys
 from typing import Any, cast
 
-import anyio.to_thread
-
 from ullage.app.gateway import Gateway
 from ullage.errors import ClientCannot, InvalidArguments, UllageError
 from ullage.gateway import META, NAMES
 from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
 
+from .asking import typed
 from .configured import add_flags, caller_of, read, say, with_gateway
 from .output import complain, emit, emit_json
 from .wording import how_many
@@ -74,8 +73,7 @@ async def _ask(method: str, params: JsonObject) -> JsonObject:
     say(str(params.get("message", "")))
     if any(schema.get("type") != "boolean" for schema in properties.values()):
         raise ClientCannot("this form has more than boxes to tick", suggestion="use a client that can show it")
-    answer = await anyio.to_thread.run_sync(input, "yes or no? ", abandon_on_cancel=True)
-    said = answer.strip().lower() in ("y", "yes")
+    said = (await typed("yes or no? ")).strip().lower() in ("y", "yes")
     return {"action": "accept" if said else "decline", "content": dict.fromkeys(properties, said)}
 
 

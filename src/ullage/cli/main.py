@@ -45,25 +45,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file's name may hold what no encoding can write
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words:
-        parser_of(*VERBS).print_help(sys.stderr)
-        return 2
     verb = next((word for word in words if not word.startswith("-")), None)
-    arguments = parser_of(*([verb] if verb in VERBS else VERBS)).parse_args(words)
+    parser = parser_of(*([verb] if verb in VERBS else ()))
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
+    arguments = parser.parse_args(words)
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
 
 
 def parser_of(*verbs: str) -> argparse.ArgumentParser:
-    """The command line's grammar, with the named verbs loaded."""
+    """The command line's grammar; of the verbs, only those named are loaded, and the others merely stand in it."""
     parser = argparse.ArgumentParser(prog="ullage", description="The token economy of LLM agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name in verbs:
-        verb = _imported(f"ullage.cli.{name}")
-        subparser = subparsers.add_parser(name, help=VERBS[name], description=verb.__doc__, allow_abbrev=False)
-        verb.arguments(subparser)
-        subparser.set_defaults(run=verb.run)
+    for name, question in VERBS.items():
+        verb = _imported(f"ullage.cli.{name}") if name in verbs else None
+        subparser = subparsers.add_parser(
+            name, help=question, description=None if verb is None else verb.__doc__, allow_abbrev=False
+        )
+        if verb is not None:
+            verb.arguments(subparser)
+            subparser.set_defaults(run=verb.run)
     return parser
 
 
@@ -84,11 +88,31 @@ def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
     try:
         return run(arguments)
     except UllageError as error:
-        complain(error, as_json=getattr(arguments, "json", False))
-        return 2
+        return _complained(error, arguments)
+    except BaseExceptionGroup as group:
+        error = _first(group)
+        if error is None:
+            raise
+        return _complained(error, arguments) if isinstance(error, UllageError) else 130
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone (`ullage models | head`); standard output must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+def _complained(error: UllageError, arguments: argparse.Namespace) -> int:
+    complain(error, as_json=getattr(arguments, "json", False))
+    return 2
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> UllageError | KeyboardInterrupt | None:
+    """What a person should be told of, out of what tasks that run side by side have wrapped it in."""
+    for error in group.exceptions:
+        found = (
+            _first(cast("BaseExceptionGroup[BaseException]", error)) if isinstance(error, BaseExceptionGroup) else error
+        )
+        if isinstance(found, UllageError | KeyboardInterrupt):
+            return found
+    return None

@@ -7,6 +7,7 @@ import argparse
 import os
 import socket
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,10 +15,11 @@ import anyio
 
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.config import Loaded, read_tokens
+from ullage.errors import InvalidArguments
 from ullage.wire import Address, Profile, Tokens, listen, serve_http, serve_stdio
 
 from .configured import add_flags, examined, log_to_stderr, read, say
-from .ending import until_told
+from .ending import until_asked, until_told
 
 __all__ = ["arguments", "run"]
 
@@ -53,6 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    _refuse_without_http(arguments)
     log_to_stderr()
     loaded = read(arguments)
     again = partial(examined, arguments)
@@ -62,6 +65,20 @@ def run(arguments: argparse.Namespace) -> int:
         anyio.run(until_told, partial(_stdio, loaded, again, arguments.client))
         return 0
     return _run_http(arguments, loaded)
+
+
+def _refuse_without_http(arguments: argparse.Namespace) -> None:
+    given = {
+        "--next-free": arguments.next_free,
+        "--tokens": arguments.tokens is not None,
+        "--allow-host": bool(arguments.allow_host),
+    }
+    useless = [flag for flag, is_given in given.items() if is_given]
+    if arguments.http is None and useless:
+        raise InvalidArguments(
+            f"{', '.join(useless)}: only with --http",
+            suggestion="add --http 8787, or leave it out: over standard input and output nobody else comes in",
+        )
 
 
 async def _stdio(loaded: Loaded, again: partial[Loaded], client: str | None) -> None:
@@ -79,16 +96,25 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
     if asked.port not in (0, address.port):
         say(f"Port {asked.port} is taken; using {address.port}.")
     say(*_welcome(loaded, address, tokens))
-    try:
-        anyio.run(until_told, partial(_http, arguments, loaded, bound, tokens))
-    except KeyboardInterrupt:
-        # How a person ends it is not a failure.
+    # How a person ends it is not a failure, and the terminal may be gone by then.
+    with suppress(KeyboardInterrupt):
+        anyio.run(until_asked, partial(_http, arguments, loaded, (bound, address), tokens))
+    with suppress(OSError):
         say("", "Ended.")
     return 0
 
 
-async def _http(arguments: argparse.Namespace, loaded: Loaded, bound: socket.socket, tokens: Tokens) -> None:
-    async with open_gateway(loaded, environment=os.environ, again=partial(examined, arguments)) as gateway:
+async def _http(
+    arguments: argparse.Namespace,
+    loaded: Loaded,
+    place: tuple[socket.socket, Address],
+    tokens: Tokens,
+    told_to_end: anyio.Event,
+) -> None:
+    bound, address = place
+    async with open_gateway(
+        loaded, environment=os.environ, again=partial(examined, arguments), is_own_address=address.is_reached_by
+    ) as gateway:
         for client in {arguments.client, *gateway.settings.clients}:
             await gateway.settle(client)
         gateway.warm_up()
@@ -98,6 +124,7 @@ async def _http(arguments: argparse.Namespace, loaded: Loaded, bound: socket.soc
             client=arguments.client,
             tokens=tokens,
             hosts=(Address.parse(arguments.http).host, *arguments.allow_host),
+            told_to_end=told_to_end,
         )
 
 
@@ -115,11 +142,12 @@ def _explain(loaded: Loaded) -> None:
 
 
 def _welcome(loaded: Loaded, address: Address, tokens: Tokens) -> list[str]:
-    bearer = ' --header "Authorization: Bearer $TOKEN"' if tokens else ""
+    bearer = ' --header "Authorization: Bearer TOKEN"' if tokens else ""
+    headers = ', "headers": {"Authorization": "Bearer TOKEN"}' if tokens else ""
     return [
         f"Ullage serves MCP at {address.url}. {_behind(loaded)}",
         f"  Claude Code:  claude mcp add --transport http ullage {address.url}{bearer}",
-        f'  any client:   {{"mcpServers": {{"ullage": {{"type": "http", "url": "{address.url}"}}}}}}',
+        f'  any client:   {{"mcpServers": {{"ullage": {{"type": "http", "url": "{address.url}"{headers}}}}}}}',
         "Ctrl-C ends it.",
     ]
 

@@ -21,12 +21,12 @@ __all__ = ["held_back"]
 def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[Server, tuple[Issue, ...]]:
     """The server with all that any of the layers holds back of it, and what is to be said of that."""
     names = names_of(server.name, [layer.withheld for layer in layers])
-    others = None if server.disabled else next(_switched_off(server.name, names, winner, layers), None)
+    off_by = None if server.disabled else next(_switched_off(server.name, names, winner, layers), None)
     rules = _bound(server, names, winner, layers)
-    held = replace(server, rules=rules, disabled=server.disabled or others is not None)
+    held = replace(server, rules=rules, disabled=server.disabled or off_by is not None)
     lost = winner.is_project and server.rules.allow and (rules.under or rules.allow != server.rules.allow)
     return held, (
-        *([_off_note(server.name, winner, others)] if others else []),
+        *([_off_note(server.name, winner, off_by)] if off_by else []),
         *([_allow_note(server.name, winner)] if lost else []),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from ullage.gateway import Rules, Server
+from ullage.gateway import NAMES, Rules, Server
 
 from .entry import Entry, launch_fault, server_of
 from .issue import Issue, nearest
@@ -80,7 +80,7 @@ def _layer(document: _Table, findings: _Findings) -> Layer:
         clients={path[-1]: ClientProfile(**_keys(table, path, CLIENT, findings)) for path, table in clients},
         tokens=dict(_tokens(document, findings)),
         include=plain.get("include", ()),
-        issues=tuple(findings.issues),
+        issues=(*findings.issues, *_unhidden(values, findings.page)),
         withheld=Withheld(rules=findings.rules, on=frozenset(findings.on)),
     )
 
@@ -127,6 +127,14 @@ def _misfit(key: Key, value: object, path: _Path, findings: _Findings) -> None:
 def _settings(document: _Table, name: str, keys: Sequence[Key], findings: _Findings) -> dict[str, Any]:
     table = _table(document, (name,), findings)
     return {f"{name}.{key}": value for key, value in _keys(table, (name,), keys, findings).items()}
+
+
+def _unhidden(values: Mapping[str, Any], page: Page) -> Iterator[Issue]:
+    """The tools that find the others are all a model sees: they can be denied, not hidden."""
+    for name in values.get("own.hidden", ()):
+        if name in NAMES:
+            said = f"`{name}` cannot be hidden, it stays listed"
+            yield page.issue("problem", said, ("own", "hidden"), suggestion="write it under `deny` to be without it")
 
 
 def _store(document: _Table, findings: _Findings) -> dict[str, Any]:

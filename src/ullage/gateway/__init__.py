@@ -8,12 +8,13 @@ from .find import EDITION, NAMES, Decision, Find, FindSettings, Surroundings
 from .introduction import Introduced, Introduction
 from .merge import Entry, Member, Merge, Missing, View
 from .metered import META, Metered
-from .reference import Reference, References
+from .reference import ASSUMED, Reference, References
 from .server import Access, Rules, Server, Transport
 from .slim import one_line, signature, slim
 from .underscored import Underscored
 
 __all__ = [
+    "ASSUMED",
     "EDITION",
     "META",
     "NAMES",

@@ -16,7 +16,7 @@ from ullage.tool import Call, Json, JsonObject, Listener, Listing, Reply
 from .merge.view import Entry, View
 from .passing import Passing
 
-__all__ = ["Guardable", "Guarded", "asking"]
+__all__ = ["Consent", "Guardable", "Guarded", "asking"]
 
 _LONGEST_VALUE = 160
 _MOST_ARGUMENTS = 12
@@ -45,13 +45,41 @@ class Guardable(Protocol):
     async def close(self) -> None: ...
 
 
+class Consent:
+    """Asks a person about calls that are under `ask`; one that comes back needing something goes on without being
+    asked about again."""
+
+    def __init__(self) -> None:
+        self._allowed: OrderedDict[Hashable, None] = OrderedDict()
+
+    async def obtain(self, entry: Entry, call: Call) -> None:
+        """Raises `Denied` where nobody has allowed it."""
+        if entry.access == "ask" and not self._goes_on(entry, call):
+            await _ask(entry, call)
+
+    def note(self, entry: Entry, call: Call, reply: Reply) -> None:
+        """What came of the call."""
+        if entry.access == "ask" and reply.needs is not None and reply.needs.state is not None:
+            self._remember(_sign(entry, call, reply.needs.state))
+
+    def _goes_on(self, entry: Entry, call: Call) -> bool:
+        """Whether it is the next round of a call that was allowed: the same in all but the answers."""
+        if call.state is None:
+            return False
+        return self._allowed.pop(_sign(entry, call, call.state), self) is None
+
+    def _remember(self, sign: Hashable) -> None:
+        self._allowed[sign] = None
+        if len(self._allowed) > _MOST_REMEMBERED:
+            self._allowed.popitem(last=False)
+
+
 class Guarded(Passing[Guardable]):
     """Sources merged, with the user's rules kept."""
 
     def __init__(self, inner: Guardable) -> None:
         self.inner = inner
-        self._allowed: OrderedDict[Hashable, None] = OrderedDict()
-        """Calls that a person allowed and that came back needing something: they go on without being asked again."""
+        self._consent = Consent()
 
     async def tools(self) -> Listing:
         return await self.inner.tools()
@@ -64,12 +92,9 @@ class Guarded(Passing[Guardable]):
 
     async def call(self, call: Call) -> Reply:
         entry = await self.inner.find(call.tool)
-        asked = entry.access == "ask"
-        if asked and not self._goes_on(entry, call):
-            await _ask(entry, call)
+        await self._consent.obtain(entry, call)
         reply = await self.inner.call_entry(entry, call)
-        if asked and reply.needs is not None and reply.needs.state is not None:
-            self._remember(_sign(entry, call, reply.needs.state))
+        self._consent.note(entry, call, reply)
         return reply
 
     def watch(self, listener: Listener) -> Callable[[], None]:
@@ -77,17 +102,6 @@ class Guarded(Passing[Guardable]):
 
     async def close(self) -> None:
         await self.inner.close()
-
-    def _goes_on(self, entry: Entry, call: Call) -> bool:
-        """Whether it is the next round of a call that was allowed: the same in all but the answers."""
-        if call.state is None:
-            return False
-        return self._allowed.pop(_sign(entry, call, call.state), self) is None
-
-    def _remember(self, sign: Hashable) -> None:
-        self._allowed[sign] = None
-        if len(self._allowed) > _MOST_REMEMBERED:
-            self._allowed.popitem(last=False)
 
 
 def _sign(entry: Entry, call: Call, state: str) -> Hashable:

@@ -69,12 +69,13 @@ class Metered(Passing[ToolSource]):
     def _count(self, reply: Reply, model: str) -> Steps[Count]:
         counted, stride = ZERO, 0
         for part in shown(reply):
-            if isinstance(part, str):
-                counted += yield from self.meter.steps(part, model)
-                stride += len(part) + 64
-            else:
+            if isinstance(part, Media):
                 counted += self._media(part, model)
                 stride += _STRIDE
+            else:
+                text = part if isinstance(part, str) else (yield from part.text())
+                counted += yield from self.meter.steps(text, model)
+                stride += len(text) + 64
             if stride > _STRIDE:
                 stride = 0
                 yield

@@ -5,6 +5,7 @@ o200k_base and a window of 200,000, and say so. What a text weighs, the meter kn
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from ullage.models import ModelTable
 from ullage.tool import Caller
@@ -28,7 +29,8 @@ class Reference:
     """Whether it is the caller's own model; whether a count is exact for that model, the count knows."""
 
 
-ASSUMED = Reference(model=None, counted_as="gpt-4o", label="o200k_base", window=200_000, exact=False)
+ASSUMED: Final = Reference(model=None, counted_as="gpt-4o", label="o200k_base", window=200_000, exact=False)
+"""For whoever named no model. The catalogue's weights are counted as this too, once for all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,25 +8,51 @@ only where there is no content. Nothing is counted here.
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from ullage.messages import Media
+from ullage.tokens import Steps
 from ullage.tool import Block, Json, JsonObject, Reply
 
-__all__ = ["shown"]
+from .slim.subschemas import is_small
+
+__all__ = ["Unwritten", "shown"]
 
 _FOR_THE_CLIENT = frozenset({"_meta", "annotations", "icons"})
 _BINARY = ("data", "blob")
+_VALUES, _LETTERS = 1_000, 100_000
+"""That are written in one go."""
+_AT_ONCE = 2_000
+"""Pieces of a larger value that are written before others are let in."""
+_FORM = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def shown(reply: Reply) -> Iterator[str | Media]:
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A value that is shown as JSON; it may be large."""
+
+    value: Json
+
+    def text(self) -> Steps[str]:
+        if is_small(self.value, values=_VALUES, letters=_LETTERS):
+            return _FORM.encode(self.value)
+        written: list[str] = []
+        for number, piece in enumerate(_FORM.iterencode(self.value)):
+            written.append(piece)
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                yield
+        return "".join(written)
+
+
+def shown(reply: Reply) -> Iterator[str | Media | Unwritten]:
     if not reply.content and reply.structured is not None:
-        yield _json(reply.structured.value)
+        yield Unwritten(reply.structured.value)
     for block in reply.content:
         yield from _shown_block(block)
 
 
-def _shown_block(block: Block) -> Iterator[str | Media]:
+def _shown_block(block: Block) -> Iterator[str | Media | Unwritten]:
     kind, text, resource = block.get("type"), block.get("text"), block.get("resource")
     if kind == "text" and isinstance(text, str):
         yield text
@@ -35,7 +61,7 @@ def _shown_block(block: Block) -> Iterator[str | Media]:
     elif kind == "resource" and isinstance(resource, dict):
         yield from _shown_resource(resource)
     else:
-        yield _json(_without_binary(block))
+        yield Unwritten(_without_binary(block))
 
 
 def _shown_resource(resource: JsonObject) -> Iterator[str | Media]:
@@ -59,7 +85,3 @@ def _media(kind: Literal["image", "audio"], holder: JsonObject, key: str) -> Med
 def _without_binary(block: Block) -> dict[str, Json]:
     left_out = _FOR_THE_CLIENT.union(_BINARY if "mimeType" in block else ())
     return {key: value for key, value in block.items() if key not in left_out}
-
-
-def _json(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

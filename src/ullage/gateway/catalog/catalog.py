@@ -7,7 +7,7 @@ database fails, the catalogue goes on in memory and says so once. It asks no ser
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -24,7 +24,8 @@ from ..introduction import Introduction
 from ..server import Server
 from .rows import (
     claim_server,
-    delete_servers,
+    delete_forgotten,
+    delete_server,
     find_server,
     load_tools,
     save_embeddings,
@@ -43,6 +44,8 @@ _KEYS = 8
 """Configurations kept of one name."""
 _SEEN = timedelta(days=1)
 """How stale the time of the last look at an unchanged server may be, so that most looks write nothing."""
+_FORGOTTEN = timedelta(days=180)
+"""After which a server that nobody listed is taken for one that left the settings while no gateway ran."""
 _NOBODY = UUID(int=0)
 
 
@@ -91,15 +94,11 @@ class Catalogue:
         self._memory[server.name, server.key] = stored
         return stored
 
-    async def remove(self, name: str) -> None:
-        """Forgets every server of that name, and its tools with it."""
-        self._memory = {known: stored for known, stored in self._memory.items() if known[0] != name}
-        await self._write(lambda connection: delete_servers(connection, named=name))
-
-    async def retain(self, names: Collection[str]) -> None:
-        """Forgets every server of another name. Others' projects share the database: ask only for all of them."""
-        self._memory = {known: stored for known, stored in self._memory.items() if known[0] in names}
-        await self._write(lambda connection: delete_servers(connection, other_than=names))
+    async def forget(self, server: Server) -> None:
+        """Forgets a server that left the settings, and its tools with it. Others of that name, as other projects have
+        them, stay; a project that starts this very one as well lists it anew."""
+        self._memory.pop((server.name, server.key), None)
+        await self._write(lambda connection: delete_server(connection, server))
 
     async def keep_embeddings(self, server: Server, embeddings: Mapping[str, bytes]) -> None:
         """Adds embeddings by the `definition_hash` of the tool they were made of; later definitions get none."""
@@ -142,8 +141,12 @@ class Catalogue:
             return unchanged
         stored, is_new = database.write(exchange.write)
         if is_new:
-            database.write(lambda connection: thin_out(connection, server.name, most=_KEYS))
+            database.write(lambda connection: self._thin_out(connection, server))
         return stored
+
+    def _thin_out(self, connection: Connection, server: Server) -> None:
+        thin_out(connection, server.name, most=_KEYS)
+        delete_forgotten(connection, unseen_since=self._clock() - _FORGOTTEN)
 
     def _exchange_in_memory(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None) -> Stored:
         old = self._memory.get((server.name, server.key))

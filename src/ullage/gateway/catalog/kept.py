@@ -1,15 +1,14 @@
 """How does a server's list outlive the server?
 
 `Kept` wraps one source and answers for its tools from memory, else from the catalogue, and asks the source itself only
-where neither knows. It asks again when the source says that something changed, and once when the source first answers
-anything after a start from disk; watchers are told only where a definition differs. Everything but the tools passes
-through untouched.
+where neither knows. It asks again when the source says that something changed, and when the source first answers
+anything after a start from disk, until it has once said what it offers; watchers are told only where a definition
+differs. Everything but the tools passes through untouched.
 """
 
-import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import anyio
 
@@ -36,22 +35,15 @@ from ullage.tool import (
 )
 
 from ..introduction import Introduced, Introduction
+from ..pacing import Pacing
 from ..server import Server
+from ..spawn import Spawn
 from .catalog import Catalogue
 from .stored import Stored
 
-__all__ = ["Keepable", "Kept", "Spawn"]
+__all__ = ["Keepable", "Kept"]
 
 Result = TypeVar("Result")
-
-Spawn = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
-"""Runs something in the background, in a group that outlives this source."""
-
-_PAUSE = 0.05
-"""Seconds in which changes gather before the source is asked: some say so for each of many tools."""
-_LONGEST_PAUSE = 60.0
-_QUIET = 1.0
-"""Seconds without a change after which a source is taken for calm again."""
 
 
 class Keepable(
@@ -70,6 +62,8 @@ class _Asking:
     """One question to the source, on which any number may wait."""
 
     pause: float
+    hurried: anyio.Event = field(default_factory=anyio.Event)
+    """Set where someone waits who should not wait for the pause as well."""
     done: anyio.Event = field(default_factory=anyio.Event)
     error: UllageError | None = None
 
@@ -82,11 +76,10 @@ class Kept:
         self._stored: Stored | None = None
         self._weights: dict[str, int] = {}
         self._asking: _Asking | None = None
-        self._was_asked = False
-        """Whether the source was asked in this process, so that its list is as fresh as its own news of it."""
+        self._is_confirmed = False
+        """Whether the source has answered in this process, so that its list is as fresh as its own news of it."""
         self._is_stale = False
-        self._pause = _PAUSE
-        self._finished_at = -math.inf
+        self._pacing = Pacing()
         self._listeners: list[Listener] = []
         self._unwatch = source.watch(self._hear)
         self._is_closed = False
@@ -128,6 +121,7 @@ class Kept:
         """Asks the source, or waits for the answer where someone has asked; raises why there is none. The list
         known before stays."""
         asking = self._asking or self._ask()
+        asking.hurried.set()
         await asking.done.wait()
         if asking.error is not None:
             raise asking.error.with_traceback(None)
@@ -136,7 +130,6 @@ class Kept:
         if self._is_closed:
             raise SourceFailed(f"`{self.server.name}` is closed", suggestion="list the tools again")
         asking = self._asking = _Asking(pause)
-        self._was_asked = True
         # In the background, so that whoever waits may give up without taking the answer from the others.
         self._spawn(lambda: self._answer(asking))
         return asking
@@ -144,7 +137,8 @@ class Kept:
     async def _answer(self, asking: _Asking) -> None:
         asking.error = SourceFailed(f"`{self.server.name}` was closed before it had listed its tools")
         try:
-            await anyio.sleep(asking.pause)
+            with anyio.move_on_after(asking.pause):
+                await asking.hurried.wait()
             self._is_stale = False
             await self._renew()
             asking.error = None
@@ -160,9 +154,12 @@ class Kept:
 
     async def _renew(self) -> None:
         listing = await self._source.tools()
+        if self._is_closed:
+            raise SourceFailed(f"`{self.server.name}` was closed while it listed its tools")
         before = self.peek()
         stored = await self._catalogue.replace(self.server, listing.tools, self._introduced())
         self._adopt(stored)
+        self._is_confirmed = True
         # Compared with what was known here: another process may have brought the catalogue up to date already.
         if before is None or before.revision != stored.listing.revision:
             self._tell(Change("tools"))
@@ -170,14 +167,12 @@ class Kept:
     def _finish(self, asking: _Asking) -> None:
         self._asking = None
         self.problem = None if asking.error is None else asking.error.message
-        self._finished_at = anyio.current_time()
+        self._pacing.finished(anyio.current_time())
         asking.done.set()
 
     def _ask_after_change(self) -> None:
-        """After a pause, longer each time: some sources say that they changed whenever they are asked."""
-        calm = anyio.current_time() - self._finished_at > max(_QUIET, 4 * self._pause)
-        self._pause = _PAUSE if calm else min(2 * self._pause, _LONGEST_PAUSE)
-        self._ask(self._pause)
+        """After a pause, in which further changes gather."""
+        self._ask(self._pacing.pause(anyio.current_time()))
 
     def _adopt(self, stored: Stored) -> None:
         self._stored = stored
@@ -206,8 +201,8 @@ class Kept:
         return answer
 
     def _confirm(self) -> None:
-        if not self._was_asked and not self._is_closed:
-            self._ask()
+        if self._asking is None and not self._is_confirmed and not self._is_closed:
+            self._ask_after_change()
 
     async def call(self, call: Call) -> Reply:
         return await self._through(self._source.call(call))

@@ -5,7 +5,7 @@ catalogue's affair.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,8 @@ from .stored import StoredTool
 __all__ = [
     "ServerRow",
     "claim_server",
-    "delete_servers",
+    "delete_forgotten",
+    "delete_server",
     "find_server",
     "load_tools",
     "save_embeddings",
@@ -102,12 +103,14 @@ def thin_out(connection: Connection, name: str, *, most: int) -> None:
         connection.execute(delete(_servers).where(_servers.c.id.in_(doomed)))
 
 
-def delete_servers(connection: Connection, *, named: str | None = None, other_than: Collection[str] = ()) -> None:
-    """Deletes the servers of one name, or those of no name among `other_than`; their tools go with them."""
-    names = set(connection.scalars(select(_servers.c.name).distinct()))
-    doomed = names - {storable(name) for name in other_than} if named is None else names & {storable(named)}
-    for name in doomed:
-        connection.execute(delete(_servers).where(_servers.c.name == name))
+def delete_server(connection: Connection, server: Server) -> None:
+    """Its tools go with it."""
+    this = (_servers.c.name == storable(server.name)) & (_servers.c.key == server.key)
+    connection.execute(delete(_servers).where(this))
+
+
+def delete_forgotten(connection: Connection, *, unseen_since: datetime) -> None:
+    connection.execute(delete(_servers).where(_servers.c.seen < seconds(unseen_since)))
 
 
 def load_tools(connection: Connection, server_id: UUID) -> tuple[StoredTool, ...]:

@@ -6,14 +6,15 @@ call is allowed at all, the inner source decides.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.tool import Call, Json, Reply
 
 from ..merge.view import Entry, View
+from .aside import Aside
 from .envelope import Spoken, read_call
-from .fitting import Fitting, fitting
+from .fitting import Fitting
 from .index import Hashes
 from .settings import FindSettings, Searched
 from .tools import CALL, CALL_WRITE, NAMES
@@ -34,13 +35,14 @@ class Calling:
     inner: Searched
     hashes: Hashes
     checker: Checker
+    aside: Aside = field(default_factory=Aside)
 
     async def call(self, call: Call, settings: FindSettings) -> Reply:
         spoken = read_call(call.arguments)
         entry, spoken = await self._meant(spoken, settings.start_wait)
         if call.tool == CALL.name and not settings.join_calls and not entry.is_read_only:
             raise _wrong_door(entry)
-        fit = fitting(spoken, entry, self.checker, self.hashes.of(entry.tool))
+        fit = await self.aside.fitting(spoken, entry, self.checker, self.hashes.of(entry.tool))
         reply = await self.inner.call(replace(call, tool=entry.listed, arguments=fit.arguments))
         return _noted(reply, fit)
 
@@ -58,6 +60,16 @@ class Calling:
 
 
 def _found(view: View, spoken: Spoken) -> tuple[Entry, Spoken]:
+    """By the name as it was said, for tools are called all sorts of things; only then by what it begins with."""
+    try:
+        return _found_as_said(view, spoken)
+    except UnknownTool:
+        if spoken.bare == spoken.tool:
+            raise
+        return _found_as_said(view, replace(spoken, tool=spoken.bare))
+
+
+def _found_as_said(view: View, spoken: Spoken) -> tuple[Entry, Spoken]:
     try:
         return view.find(spoken.tool, spoken.server), spoken
     except UnknownTool:

@@ -7,12 +7,15 @@ writes searches and lists into the ledger. What a saving is, `savings` knows.
 from collections import OrderedDict
 from functools import partial
 
+import anyio.to_thread
+
 from ullage import ledger
 from ullage.tokens import Count, Meter
-from ullage.tool import ANONYMOUS, Caller, Listing
+from ullage.tool import Caller, Listing
 
 from ..definition import definition_text
 from ..merge.view import View
+from ..reference import ASSUMED
 from .index import Shelf
 from .reply import Found, Weigh
 from .savings import Carried, Net, Savings
@@ -36,19 +39,18 @@ class Figures:
         self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
         self._recorded: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def weigh(self, caller: Caller = ANONYMOUS) -> Weigh:
+    def weigh(self, caller: Caller) -> Weigh:
         """Counts for the model that stands for the caller."""
         return partial(self._count, self._model(caller))
 
-    async def baseline(self, view: View, caller: Caller = ANONYMOUS) -> int:
+    async def baseline(self, view: View, caller: Caller) -> int:
         """What the definitions of all tools weigh that a search covers: what its reply is measured against. Our own are
         among them, because it may return them."""
         return sum(await self._weights(view, caller))
 
     async def _weights(self, view: View, caller: Caller) -> tuple[int, int]:
         model = self._model(caller)
-        stored = model == self._model(ANONYMOUS)
-        return await self._shelf.weights(view, model, self.weigh(caller), stored=stored)
+        return await self._shelf.weights(view, model, self.weigh(caller), stored=model == ASSUMED.counted_as)
 
     async def carry(self, view: View, listing: Listing, instructions: str, caller: Caller) -> Carried:
         """What each request of a client carries while this is listed."""
@@ -61,7 +63,7 @@ class Figures:
         if known is None or known[0] != key:
             carried = Carried(
                 without=(await self._weights(view, caller))[0],
-                surface=sum(weigh(definition_text(tool)).tokens for tool in listing.tools),
+                surface=await anyio.to_thread.run_sync(_weight, listing, weigh),
                 instructions=weigh(instructions).tokens,
             )
             if len(self._carried) >= _MODELS:
@@ -134,6 +136,10 @@ class Figures:
 
     def _count(self, model: str, text: str) -> Count:
         return self._meter.count(text, model)
+
+
+def _weight(listing: Listing, weigh: Weigh) -> int:
+    return sum(weigh(definition_text(tool)).tokens for tool in listing.tools)
 
 
 def _session(caller: Caller) -> tuple[str, str]:

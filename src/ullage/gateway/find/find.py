@@ -7,29 +7,34 @@ untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the f
 """
 
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+
+import anyio.to_thread
 
 from ullage.errors import InvalidArguments
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Change, Json, Listener, Listing, Reply, Tool
 
+from ..access import Consent
 from ..definition import revision_of
-from ..merge.view import View
+from ..merge.view import Entry, View, denied
 from ..passing import Passing
+from ..spawn import Work
 from .calling import HEALED, Calling
 from .figures import Figures
+from .forms import Forms
 from .index import Hashes, Shelf
 from .instructions import introduce
 from .latest import Latest
-from .query import Query, rank, read_query
+from .own import listed_own, own_entry
+from .query import Query, Ranked, rank, read_query
 from .reply import Beside, Found, candidate, compose
 from .savings import Carried
 from .settings import FindSettings, Searched, Surroundings
 from .standing import Standing
 from .surface import Surface
-from .tools import FIND, NAMES, find_tools
+from .tools import FIND, NAMES
 from .validate import Checker
 
 __all__ = ["SAVINGS", "Find"]
@@ -38,6 +43,8 @@ SAVINGS = "dev.ullage/savings"
 """In a search's `meta`: what the client saved, first request and session, with everything of ours charged."""
 _MOMENT = 1.0
 """Seconds that a list waits for a server whose tools were never heard, where it has others to show."""
+_LETTERS = 50_000
+"""Of definitions found, above which they are weighed in a worker thread."""
 _SERVERS = 20
 """Named to whoever found nothing."""
 
@@ -61,15 +68,17 @@ class Find(Passing[Searched]):
         self._calling = Calling(inner, self._hashes, Checker())
         self._standing = Standing(
             memory=self._around.memory,
-            weigh=self._figures.baseline,
+            weigh=lambda view: self._figures.baseline(view, self._around.lister),
             window=lambda: self._around.reference(self._around.lister).window,
         )
         self._waited_for: set[str] = set()
         self._was_listed = False
         self._shown: Listing | None = None
         """What was last listed; None also where everybody was told to ask again."""
+        self._consent = Consent()
         self._introduced = Latest[str]()
         self._listed = Latest[Listing]()
+        self._by_name = Latest[dict[str, Entry]]()
         self._listeners: list[Listener] = []
         self._unwatch: Callable[[], None] | None = None
 
@@ -101,6 +110,15 @@ class Find(Passing[Searched]):
     async def _answer(self, call: Call) -> Reply:
         if call.tool not in NAMES:
             return await self.inner.call(call)
+        entry = own_entry(call.tool, self, self.settings)
+        if entry.access == "deny":
+            raise denied(entry)
+        await self._consent.obtain(entry, call)
+        reply = await self._answer_own(call)
+        self._consent.note(entry, call, reply)
+        return reply
+
+    async def _answer_own(self, call: Call) -> Reply:
         try:
             return await (self._find(call) if call.tool == FIND.name else self._calling.call(call, self.settings))
         except InvalidArguments as error:
@@ -116,7 +134,7 @@ class Find(Passing[Searched]):
 
     def _introduction(self, view: View) -> str:
         surface, budget = self.surface, self.settings.instructions_budget
-        weigh = self._figures.weigh()
+        weigh = self._figures.weigh(self._around.lister)
 
         def make() -> str:
             return introduce(view, surface, lambda text: weigh(text).high, budget)
@@ -177,22 +195,31 @@ class Find(Passing[Searched]):
         return view
 
     async def _search(self, query: Query, view: View, caller: Caller) -> Found:
-        index, weigh = await self._shelf.index(view), self._figures.weigh(caller)
-        entries = {entry.listed: entry for entry in view.entries}
-        ranked = [each for each in rank(index, view, query) if each.listed in entries]
-        forms = await self._shelf.forms([entries[each.listed] for each in ranked])
-        doors = not self.settings.join_calls
+        index = await self._shelf.index(view)
+        entries = self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
+        hits = [(each, entries[each.listed]) for each in rank(index, view, query) if each.listed in entries]
+        forms = await self._shelf.forms([entry for _, entry in hits])
+        baseline = await self._figures.baseline(view, caller)
+        work = partial(self._compose, query, view, caller, list(zip(hits, forms, strict=True)), baseline)
+        # Definitions may be of any length, and are counted when they are first found.
+        letters = sum(len(form.definition) for form in forms)
+        return await anyio.to_thread.run_sync(work) if letters > _LETTERS else work()
+
+    def _compose(
+        self,
+        query: Query,
+        view: View,
+        caller: Caller,
+        found: Sequence[tuple[tuple[Ranked, Entry], Forms]],
+        baseline: int,
+    ) -> Found:
+        weigh, doors = self._figures.weigh(caller), not self.settings.join_calls
         candidates = [
-            candidate(form, weigh, named=each.named, writes=doors and not entries[each.listed].is_read_only)
-            for each, form in zip(ranked, forms, strict=True)
+            candidate(form, weigh, named=each.named, writes=doors and not entry.is_read_only, baseline=baseline)
+            for (each, entry), form in found
         ]
-        return compose(
-            candidates,
-            baseline=await self._figures.baseline(view, caller),
-            budget=query.budget,
-            weigh=weigh,
-            beside=Beside(view.missing, None if ranked else _hint(view)),
-        )
+        beside = Beside(view.missing, None if found else _hint(view))
+        return compose(candidates, baseline=baseline, budget=query.budget, weigh=weigh, beside=beside)
 
     async def _write_definitions(self, caller: Caller) -> None:
         """What a session carries in each request, written down at its first call."""
@@ -203,14 +230,16 @@ class Find(Passing[Searched]):
         return await self._figures.carry(view, listing, self._introduction(view), caller)
 
     async def _listing(self, view: View) -> Listing:
-        surface = await self._standing.decide(view, self.settings)
-        join = self.settings.join_calls
+        settings = self.settings
+        surface = await self._standing.decide(view, settings)
 
         def make() -> Listing:
-            tools = _listed(view, surface, join_calls=join)
+            tools = _listed(view, surface, settings)
             return Listing(tools, revision_of(map(self._hashes.of, tools)))
 
-        return self._listed.of((view, surface, join), make)
+        if surface == "direct":
+            await self._hashes.find(entry.tool for entry in view.entries)
+        return self._listed.of((view, surface, settings), make)
 
     def _changed(self, change: Change) -> None:
         if change.kind != "tools":
@@ -242,19 +271,19 @@ class Find(Passing[Searched]):
         for listener in tuple(self._listeners):
             listener(change)
 
-    async def _soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _soon(self, work: Work) -> None:
         if self._around.spawn is None:
             await work()
         else:
             self._around.spawn(work)
 
 
-def _listed(view: View, surface: Surface, *, join_calls: bool) -> tuple[Tool, ...]:
+def _listed(view: View, surface: Surface, settings: FindSettings) -> tuple[Tool, ...]:
     """Every tool as it is, or ours with those that the user pinned."""
     if surface == "direct":
         return tuple(entry.tool for entry in view.entries)
     pinned = (entry.tool for entry in view.entries if entry.is_pinned and entry.listed not in NAMES)
-    return (*find_tools(join_calls=join_calls), *pinned)
+    return (*listed_own(settings), *pinned)
 
 
 def _hint(view: View) -> str:

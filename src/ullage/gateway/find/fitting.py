@@ -4,6 +4,7 @@ Takes what a caller said, checks it against the tool's own schema and mends what
 out as it is.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from ullage.errors import InvalidArguments
@@ -29,8 +30,23 @@ class Fitting:
 
 def fitting(spoken: Spoken, entry: Entry, checker: Checker, key: str) -> Fitting:
     """Raises `InvalidArguments` for what neither fits nor can be mended; `key` stands for the tool's definition."""
-    given, notes = _gathered(spoken, entry)
+    try:
+        return _fitted(spoken, entry, checker, key)
+    except InvalidArguments:
+        if not _is_its_own(spoken, entry) or not checker.check(key, entry.tool.input_schema, dict(spoken.said)).fits:
+            raise
+        return Fitting(arguments=spoken.said, healed=(*spoken.notes, "`parameters` read as the tool's own parameter"))
+
+
+def _is_its_own(spoken: Spoken, entry: Entry) -> bool:
+    """Whether what stood under `parameters` may be the tool's parameter of that name."""
+    properties = _properties(entry.tool.input_schema)
+    return spoken.read_from == "parameters" and "parameters" in properties and not spoken.holds_any(properties)
+
+
+def _fitted(spoken: Spoken, entry: Entry, checker: Checker, key: str) -> Fitting:
     schema = entry.tool.input_schema
+    given, notes = _gathered(spoken.of_a_tool_with(_properties(schema)), entry)
     verdict = checker.check(key, schema, given)
     if verdict.unchecked is not None:
         return _unchecked(given, notes, verdict.unchecked)
@@ -41,6 +57,12 @@ def fitting(spoken: Spoken, entry: Entry, checker: Checker, key: str) -> Fitting
     if healed is not None:
         return Fitting(arguments=healed.arguments, healed=(*notes, *healed.notes))
     raise misfit(entry.tool, verdict.misfit) if verdict.misfit and isinstance(given, dict) else _no_object()
+
+
+def _properties(schema: JsonObject) -> Container[str]:
+    """The tool's own parameters."""
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else ()
 
 
 def _gathered(spoken: Spoken, entry: Entry) -> tuple[Json, tuple[str, ...]]:

@@ -19,7 +19,7 @@ from ..slim.slim import slim
 __all__ = ["EDITION", "Forms", "FormsCache", "FormsKept", "forms_of", "written"]
 
 
-EDITION = "1"
+EDITION = "2"
 """Changes whenever forms are made another way, so that those kept from before are not taken."""
 
 

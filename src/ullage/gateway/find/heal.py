@@ -7,6 +7,7 @@ put into words for the caller. Whether something fits, the caller's `fits` says.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,15 +57,22 @@ def heal(arguments: Json, schema: Schema, fits: Callable[[Json], bool], names: S
 
 
 def parsed(text: str) -> Json:
-    """The JSON of a text; the text itself where it is none, or means more than it says (`NaN`)."""
+    """The JSON of a text; the text itself where it is none, or means more than it says (`NaN`, `1e999`)."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         return text
 
 
 def _refuse(constant: str) -> Json:
     raise ValueError(constant)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits)
+    return number
 
 
 def _unwrapped(arguments: Json, wrappers: set[str]) -> Iterator[tuple[tuple[str, ...], Json]]:

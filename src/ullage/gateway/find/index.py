@@ -5,9 +5,8 @@ for what changed. What takes long is done in a worker thread, so that other call
 here.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -22,10 +21,6 @@ from .reply import Weigh
 
 __all__ = ["Hashes", "Shelf"]
 
-Result = TypeVar("Result")
-
-_FEW = 30
-"""Tools that are indexed at once; for more it pays to change threads."""
 _AT_ONCE = 50
 """Tools whose forms are made in one go when a view is prepared."""
 _HASHES = 20_000
@@ -38,6 +33,12 @@ class Hashes:
         self._most = most
         self._known: dict[int, tuple[Tool, str]] = {}
         """By the object's identity, which holds as long as the object is held here."""
+
+    async def find(self, tools: Iterable[Tool]) -> None:
+        """Finds those that are not known yet, in a worker thread."""
+        absent = [tool for tool in tools if id(tool) not in self._known]
+        if absent:
+            await anyio.to_thread.run_sync(lambda: [self.of(tool) for tool in absent])
 
     def of(self, tool: Tool) -> str:
         known = self._known.get(id(tool))
@@ -62,7 +63,7 @@ class Shelf:
         if self._index is None or self._index[0] != view.revision:
             async with self._one_at_a_time():
                 if self._index is None or self._index[0] != view.revision:
-                    index = await _aside(view.entries, lambda: LexicalIndex(map(_document, view.entries)))
+                    index = await anyio.to_thread.run_sync(lambda: LexicalIndex(map(_document, view.entries)))
                     self._index = view.revision, index
                     self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
         return self._index[1]
@@ -72,11 +73,12 @@ class Shelf:
         counts are that model's."""
         key = view.revision, model
         if key not in self._weights:
-            self._weights[key] = await _aside(view.entries, lambda: _weights(view.entries, weigh, stored=stored))
+            self._weights[key] = await anyio.to_thread.run_sync(lambda: _weights(view.entries, weigh, stored=stored))
         return self._weights[key]
 
     async def forms(self, entries: Sequence[Entry]) -> list[Forms]:
         """The forms of these tools, in their order."""
+        await self._hashes.find(entry.tool for entry in entries)
         keys = [self._hashes.of(entry.tool) for entry in entries]
         absent = {key: entry.tool for key, entry in zip(keys, entries, strict=True) if self._forms.get(key) is None}
         if absent:
@@ -86,6 +88,7 @@ class Shelf:
     async def prepare(self, view: View) -> None:
         """Makes everything that searches of this view will ask for, a little at a time."""
         await self.index(view)
+        await self._hashes.find(entry.tool for entry in view.entries)
         keys: Mapping[str, Tool] = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
         self._forms.keep_only(keys)
         for some in _portions([key for key in keys if self._forms.get(key) is None]):
@@ -96,10 +99,6 @@ class Shelf:
         if self._lock is None:
             self._lock = anyio.Lock()
         return self._lock
-
-
-async def _aside(entries: Sequence[Entry], work: Callable[[], Result]) -> Result:
-    return work() if len(entries) <= _FEW else await anyio.to_thread.run_sync(work)
 
 
 def _document(entry: Entry) -> Document:

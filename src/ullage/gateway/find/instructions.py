@@ -20,6 +20,8 @@ _SHOWN = "Tools of these servers:"
 _LENGTHS = (120, 80, 50, 30)
 """Characters of a description, the longest that fits for all."""
 _NAMES_SHOWN = 8
+_READ = 2_000
+"""Characters that are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +50,20 @@ def _lines(view: View) -> Iterator[_Line]:
     for name in view.servers or tuple(entries):
         found = entries.get(name, [])
         if found and not found[0].member.own:
-            yield _Line(name=name, tools=len(found), description=_description(found))
+            yield _Line(name=_one_line(name), tools=len(found), description=_description(found))
         elif name in missing:
-            yield _Line(name=name, tools=None, description="")
+            yield _Line(name=_one_line(name), tools=None, description="")
 
 
 def _description(entries: Sequence[Entry]) -> str:
     member = entries[0].member
-    said = member.description or _said(member)
-    return said or ", ".join(entry.original for entry in entries[:_NAMES_SHOWN])
+    said = _one_line(member.description or "") or _one_line(_said(member))
+    return said or _one_line(", ".join(entry.original for entry in entries[:_NAMES_SHOWN]))
+
+
+def _one_line(text: str) -> str:
+    """What a server or a file says, such that it cannot look like a line of ours; of a very long text the beginning."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text[:_READ]).split())
 
 
 def _said(member: Member) -> str:

@@ -9,7 +9,7 @@ import re
 import warnings
 from functools import lru_cache
 
-__all__ = ["affordable", "compiled"]
+__all__ = ["affordable", "compiled", "ways"]
 
 _WAYS = 1_000_000
 """Tried in some tens of milliseconds at the worst."""
@@ -35,17 +35,24 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
 
 def affordable(pattern: str, length: int) -> bool:
     """Whether trying the pattern on a text of that length ends soon."""
+    return ways(pattern, length) is not None
+
+
+@lru_cache(maxsize=4_096)
+def ways(pattern: str, length: int) -> int | None:
+    """In how many ways it may have to be tried on a text of that length; None where they are too many."""
     if len(pattern) > _LONG_PATTERN:
-        return False
+        return None
     plain = _ATOMS.sub("x", pattern)
     if _has_nested_repetition(plain):
-        return False
-    ways = 1 if plain.startswith("^") and "|" not in plain else max(1, length)
+        return None
+    found = 1 if plain.startswith("^") and "|" not in plain else max(1, length)
     for quantifier in _QUANTIFIER.finditer(plain):
-        ways *= _ways(quantifier, length)
-        if ways > _WAYS:
-            return False
-    return ways * (1 + plain.count("|")) <= _WAYS
+        found *= _ways(quantifier, length)
+        if found > _WAYS:
+            return None
+    found *= 1 + plain.count("|")
+    return found if found <= _WAYS else None
 
 
 def _ways(quantifier: re.Match[str], length: int) -> int:

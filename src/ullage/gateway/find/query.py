@@ -48,8 +48,11 @@ class Ranked:
 
 
 def read_query(arguments: JsonObject, budget: int) -> Query:
-    """Raises `InvalidArguments` where nothing is asked for, or no reply can be that small."""
-    given = dict(arguments)
+    """Raises `InvalidArguments` where nothing is asked for, or no reply can be as small as the caller wants it.
+
+    Where the caller wants nothing, `budget` holds, but for the least that any reply takes.
+    """
+    given, budget = dict(arguments), max(budget, LEAST_BUDGET)
     description, notes = _text(given.pop("tool_description", None)), list[str]()
     keywords = _text(given.pop("tool_keywords", None))
     most = _tokens(given.pop("max_tokens", None), budget)
@@ -77,13 +80,19 @@ def _tokens(value: Json, budget: int) -> int:
     number = parsed(value) if isinstance(value, str) else value
     if number is None:
         return budget
-    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
+    if isinstance(number, bool) or not isinstance(number, int | float) or _is_nan(number):
         raise InvalidArguments("`max_tokens` must be a number", suggestion=f"Leave it out for {budget}.")
     if number < LEAST_BUDGET:
         raise InvalidArguments(
-            f"no reply fits into `max_tokens` {number}", suggestion=f"Give {LEAST_BUDGET} or more, or leave it out."
+            f"no reply fits into a `max_tokens` below {LEAST_BUDGET}",
+            suggestion=f"Give {LEAST_BUDGET} or more, or leave it out.",
         )
     return int(min(number, _MOST_TOKENS))
+
+
+def _is_nan(number: float) -> bool:
+    """Asked of no integer: it may be too large for a float."""
+    return isinstance(number, float) and math.isnan(number)
 
 
 def rank(index: LexicalIndex, view: View, query: Query) -> tuple[Ranked, ...]:

@@ -45,9 +45,12 @@ class Found:
     """Of the text."""
 
 
-def candidate(forms: Forms, weigh: Weigh, *, named: bool, writes: bool) -> Candidate:
-    """The tool in all its forms with their costs; one that goes through the other door says so."""
+def candidate(forms: Forms, weigh: Weigh, *, named: bool, writes: bool, baseline: int) -> Candidate:
+    """The tool in all its forms with their costs; one that goes through the other door says so, unless the definition
+    would for that exceed all that there is."""
     definition = forms.definition[:-1] + _VIA if writes else forms.definition
+    if writes and weigh(definition).tokens > baseline:
+        definition = forms.definition
     return Candidate(
         definition=_piece(definition, weigh),
         signature=_piece(_marked(forms.signature, writes=writes), weigh),
@@ -75,8 +78,10 @@ def compose(
 ) -> Found:
     """The fullest reply within the budget, and within the baseline: no reply returns more than there is."""
     notes = _notes(beside, int(budget * _NOTES), weigh)
-    frame = weigh(_text(Fitted(), notes, TokenMetrics.of(baseline, 0))).high
-    fitted = fit(candidates, max(0, min(budget - frame, baseline)))
+    frame = weigh(_text(Fitted(), notes, TokenMetrics.of(baseline, 0)))
+    # Costs are the upper edges of counts, the baseline is a count.
+    most = baseline * frame.high // max(1, frame.tokens)
+    fitted = fit(candidates, max(0, min(budget - frame.high, most)))
     while fitted != Fitted():
         returned = sum(weigh(piece.text).tokens for piece in (*fitted.tools, *fitted.more))
         if returned <= baseline:
@@ -85,7 +90,9 @@ def compose(
                 return found
         fitted = fitted.less()
     if candidates:
-        notes = _notes(Beside(hint=f"{len(candidates)} found, none fits; give more max_tokens"), budget - frame, weigh)
+        notes = _notes(
+            Beside(hint=f"{len(candidates)} found, none fits; give more max_tokens"), budget - frame.high, weigh
+        )
     return _found(Fitted(), notes, TokenMetrics.of(baseline, 0), weigh)
 
 

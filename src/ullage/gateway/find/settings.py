@@ -9,9 +9,10 @@ from typing import Protocol
 from ullage.ledger import Recorder, Unrecorded
 from ullage.tool import ANONYMOUS, Call, Caller, Listener, Reply
 
-from ..merge.hearing import Spawn
 from ..merge.view import View
 from ..reference import ASSUMED, Reference
+from ..server import Rules
+from ..spawn import Spawn
 from .forms import FormsCache
 from .surface import Mode, Remembered, SurfaceMemory
 
@@ -30,6 +31,8 @@ class FindSettings:
     start_wait: float = 10.0
     """Seconds that a search waits for servers whose tools are not known yet."""
     instructions_budget: int = 300
+    own: Rules = field(default_factory=Rules)
+    """For our own tools, by their names."""
     key: str = "default"
     """For whom the choice between direct and search is remembered."""
     configuration: str = ""

@@ -11,12 +11,11 @@ from typing import Any
 
 from ullage.tool import Json
 
+from .keywords import LONG_NAME
 from .patterns import affordable, compiled
 
 __all__ = ["troubles", "undeclared"]
 
-_LONG_NAME = 200
-"""Letters of a property's name on which patterns of names are tried."""
 _DATA = frozenset({"enum", "const", "default", "examples", "example"})
 """Words whose values are no schemas."""
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
@@ -67,10 +66,17 @@ def troubles(schema: Json, *, is_old: bool, is_root: bool = True) -> Iterator[st
     if not is_root and (isinstance(schema.get("$id"), str) or isinstance(schema.get("id"), str)):
         yield "the schema holds another document"
     patterns = schema.get("patternProperties")
-    if isinstance(patterns, dict) and not all(affordable(each, _LONG_NAME) and compiled(each) for each in patterns):
+    if isinstance(patterns, dict) and not all(affordable(each, LONG_NAME) and compiled(each) for each in patterns):
         yield "the schema's patterns of names cannot be read"
+    if is_root and _says(schema, "patternProperties") and _says(schema, "unevaluatedProperties"):
+        # Which names are left over, the validator finds by patterns that it tries without measure.
+        yield "the schema's patterns of names may take too long"
     for inner in _inner(schema):
         yield from troubles(inner, is_old=is_old, is_root=False)
+
+
+def _says(schema: Json, word: str) -> bool:
+    return isinstance(schema, dict) and (word in schema or any(_says(inner, word) for inner in _inner(schema)))
 
 
 def _inner(schema: dict[str, Json]) -> Iterator[Json]:

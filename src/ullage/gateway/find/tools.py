@@ -15,15 +15,15 @@ this to its model."""
 FIND = Tool(
     name="find_tool",
     description=(
-        "Search the connected servers' tools. Do this first for any task you have no tool for, or to get a tool's "
-        "definition by its name. `tools` are definitions, `more` further matches."
+        "Search the connected servers' tools. Do this first for any task you have no tool for, or with a name from "
+        "`more` for its definition. max_tokens limits the reply."
     ),
     input_schema={
         "type": "object",
         "properties": {
             "tool_description": {"type": "string", "description": "What it should do, or its name"},
             "tool_keywords": {"type": "string"},
-            "max_tokens": {"type": "integer", "description": "Most tokens of the reply"},
+            "max_tokens": {"type": "integer"},
         },
         "required": ["tool_description"],
     },
@@ -51,7 +51,7 @@ CALL = Tool(
 
 CALL_WRITE = Tool(
     name="call_tool_write",
-    description="Same for tools marked call_tool_write or [write], which may change things.",
+    description="Same for tools marked call_tool_write or [write]: they may change things.",
     input_schema=_CALL_SCHEMA,
     annotations={"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
     extra=_LOADED,

@@ -4,8 +4,7 @@ Read by the dialect that the schema declares, 2020-12 where it declares none. No
 asserted, and a schema that cannot be read is not held against the caller: the verdict says why nothing was checked, and
 the server remains the judge. What to tell the caller of a misfit, `misfit` knows.
 
-Work is bounded: every assertion costs fuel, and patterns are tried only where they end soon. Not bounded are the
-comparison of the items of one long list for uniqueness, and the patterns of property names on names beyond 200 letters.
+Work is bounded: every assertion costs fuel, as much as it takes to ask it (`keywords`).
 """
 
 from collections import OrderedDict
@@ -21,7 +20,7 @@ from jsonschema.validators import validator_for
 from ullage.tool import Json, JsonObject
 
 from ..slim.subschemas import Schema, depth_exceeds
-from .patterns import affordable, compiled
+from .keywords import Exhausted, Fuel, Keyword, careful
 from .soundness import troubles, undeclared
 
 __all__ = ["Checker", "Verdict"]
@@ -32,15 +31,17 @@ _DEEPEST = 100
 _KEPT = 1_000
 _OLD = (Draft3Validator, Draft4Validator)
 
-_Keyword = Callable[[Any, Any, Any, Any], Any]
 # Typed here, because jsonschema leaves both without types.
 _best_match: Callable[[Iterator[ValidationError]], ValidationError | None] = cast("Any", exceptions).best_match
-_extend: Callable[[type[Validator], Mapping[str, _Keyword]], type[Validator]] = cast("Any", validators).extend
+_extend: Callable[[type[Validator], Mapping[str, Keyword]], type[Validator]] = cast("Any", validators).extend
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the arguments fit; `misfit` is the error that says most where they do not."""
+    """Whether the arguments fit; `misfit` is the error that says most where they do not.
+
+    What was not checked neither fits nor does not.
+    """
 
     misfit: ValidationError | None = None
     unchecked: str | None = None
@@ -48,21 +49,7 @@ class Verdict:
 
     @property
     def fits(self) -> bool:
-        return self.misfit is None
-
-
-class _Exhausted(Exception):
-    """The validation took more steps than it may."""
-
-
-@dataclass(slots=True)
-class _Fuel:
-    left: int = 0
-
-    def burn(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise _Exhausted
+        return self.misfit is None and self.unchecked is None
 
 
 class Checker:
@@ -70,7 +57,7 @@ class Checker:
 
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
-        self._fuel = _Fuel()
+        self._fuel = Fuel()
         self._dialects: dict[type[Validator], type[Validator]] = {}
         self._validators: OrderedDict[str, Validator | str] = OrderedDict()
         """A string says why there is none."""
@@ -84,12 +71,12 @@ class Checker:
 
     def _ask(self, validator: Validator, arguments: Json) -> Verdict:
         self._fuel.left = _FUEL
+        first: ValidationError | None = None
         try:
-            if next(validator.iter_errors(arguments), None) is None:
-                return Verdict()
-            return Verdict(misfit=_best_match(validator.iter_errors(arguments)))
-        except _Exhausted:
-            return Verdict(unchecked="the schema takes too long to check")
+            first = next(validator.iter_errors(arguments), None)
+            return Verdict() if first is None else Verdict(misfit=_best_match(validator.iter_errors(arguments)))
+        except Exhausted:
+            return Verdict(misfit=first) if first else Verdict(unchecked="the schema takes too long to check")
         except Exception as error:  # noqa: BLE001 — whatever a foreign schema raises, the call is not to blame
             return Verdict(unchecked=f"the schema cannot be read ({type(error).__name__})")
 
@@ -109,33 +96,14 @@ class Checker:
         return trouble or self._dialect(declared)(undeclared(schema))
 
     def _dialect(self, declared: type[Validator]) -> type[Validator]:
-        """The dialect with every assertion costing fuel, and patterns tried with care."""
+        """The dialect with every assertion costing fuel, and those without measure asked with care."""
         found = self._dialects.get(declared)
         if found is None:
-            keywords: Mapping[str, _Keyword] = {**declared.VALIDATORS, "pattern": _pattern}
-            careful = {name: self._fuelled(keyword) for name, keyword in keywords.items()}
-            found = self._dialects[declared] = _extend(declared, careful)
+            found = self._dialects[declared] = _extend(declared, careful(declared.VALIDATORS, self._fuel))
         return found
-
-    def _fuelled(self, keyword: _Keyword) -> _Keyword:
-        burn = self._fuel.burn
-
-        def tried(validator: Any, value: Any, instance: Any, schema: Any) -> Any:  # noqa: ANN401 — jsonschema's own shape
-            burn()
-            return keyword(validator, value, instance, schema)
-
-        return tried
 
 
 def _declared(schema: Schema) -> type[Validator]:
     """The dialect that the schema says it is written in; a newer one for what nobody has heard of."""
     known = isinstance(schema.get("$schema"), str)
     return validator_for(schema, default=Draft202012Validator) if known else Draft202012Validator
-
-
-def _pattern(validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ANN401
-    if not isinstance(instance, str) or not isinstance(pattern, str) or not affordable(pattern, len(instance)):
-        return
-    expression = compiled(pattern)
-    if expression is not None and expression.search(instance) is None:
-        yield ValidationError(f"does not match the pattern {pattern}")

@@ -6,26 +6,26 @@ that. What the answers mean, others know.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Generic, TypeVar
 
 import anyio
 
 from ullage.errors import UllageError
 
+from ..pacing import Pacing
+from ..spawn import Spawn, Work
 from .view import Member, Missing
 
-__all__ = ["Hearing", "Question", "Round", "Spawn"]
+__all__ = ["Hearing", "Question", "Round"]
 
 Answer = TypeVar("Answer")
-Work = Callable[[], Coroutine[Any, Any, None]]
-Spawn = Callable[[Work], object]
-"""Runs a function in the background, as a task group's `start_soon` does."""
 
 _PATIENCE = 5.0
 """Seconds that a member which cannot answer at once is given when it is first asked, at the most, whoever waits."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
-_SILENT = "it has not answered yet"
+_SILENT, _LATE = "it has not answered yet", "it did not answer in time"
 
 
 class Question(Generic[Answer]):
@@ -60,6 +60,11 @@ class Hearing(Generic[Answer]):
         self._pause = _SHORTEST_PAUSE
         self._again_at = -math.inf
         """Before then, one that failed is not asked again."""
+        self._pacing = Pacing(first=0.0)
+        self._is_paced = False
+        """Whether it was ever asked because of a change."""
+        self._is_due = False
+        """Whether someone waits out a pause to ask."""
         self._may_recall = question.recall is not None
 
     @property
@@ -82,6 +87,16 @@ class Hearing(Generic[Answer]):
         if self._asking is not None or not (self.answer is None or self._outdated):
             return False
         return self._failure is None or anyio.current_time() >= self._again_at
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there was a change since it was asked."""
+        return self._outdated and self.is_wanted
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was asked and could not say; one that was only not waited for may yet."""
+        return self._failure is not None and self._failure != _LATE and self._asking is None
 
     @property
     def is_plain(self) -> bool:
@@ -107,6 +122,22 @@ class Hearing(Generic[Answer]):
         self._asking, self._outdated = anyio.Event(), False
         return self._run
 
+    def ask_soon(self, spawn: Spawn) -> None:
+        """Has the member asked in the background: at once, or after a pause where it was asked just now."""
+        if self._is_due:
+            return
+        pause = self._pacing.pause(anyio.current_time())
+        self._is_paced, self._is_due = True, pause > 0
+        spawn(partial(self._run_after, pause) if pause else self.begin())
+
+    async def _run_after(self, pause: float) -> None:
+        try:
+            await anyio.sleep(pause)
+        finally:
+            self._is_due = False
+        if self.is_wanted:
+            await self.begin()()
+
     async def settled(self) -> None:
         """Waits until nobody is asking."""
         if self._asking is not None:
@@ -114,7 +145,7 @@ class Hearing(Generic[Answer]):
 
     async def _run(self) -> None:
         assert self._asking is not None
-        done, self._failure = self._asking, "it did not answer in time"
+        done, self._failure = self._asking, _LATE
         try:
             self._said = await self._question.ask()
             self._failure, self._pause = None, _SHORTEST_PAUSE
@@ -125,12 +156,15 @@ class Hearing(Generic[Answer]):
             self._fail(f"it failed with {type(error).__name__}")
         finally:
             self._asking = None
+            if self._is_paced:
+                self._pacing.finished(anyio.current_time())
             done.set()
         self._arrived()
 
     def _fail(self, why: str) -> None:
         """Who fails is asked again after a pause, longer each time: views are asked for with every call."""
         self._failure = why
+        self._outdated = self.is_plain
         self._again_at = anyio.current_time() + self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
@@ -160,7 +194,14 @@ class Round(Generic[Answer]):
                 kept.member = member
                 self._hearings[member.name] = kept
             elif (question := self._question_to(member)) is not None:
-                self._hearings[member.name] = Hearing(member, question, self._arrived)
+                self._hearings[member.name] = Hearing(member, question, self._answered)
+
+    def _answered(self) -> None:
+        self._arrived()
+        if self._spawn is not None:
+            for hearing in self._hearings.values():
+                if hearing.is_outdated:
+                    hearing.ask_soon(self._spawn)
 
     def known(self) -> tuple[tuple[Member, Answer], ...]:
         """The last answer of each member that ever gave one."""
@@ -169,7 +210,9 @@ class Round(Generic[Answer]):
 
     def missing(self) -> tuple[Missing, ...]:
         return tuple(
-            Missing(name, hearing.reason) for name, hearing in self._hearings.items() if hearing.answer is None
+            Missing(name, one.reason, prefix=one.member.prefix, has_failed=one.has_failed)
+            for name, one in self._hearings.items()
+            if one.answer is None
         )
 
     def failed(self) -> tuple[Missing, ...]:
@@ -191,7 +234,7 @@ class Round(Generic[Answer]):
         if self._spawn is None:
             return False
         for hearing in self._wanted(None):
-            self._spawn(hearing.begin())
+            hearing.ask_soon(self._spawn)
         return True
 
     async def gather(self, wait: float, only: frozenset[str] | None = None) -> None:

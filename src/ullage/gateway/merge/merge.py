@@ -28,14 +28,16 @@ from ullage.tool import (
 )
 
 from ..failed import advised, failed
-from .hearing import Round, Spawn
+from ..spawn import Spawn
+from .hearing import Round
 from .offers import Logging, abilities, completes, is_logging, is_watched, tools_of
 from .prompts import Prompts
 from .resources import Resources
+from .seeing import see
 from .spelling import key
-from .view import Entry, Heard, Member, Missing, Peeked, View, see
+from .view import Entry, Heard, Member, Missing, Peeked, View
 
-__all__ = ["Member", "Merge", "Peeked", "Spawn"]
+__all__ = ["Member", "Merge", "Peeked"]
 
 _PATIENCE = 10.0
 _NO_VALUES: JsonObject = {"values": []}
@@ -236,8 +238,14 @@ class Merge:
         elif change.kind == "resource":
             for shown in self._resources.changes_shown(server, change):
                 self._announce(shown)
+        elif change.kind == "resources":
+            self._outdated(self._resources, server, change)
         else:
-            (self._resources if change.kind == "resources" else self._prompts).outdate(server)
+            self._outdated(self._prompts, server, change)
+
+    def _outdated(self, part: Resources | Prompts, server: str, change: Change) -> None:
+        """Clients are told when another list has come; where nobody can look before telling, at once."""
+        if part.outdate(server) and change.kind in self._told and not part.ask_in_background():
             self._announce(change)
 
     def _tools_arrived(self) -> None:

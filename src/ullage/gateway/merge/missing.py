@@ -18,6 +18,10 @@ class Missing:
 
     server: str
     reason: str
+    prefix: str = ""
+    """Of its tools' names."""
+    has_failed: bool = False
+    """Whether it was asked and could not say; else it may yet."""
 
     @property
     def brief(self) -> str:

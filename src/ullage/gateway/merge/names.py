@@ -2,26 +2,37 @@
 
 `prefix__tool`, in letters that every model's maker accepts, of at most 48 characters, so that there is room for the
 client's own prefix. No two listed names fall together, not even where a client writes `.` and `-` as `_` or forgets
-about case. Names follow from servers, prefixes and tools alone, never from who was heard first. Which spelling in a
-call means which tool, `spelling` knows.
+about case. Where two want the same, the one before has it if both are heard at once; a name once given stays with whom
+it was given to, though another is heard that comes before, and though he himself is gone for a while: a model that
+learned a name never reaches another tool by it. Which spelling in a call means which tool, `spelling` knows.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-__all__ = ["LONGEST", "Owned", "fold", "listed_names"]
+__all__ = ["LONGEST", "NOBODY", "Origin", "Owned", "fold", "listed_names", "remembered"]
 
 LONGEST = 48
 """Characters of a listed name; the model's APIs allow 64."""
 _JOINT = "__"
 _HASH = 6
 """Digits of the hash in a suffix; more only where these are taken."""
+_LONGEST_HASH = 20
+"""Digits beyond which another hash is tried: a server may take every name of another on purpose."""
 _LEAST_PREFIX = 16
 """Characters that a prefix keeps when a name is cut; the tool's own name tells more."""
+_REMEMBERED = 50_000
+"""Names of the gone that are kept for them: a server that invents names without end must not fill the memory."""
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _FOLDED = str.maketrans(".-", "__")
+
+
+Origin = tuple[str, str]
+"""A server and the name of one of its tools there."""
+NOBODY: Mapping[str, Origin] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,27 +50,51 @@ def fold(name: str) -> str:
     return name.lower().translate(_FOLDED)
 
 
-def listed_names(owners: Iterable[Owned], reserved: Iterable[str] = ()) -> dict[tuple[str, str], str]:
+def listed_names(
+    owners: Iterable[Owned], reserved: Iterable[str] = (), given: Mapping[str, Origin] = NOBODY
+) -> dict[Origin, str]:
     """The listed name of every server's every name; where two want the same, the first has it.
 
-    Names in `reserved` go to nobody.
+    Names in `reserved` go to nobody, those in `given` (`remembered`) only to whom they were given.
     """
-    taken = {fold(name) for name in reserved}
-    given: dict[tuple[str, str], str] = {}
+    names = _Names(reserved, given)
     late: list[tuple[Owned, str]] = []
     for owner in owners:
         for name in owner.names:
-            wish = _wish(owner, name)
-            if fold(wish) in taken:
+            if not names.give(_wish(owner, name), (owner.server, name)):
                 late.append((owner, name))
-            else:
-                taken.add(fold(wish))
-                given[owner.server, name] = wish
     for owner, name in late:
-        if (owner.server, name) not in given:
-            given[owner.server, name] = _elsewhere(owner, name, taken)
-            taken.add(fold(given[owner.server, name]))
-    return given
+        digits = _HASH
+        while not names.give(_suffixed(owner, name, digits), (owner.server, name)):
+            digits += 1
+    return names.listed
+
+
+def remembered(given: Mapping[str, Origin], listed: Mapping[Origin, str], most: int = _REMEMBERED) -> dict[str, Origin]:
+    """Whose each name is that was ever listed, as clients may take it for the same. The longest gone are forgotten."""
+    now = {fold(name): origin for origin, name in listed.items()}
+    gone = [name for name in given if name not in now]
+    return {**{name: given[name] for name in gone[max(0, len(gone) - most) :]}, **now}
+
+
+class _Names:
+    """Names as they are given out, each to one alone."""
+
+    def __init__(self, reserved: Iterable[str], given: Mapping[str, Origin]) -> None:
+        self.listed: dict[Origin, str] = {}
+        self._taken = {fold(name) for name in reserved}
+        self._given = given
+
+    def give(self, name: str, origin: Origin) -> bool:
+        """Whether it may have the name, or has one already."""
+        folded = fold(name)
+        if origin in self.listed:
+            return True
+        if folded in self._taken or self._given.get(folded, origin) != origin:
+            return False
+        self._taken.add(folded)
+        self.listed[origin] = name
+        return True
 
 
 def _wish(owner: Owned, name: str) -> str:
@@ -70,18 +105,12 @@ def _wish(owner: Owned, name: str) -> str:
     return plain if legible and len(plain) <= LONGEST else _suffixed(owner, name, _HASH)
 
 
-def _elsewhere(owner: Owned, name: str, taken: set[str]) -> str:
-    """A name with as much of a hash as it takes to be alone."""
-    digits = _HASH
-    while fold(found := _suffixed(owner, name, digits)) in taken:
-        digits += 1
-    return found
-
-
 def _suffixed(owner: Owned, name: str, digits: int) -> str:
     """The name, cut to leave room, and a hash of server and tool: cut names never fall together."""
-    digest = hashlib.sha256(f"{owner.server}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:digits]
-    return f"{_cut(owner.prefix, name, LONGEST - digits - 1)}_{digest}"
+    said = f"{owner.server}\0{name}" if digits <= _LONGEST_HASH else f"{owner.server}\0{name}\0{digits}"
+    shown = min(digits, _LONGEST_HASH)
+    digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:shown]
+    return f"{_cut(owner.prefix, name, LONGEST - shown - 1)}_{digest}"
 
 
 def _cut(prefix: str, name: str, room: int) -> str:

@@ -3,14 +3,15 @@
 Prompts of all members in one list, named as tools are (`names`), found in the same spellings (`spelling`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ullage.errors import UnknownResource
 from ullage.tool import Block, JsonObject, PromptMessages, PromptRequest, PromptSource
 
-from .hearing import Question, Round, Spawn
-from .names import Owned, listed_names
+from ..spawn import Spawn
+from .hearing import Question, Round
+from .names import NOBODY, Origin, Owned, listed_names, remembered
 from .offers import has_prompts, lenient
 from .spelling import Book
 from .view import Member, Missing
@@ -42,13 +43,18 @@ class Prompts:
     def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
         self._round: Round[_Offered] = Round(_prompts_of, changed, spawn, patience)
         self._patience = patience
+        self._given: Mapping[str, Origin] = NOBODY
         self._made: tuple[object, tuple[Prompt, ...], Book[Prompt]] | None = None
 
     def replace(self, members: tuple[Member, ...]) -> None:
         self._round.replace(members)
 
-    def outdate(self, server: str) -> None:
-        self._round.outdate(server)
+    def outdate(self, server: str) -> bool:
+        """Whether the member has to be asked again."""
+        return self._round.outdate(server)
+
+    def ask_in_background(self) -> bool:
+        return self._round.ask_in_background()
 
     def failed(self) -> tuple[Missing, ...]:
         return self._round.failed()
@@ -84,16 +90,18 @@ class Prompts:
     def _current(self) -> tuple[tuple[Prompt, ...], Book[Prompt]]:
         heard = self._round.known()
         if self._made is None or self._made[0] != heard:
-            prompts = _named(heard)
+            prompts = _named(heard, self._given)
+            self._given = remembered(self._given, {(one.server, one.original): one.listed for one in prompts})
             self._made = heard, prompts, Book(prompts)
         return self._made[1:]
 
 
-def _named(heard: tuple[tuple[Member, _Offered], ...]) -> tuple[Prompt, ...]:
-    names = listed_names(
+def _named(heard: tuple[tuple[Member, _Offered], ...], given: Mapping[str, Origin]) -> tuple[Prompt, ...]:
+    owned = (
         Owned(server=member.name, prefix=member.prefix, names=tuple(dict.fromkeys(map(_name, offered))))
         for member, offered in heard
     )
+    names = listed_names(owned, given=given)
     found = {
         (member.name, _name(one)): Prompt(
             listed=names[member.name, _name(one)],

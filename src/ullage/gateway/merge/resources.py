@@ -14,7 +14,8 @@ import anyio
 from ullage.errors import BadInput, ProtocolError, Unavailable, UnknownResource
 from ullage.tool import Block, Change, Contents, JsonObject, Read, ResourceSource, Subscribed
 
-from .hearing import Question, Round, Spawn
+from ..spawn import Spawn
+from .hearing import Question, Round
 from .offers import has_resources, is_subscribed, lenient
 from .uris import Owners, block_mapped, mapped, owners_of, unmapped, with_uri
 from .view import Member, Missing
@@ -58,9 +59,14 @@ class Resources:
         self._listed.replace(members)
         self._templates.replace(members)
 
-    def outdate(self, server: str) -> None:
-        self._listed.outdate(server)
-        self._templates.outdate(server)
+    def outdate(self, server: str) -> bool:
+        """Whether the member has to be asked again."""
+        outdated = [part.outdate(server) for part in (self._listed, self._templates)]
+        return any(outdated)
+
+    def ask_in_background(self) -> bool:
+        asked = [part.ask_in_background() for part in (self._listed, self._templates)]
+        return any(asked)
 
     def failed(self) -> tuple[Missing, ...]:
         return tuple(dict.fromkeys((*self._listed.failed(), *self._templates.failed())))

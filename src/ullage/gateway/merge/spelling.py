@@ -16,7 +16,7 @@ __all__ = ["Book", "Label", "key", "nearest"]
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _LONGEST = 128
-"""Characters of a name that are looked at; the protocol allows no more."""
+"""Characters of a name that can be spelt in several ways; the protocol allows no more."""
 _SHORTLIST = 48
 """Names compared in full: comparing takes too long to do it with thousands."""
 _LIKE = 0.5
@@ -44,8 +44,15 @@ Labelled = TypeVar("Labelled", bound=Label)
 
 
 def key(name: str) -> str:
-    """Letters and digits of a name, whatever joins its words and whatever their case."""
-    return _SEPARATORS.sub("", name[:_LONGEST]).casefold()
+    """Letters and digits of a name, whatever joins its words and whatever their case.
+
+    Empty for a name that has none, or is too long: such a name is known only as it is written.
+    """
+    return _folded(name) if len(name) <= _LONGEST else ""
+
+
+def _folded(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()
 
 
 class Book(Generic[Labelled]):
@@ -98,7 +105,7 @@ class Book(Generic[Labelled]):
 
 
 def _keys(one: Label) -> set[str]:
-    own = [key(name) for name in (one.original, *one.aliases)]
+    own = [folded for name in (one.original, *one.aliases) if (folded := key(name))]
     return {key(one.listed), *own, *(key(one.server) + name for name in own)}
 
 
@@ -119,18 +126,22 @@ def _without_client(name: str) -> Iterator[str]:
 
 
 def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -> tuple[str, ...]:
-    """Of things with several spellings each, the first spellings of those most like the name."""
-    wanted = key(name)
+    """Of things with several spellings each, the first spellings of those most like the name, as far as it is read."""
+    wanted = _beginning(name)
     pieces = {wanted[at : at + 3] for at in range(max(1, len(wanted) - 2))}
 
     def shared(folded: str) -> int:
         return sum(piece in folded for piece in pieces)
 
-    likely = nlargest(_SHORTLIST, spellings, key=lambda these: shared(" ".join(map(key, these))))
+    likely = nlargest(_SHORTLIST, spellings, key=lambda these: shared(" ".join(map(_beginning, these))))
     matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
-    scored = ((max(_ratio(matcher, key(one)) for one in these), these[0]) for these in likely)
+    scored = ((max(_ratio(matcher, _beginning(one)) for one in these), these[0]) for these in likely)
     ranked = sorted((pair for pair in scored if pair[0] >= _LIKE), key=lambda pair: (-pair[0], pair[1]))
     return tuple(spelling for _, spelling in ranked[:most])
+
+
+def _beginning(name: str) -> str:
+    return _folded(name[:_LONGEST])
 
 
 def _ratio(matcher: "difflib.SequenceMatcher[str]", other: str) -> float:

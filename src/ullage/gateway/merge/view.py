@@ -4,23 +4,25 @@ A `View` is what is known of all members at one moment: tools to list and to fin
 names, tools withheld, and servers that have not said what they offer. Nobody is asked anything here; `merge` does that.
 """
 
-import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Protocol, TypeGuard
 
-from ullage.errors import Denied, Unavailable, UnknownTool
+from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
 from ullage.tool import Listing, Tool, ToolSource
 
 from ..server import Access, Rules
 from .missing import Missing
-from .names import Owned, listed_names
+from .names import Origin
 from .spelling import Book, key, nearest
 
-__all__ = ["Entry", "Heard", "Member", "Missing", "Peeked", "View", "Weighed", "denied", "peeked", "see", "weighed"]
+__all__ = ["Entry", "Heard", "Member", "Missing", "Peeked", "View", "denied", "peeked"]
 
 _MOST_OPTIONS = 8
+_JOINTS = re.compile(r"__|[./:]")
+"""What stands between a server's name and its tool's."""
+_LONGEST = 200
 
 
 class Peeked(Protocol):
@@ -31,18 +33,8 @@ class Peeked(Protocol):
         ...
 
 
-class Weighed(Protocol):
-    """A source that knows what its definitions cost."""
-
-    def token_count(self, tool: str) -> int | None: ...
-
-
 def peeked(source: object) -> TypeGuard[Peeked]:
     return callable(getattr(source, "peek", None))
-
-
-def weighed(source: object) -> TypeGuard[Weighed]:
-    return callable(getattr(source, "token_count", None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +116,8 @@ class View:
     """Every member's name in the order of the settings, those of the missing too."""
     book: Book[Entry] | None = field(default=None, repr=False, compare=False)
     """Made from the entries where not given."""
+    given: Mapping[str, Origin] = field(default_factory=dict[str, Origin], repr=False, compare=False)
+    """Whose each name is that was ever listed."""
 
     def __post_init__(self) -> None:
         if self.book is None:
@@ -140,10 +134,12 @@ class View:
 
     def find(self, name: str, server: str | None = None) -> Entry:
         """The tool of that name, in any spelling; raises `UnknownTool` for none or several, `Denied` if withheld,
-        `Unavailable` if it cannot be called from here."""
+        `SourceFailed` if its server could not say what it offers, `Unavailable` if it cannot be called from here."""
         assert self.book is not None
         owner = None if server is None else self._server(server)
         found = self.book.find(name, owner)
+        if not found and (absent := self._absent(name, owner)) is not None and absent.has_failed:
+            raise _failed(absent)
         if len(found) != 1:
             raise self._unknown(name, owner, found)
         if found[0].access == "deny":
@@ -154,7 +150,7 @@ class View:
 
     def _server(self, name: str) -> str:
         names = self.servers or tuple(dict.fromkeys(entry.server for entry in self.entries))
-        alike = [one for one in names if key(one) == key(name)]
+        alike = [one for one in names if key(name) and key(one) == key(name)]
         if name in names or len(alike) == 1:
             return name if name in names else alike[0]
         near = nearest(name, [(one,) for one in names]) or names[:_MOST_OPTIONS]
@@ -171,9 +167,11 @@ class View:
             return UnknownTool(
                 f"`{shown}` may mean {len(found)} tools", suggestion="Say which, by an option below.", options=allowed
             )
+        absent = self._absent(name, server)
+        others = _not_known(self.missing if absent is None else (absent,))
         return UnknownTool(
             f"no tool{place} is called `{shown}`",
-            suggestion=f"`find_tool` finds tools by what they do; the options are the nearest names.{self._absent()}",
+            suggestion=f"`find_tool` finds tools by what they do; the options are the nearest names.{others}",
             options=self._nearest(name, server),
         )
 
@@ -181,19 +179,42 @@ class View:
         entries = [entry for entry in self.entries if server is None or entry.server == server]
         return nearest(name, [(entry.listed, entry.original) for entry in entries])
 
-    def _absent(self) -> str:
-        if not self.missing:
-            return ""
-        named = "; ".join(f"`{one.server}` ({one.brief})" for one in self.missing[:_MOST_OPTIONS])
-        return f" Not known are the tools of {named}."
+    def _absent(self, name: str, server: str | None) -> Missing | None:
+        """The server whose tool it would be, where that server's tools are not known."""
+        if server is not None:
+            return next((one for one in self.missing if one.server == server), None)
+        heads = set(_heads(name)) - {key(entry.member.prefix) for entry in self.all} if self.missing else set[str]()
+        return next((one for one in self.missing if heads & {key(one.server), key(one.prefix)}), None)
+
+
+def _heads(name: str) -> Iterable[str]:
+    """What may be a server's name in the name of a tool, as listed or with a client's own prefix before it."""
+    parts = _JOINTS.split(name[:_LONGEST])
+    skipped = 2 if parts[0].lower() == "mcp" else 0
+    return (spelt for part in parts[: len(parts) - 1][: skipped + 1] if (spelt := key(part)))
+
+
+def _not_known(missing: Sequence[Missing]) -> str:
+    if not missing:
+        return ""
+    named = "; ".join(f"`{one.server}` ({one.brief})" for one in missing[:_MOST_OPTIONS])
+    return f" Not known are the tools of {named}."
+
+
+def _failed(absent: Missing) -> SourceFailed:
+    return SourceFailed(
+        f"the tools of server `{absent.server}` are not known: {absent.brief}",
+        suggestion="Do without it for now; a server that failed is tried again after a while.",
+    )
 
 
 def denied(entry: Entry) -> Denied:
     """What whoever calls a withheld tool is told."""
-    patterns = [pattern for pattern in entry.member.rules.deny if fnmatchcase(entry.original, pattern)]
+    pattern = entry.member.rules.denied_by(entry.original)
+    said = f"have `{pattern}` under `deny`" if pattern else "name the only tools wanted, and this is none of them"
     return Denied(
         f"the settings deny `{entry.listed}`",
-        suggestion=f"The user's rules for server `{entry.server}` have `{patterns[0]}` under `deny`: do without it.",
+        suggestion=f"The user's rules for server `{entry.server}` {said}: do without it.",
     )
 
 
@@ -202,90 +223,3 @@ def _uncallable(entry: Entry) -> Unavailable:
         f"`{entry.listed}` runs only as a task, and Ullage hands on no tasks",
         suggestion=f"Do without it, or connect the client to server `{entry.server}` itself for this tool.",
     )
-
-
-def see(heard: Iterable[Heard], *, reserved: Iterable[str] = (), before: View | None = None) -> View:
-    """The view of what was heard. What the view before it has already is taken over, its revision too if it can be."""
-    pairs = tuple(heard)
-    entries = _entries(pairs, reserved, before)
-    shown: list[Entry] = []
-    hidden: list[Entry] = []
-    withheld: list[Entry] = []
-    uncallable: list[Entry] = []
-    for entry in entries:
-        secret = hidden if entry.member.rules.is_hidden(entry.original) else shown
-        offered = uncallable if entry.needs_a_task else secret
-        (withheld if entry.access == "deny" else offered).append(entry)
-    return View(
-        entries=tuple(shown),
-        revision=_revision(pairs, shown, before),
-        hidden=tuple(hidden),
-        withheld=tuple(withheld),
-        uncallable=tuple(uncallable),
-        servers=tuple(member.name for member, _ in pairs),
-    )
-
-
-def _entries(pairs: Sequence[Heard], reserved: Iterable[str], before: View | None) -> list[Entry]:
-    tools = {member.name: {tool.name: tool for tool in reversed(listing.tools)} for member, listing in pairs}
-    owned = [
-        Owned(server=member.name, prefix=member.prefix, names=tuple(dict.fromkeys(tool.name for tool in listing.tools)))
-        for member, listing in pairs
-    ]
-    listed = listed_names(owned, reserved)
-    spoken = set(listed.values())
-    old = {} if before is None else _by_origin(before.all)
-    members = {member.name: member for member, _ in pairs}
-    return [
-        _entry(members[server], tools[server][original], name, spoken, old.get((server, original)))
-        for (server, original), name in _in_order(owned, listed)
-    ]
-
-
-def _in_order(owned: Iterable[Owned], listed: Mapping[tuple[str, str], str]) -> Iterable[tuple[tuple[str, str], str]]:
-    return (((owner.server, name), listed[owner.server, name]) for owner in owned for name in owner.names)
-
-
-def _by_origin(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
-    return {(entry.server, entry.original): entry for entry in entries}
-
-
-def _entry(member: Member, tool: Tool, listed: str, spoken: set[str], old: Entry | None) -> Entry:
-    aliases = _aliases(member, tool, spoken)
-    count = member.source.token_count(tool.name) if weighed(member.source) else None
-    merged = _renamed(tool, listed, aliases)
-    if old is not None and old.tool == merged:
-        merged = old.tool
-    return Entry(listed=listed, tool=merged, member=member, original=tool.name, token_count=count)
-
-
-def _aliases(member: Member, tool: Tool, spoken: set[str]) -> tuple[str, ...]:
-    """Other spellings that a source declares hold where its names stand alone, and where nobody is listed so."""
-    if member.prefix:
-        return ()
-    fresh = tuple(alias for alias in tool.aliases if alias not in spoken)
-    spoken.update(fresh)
-    return fresh
-
-
-def _renamed(tool: Tool, listed: str, aliases: tuple[str, ...]) -> Tool:
-    if tool.name == listed and tool.aliases == aliases:
-        return tool
-    return Tool(
-        name=listed,
-        input_schema=tool.input_schema,
-        description=tool.description,
-        title=tool.title,
-        output_schema=tool.output_schema,
-        annotations=tool.annotations,
-        aliases=aliases,
-        extra=tool.extra,
-    )
-
-
-def _revision(pairs: Sequence[Heard], shown: Sequence[Entry], before: View | None) -> str:
-    if before is not None and [one.tool for one in before.entries] == [one.tool for one in shown]:
-        return before.revision
-    parts = [part for member, listing in pairs for part in (member.name, listing.revision)]
-    said = "\0".join((*parts, *(entry.listed for entry in shown)))
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()

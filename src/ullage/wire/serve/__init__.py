@@ -1,7 +1,8 @@
 """How does a source become an MCP server, and how is it spoken to?"""
 
+from .address import Address, listen
 from .bearer import TOKENS_VARIABLE, Tokens
-from .http import Address, http_app, listen, serve_http
+from .http import http_app, serve_http
 from .profile import Identity, Profile, Profiles, single
 from .serve import build_server, user_name
 from .stdio import serve_stdio

@@ -209,11 +209,13 @@ class Answering:
             _live(context).announcer.add(connection_of(context))
 
     async def subscribe(self, context: Context, params: mcp_types.SubscribeRequestParams) -> Any:  # noqa: ANN401
-        await or_refused(_live(context).announcer.subscribe(connection_of(context), str(params.uri)), modern=False)
+        uri = str(params.uri)
+        await or_refused(_live(context).announcer.subscribe(connection_of(context), uri), modern=False, uri=uri)
         return mcp_types.EmptyResult()
 
     async def unsubscribe(self, context: Context, params: mcp_types.UnsubscribeRequestParams) -> Any:  # noqa: ANN401
-        await or_refused(_live(context).announcer.unsubscribe(connection_of(context), str(params.uri)), modern=False)
+        uri = str(params.uri)
+        await or_refused(_live(context).announcer.unsubscribe(connection_of(context), uri), modern=False, uri=uri)
         return mcp_types.EmptyResult()
 
     async def set_level(self, context: Context, params: mcp_types.SetLevelRequestParams) -> Any:  # noqa: ANN401

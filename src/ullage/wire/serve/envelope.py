@@ -51,7 +51,11 @@ class Envelope:
     """The middleware of one server."""
 
     def __init__(
-        self, name: str, version: str, instructions: Callable[[], str | None], capabilities: dict[str, Json]
+        self,
+        name: str,
+        version: str,
+        instructions: Callable[[], str | None],
+        capabilities: Callable[[], dict[str, Json]],
     ) -> None:
         self._stamp: dict[str, Json] = {SERVER_INFO_META_KEY: {"name": name, "version": version}}
         self._instructions = instructions
@@ -97,4 +101,4 @@ class Envelope:
     def _introduced(self, result: dict[str, Any]) -> dict[str, Any]:
         told = self._instructions()
         rest = {key: value for key, value in result.items() if key != "instructions"}
-        return rest | {"capabilities": self._capabilities} | ({} if told is None else {"instructions": told})
+        return rest | {"capabilities": self._capabilities()} | ({} if told is None else {"instructions": told})

@@ -4,13 +4,13 @@ A source and how it introduces itself, by the name under which a client comes: f
 what a client says of itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ullage.errors import UnknownResource
 from ullage.tool import ToolSource
 
-__all__ = ["Identity", "Profile", "Profiles", "single"]
+__all__ = ["Identity", "Profile", "Profiles", "SessionEnd", "single"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,10 @@ class Profile:
 
 Profiles = Callable[[str | None], Profile]
 """The profile of a client by its name, None for the one without; raises `UnknownResource` with the names there are."""
+
+
+SessionEnd = Callable[[str, str], Awaitable[None]]
+"""Told the principal and the session when a session of the earlier era has ended."""
 
 
 def single(profile: Profile, *names: str | None) -> Profiles:

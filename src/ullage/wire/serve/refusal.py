@@ -32,6 +32,6 @@ def refusal(error: UllageError, *, modern: bool, uri: str | None = None) -> MCPE
     if isinstance(error, ProtocolError):
         return MCPError(error.number, error.message, error.data)
     number = mcp_types.INVALID_PARAMS if isinstance(error, BadInput) else mcp_types.INTERNAL_ERROR
-    if isinstance(error, UnknownResource) and not modern:
+    if isinstance(error, UnknownResource) and uri is not None and not modern:
         number = _RESOURCE_NOT_FOUND
     return MCPError(number, error.message, dict(error.wire()) | ({} if uri is None else {"uri": uri}))

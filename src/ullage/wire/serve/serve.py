@@ -36,7 +36,7 @@ def build_server(
     source: ToolSource, identity: Identity, who_calls: WhoCalls, activity: Activity | None = None
 ) -> Server[Any]:
     offers = offers_of(source)
-    envelope = Envelope(identity.name, identity.version, identity.spoken, offers.capabilities())
+    envelope = Envelope(identity.name, identity.version, identity.spoken, offers.capabilities)
     answering = Answering(source, offers, who_calls, activity or Activity(), envelope)
     server: Server[Any] = Server(
         identity.name,

@@ -46,12 +46,16 @@ class Output:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._writing = anyio.Lock(fast_acquire=True)
         if sys.platform != "win32":
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLOUT)
 
     async def write(self, text: str) -> None:
-        rest = memoryview(text.encode())
+        async with self._writing:
+            await self._write(memoryview(text.encode()))
+
+    async def _write(self, rest: memoryview) -> None:
         try:
             while rest:
                 await self._writable()

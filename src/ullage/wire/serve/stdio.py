@@ -16,6 +16,7 @@ from ullage.tool import Caller
 from .profile import Profile
 from .serve import Activity, Context, build_server, user_name
 from .standard import Output, claim_input, claim_output, lines
+from .unread import refusals
 
 __all__ = ["serve_stdio"]
 
@@ -37,15 +38,23 @@ async def serve_stdio(profile: Profile, *, client: str | None = None) -> None:
         return caller
 
     server = build_server(profile.source, profile.identity, who_calls, activity)
-    asked, answers = _answered(lines(claim_input()), activity), Output(claim_output())
+    answers = Output(claim_output())
+    asked = _answered(lines(claim_input()), answers, activity)
     async with stdio_server(stdin=cast("Any", asked), stdout=cast("Any", answers)) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-async def _answered(asked: AsyncIterator[str], activity: Activity) -> AsyncIterator[str]:
-    """The lines; their end comes only when what they asked has been answered, because the SDK then drops the rest."""
+async def _answered(asked: AsyncIterator[str], answers: Output, activity: Activity) -> AsyncIterator[str]:
+    """The lines that can be read; the others are answered here. Their end comes only when what they asked has been
+    answered, because the SDK then drops the rest."""
     async for line in asked:
-        yield _joined(line)
+        joined = _joined(line)
+        refused = refusals(joined)
+        if refused is None:
+            yield joined
+            continue
+        for one in refused:
+            await answers.write(one)
     await anyio.sleep(_PAUSE)
     with anyio.move_on_after(_LONGEST_END):
         while activity.open:

@@ -16,6 +16,8 @@ class Bounds:
 
     connections: int = 32
     """Of one server, over all sessions."""
+    least_share: int = 4
+    """Of these, which one principal may have in any case; beyond it, half of them."""
     idle: float = 600.0
     """After which a session's connection beside others is let go, where the settings name no time."""
     shortest_idle: float = 0.1
@@ -29,3 +31,8 @@ class Bounds:
     leaving: float = 10.0
     """In which everything must have ended when the host does."""
     patience: Patience = field(default_factory=Patience)
+
+    @property
+    def share(self) -> int:
+        """The connections to one server that one principal may have."""
+        return min(self.connections, max(self.least_share, self.connections // 2))

@@ -19,9 +19,11 @@ from ullage.tool import CompletionSource, JsonObject, PromptSource, ResourceSour
 from ..upstream import Unsent
 from .bounds import Bounds
 
-__all__ = ["Connected", "Connection", "ConnectionWatcher", "Opener"]
+__all__ = ["Connected", "Connection", "ConnectionWatcher", "Holder", "Opener"]
 
 Result = TypeVar("Result")
+Holder = tuple[str, str]
+"""A principal and its session: whoever has the one name does not enter by the other."""
 
 _CALL_AGAIN = "call again: a new connection is opened"
 _LOOK = "run `ullage doctor` to see what is wrong with it"
@@ -74,8 +76,8 @@ class ConnectionWatcher(Protocol):
 
 class Connection:
     def __init__(self, server: Server, watcher: ConnectionWatcher, clock: Callable[[], float], bounds: Bounds) -> None:
-        self.session: str | None = None
-        """None until a session takes it over."""
+        self.holder: Holder | None = None
+        """None until a session takes it over; kept when that one is over, for what it left there is nobody else's."""
         self.began = clock()
         self.ready_at: float | None = None
         self.upstream: Connected | None = None

@@ -7,7 +7,8 @@ is in. A server that is dead, slow or mad harms no other. It decides nothing abo
 import os
 import random as chance
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from ullage.gateway import Server
 
-from ..upstream import open_upstream
+from ..upstream import inherited, open_upstream
 from .bounds import Bounds
 from .connection import Opener
 from .health import Health
@@ -27,18 +28,21 @@ __all__ = ["Host", "Supervised"]
 
 
 class Host:
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a door to the world, and all have a usual way
         self,
         *,
         environment: Mapping[str, str] | None = None,
-        open: Opener = open_upstream,  # noqa: A002 - it is what a connection is opened with
+        withheld: Set[str] = frozenset(),
+        open: Opener | None = None,  # noqa: A002 - it is what a connection is opened with
         clock: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = chance.random,
         bounds: Bounds | None = None,
     ) -> None:
+        """`withheld` names variables of the environment that no server is given, beside Ullage's own."""
+        self._is_leaving = False
         self._surroundings = Surroundings(
-            opener=open,
-            environment=dict(os.environ if environment is None else environment),
+            opener=open or partial(open_upstream, in_haste=lambda: self._is_leaving),
+            environment=inherited(os.environ if environment is None else environment, withheld),
             start=self._start,
             clock=clock,
             random=random,
@@ -56,6 +60,7 @@ class Host:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._is_leaving = True
         tasks, self._tasks = self._tasks, None
         for source in (*self._sources.values(), *self._retiring):
             source.stop()
@@ -87,6 +92,11 @@ class Host:
         finally:
             source.stop()
             self._retiring.discard(source)
+
+    def release(self, principal: str, session: str) -> None:
+        """The session is over; its connections end in the background, each when its open calls have."""
+        for source in self._sources.values():
+            source.release(principal, session)
 
     def health(self) -> tuple[Health, ...]:
         return tuple(source.health() for source in self._sources.values())

@@ -1,8 +1,9 @@
 """Which connection does a request go by, and may another be opened?
 
-The connections of one server: one for each session, or one for all where the settings share it. A connection that was
-opened for a listing belongs to nobody until a session calls. A start is shared by all who wait for it; after a failure
-starts are made one at a time, each after its back-off. What is asked over a connection is not its affair.
+The connections of one server: one for each session of each principal, or one for all where the settings share it. A
+connection that was opened for a listing belongs to nobody until a session calls. A start is shared by all who wait for
+it; after a failure starts are made one at a time, each after its back-off. What is asked over a connection is not its
+affair.
 """
 
 import math
@@ -17,7 +18,7 @@ from ullage.gateway import Server
 
 from ..upstream import Stillborn
 from .bounds import Bounds
-from .connection import Connected, Connection, Opener
+from .connection import Connected, Connection, Holder, Opener
 from .health import Health
 from .record import Record
 
@@ -25,8 +26,10 @@ __all__ = ["Pool", "PoolWatcher", "Surroundings", "Work"]
 
 _TAIL_CHARACTERS = 4_000
 _LOOK_SECONDS = 0.05
-_EVERYBODY = ""
-"""The session of a shared server's one connection."""
+_EVERYBODY: Holder = ("", "")
+"""Who holds a shared server's one connection."""
+
+_WHEN_FULL = "try again when another session has ended, or set shared = true where the server keeps no state"
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -62,54 +65,55 @@ class Pool:
         self._watcher = watcher
         self._connections: list[Connection] = []
         """Every one of which something is left, in the order of their opening."""
-        self._by_session: dict[str, Connection] = {}
+        self._held: dict[Holder, Connection] = {}
         self._lost_one = False
         self.is_closed = False
 
-    def at_hand(self, session: str) -> Connection | None:
-        """The session's connection where it is open: the way of nearly every call."""
-        connection = self._by_session.get(_EVERYBODY if self.server.shared else session)
+    def at_hand(self, holder: Holder) -> Connection | None:
+        """The holder's connection where it is open: the way of nearly every call."""
+        connection = self._held.get(_EVERYBODY if self.server.shared else holder)
         return None if connection is None or connection.upstream is None or self.is_closed else connection
 
     def live(self) -> list[Connected]:
         """Newest first."""
         return [one.upstream for one in reversed(self._connections) if one.upstream is not None]
 
-    async def connection(self, session: str | None, deadline: float | None = None) -> Connection:
-        """An open connection for the session, or any where it is None; opened where there is none.
+    async def connection(self, holder: Holder | None, deadline: float | None = None) -> Connection:
+        """An open connection for the holder, or any where it is None; opened where there is none.
 
         A caller that gives up leaves the start going on for the others, and for its own next try.
         """
         with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
-            return await self._found_or_opened(_EVERYBODY if self.server.shared else session)
+            return await self._found_or_opened(_EVERYBODY if self.server.shared else holder)
         raise DeadlinePassed(
             f"server `{self.server.name}` was still starting when the call's time was up",
             suggestion="call again: the start goes on meanwhile",
         )
 
-    async def _found_or_opened(self, session: str | None) -> Connection:
+    async def _found_or_opened(self, holder: Holder | None) -> Connection:
         while True:
-            connection = self._find(session) or await self._opened_when_allowed(session)
+            connection = self._find(holder) or await self._opened_when_allowed(holder)
             if connection is not None:
                 await connection.settled()
                 if connection.upstream is not None:
                     return connection
 
-    def _find(self, session: str | None) -> Connection | None:
+    def _find(self, holder: Holder | None) -> Connection | None:
         self._refuse_when_closed()
         usable = [one for one in self._connections if not one.is_gone]
-        if session is None:
+        if holder is None:
             return max(usable, key=lambda one: (one.upstream is not None, one.began), default=None)
-        if session not in self._by_session and (spare := next((one for one in usable if one.session is None), None)):
-            self._assign(spare, session)
-        return self._by_session.get(session)
+        if holder not in self._held and (spare := next((one for one in usable if one.holder is None), None)):
+            self._refuse_beyond_share(holder)
+            self._assign(spare, holder)
+        return self._held.get(holder)
 
-    def _assign(self, connection: Connection, session: str | None) -> None:
-        connection.session = session
-        if session is not None:
-            self._by_session[session] = connection
+    def _assign(self, connection: Connection, holder: Holder | None) -> None:
+        connection.holder = holder
+        if holder is not None:
+            self._held[holder] = connection
 
-    async def _opened_when_allowed(self, session: str | None) -> Connection | None:
+    async def _opened_when_allowed(self, holder: Holder | None) -> Connection | None:
         """None where something was waited for, so that the state must be looked at again."""
         self._forgive()
         if self.record.has_failed and (attempt := self._starting()) is not None:
@@ -118,20 +122,45 @@ class Pool:
         if wait := self.record.seconds_to_wait():
             await anyio.sleep(wait)
             return None
-        return self._begin(session)
+        return self._begin(holder)
 
-    def _begin(self, session: str | None) -> Connection:
+    def _begin(self, holder: Holder | None) -> Connection:
         most = self._around.bounds.connections
         if len(self._connections) >= most:
-            raise Unavailable(
-                f"server `{self.server.name}` already has {most} connections, one for each session",
-                suggestion="try again when another session has ended, or set shared = true where it keeps no state",
-            )
+            raise Unavailable(f"server `{self.server.name}` already has {most} connections", suggestion=_WHEN_FULL)
+        self._refuse_beyond_share(holder)
         connection = Connection(self.server, self, self._around.clock, self._around.bounds)
         self.in_background(lambda: self._keep(connection))
         self._connections.append(connection)
-        self._assign(connection, session)
+        self._assign(connection, holder)
         return connection
+
+    def _refuse_beyond_share(self, holder: Holder | None) -> None:
+        """One principal cannot use up a server for all others."""
+        share = self._around.bounds.share
+        if (
+            holder is None
+            or sum(one.holder is not None and one.holder[0] == holder[0] for one in self._connections) < share
+        ):
+            return
+        raise Unavailable(
+            f"your sessions already have {share} connections to server `{self.server.name}`, all that one caller gets",
+            suggestion=_WHEN_FULL,
+        )
+
+    def release(self, holder: Holder) -> None:
+        """The session is over: its connection ends as soon as its open calls have, within bounds."""
+        connection = self._held.pop(holder, None)
+        if connection is not None:
+            self.in_background(lambda: self._let_go(connection))
+
+    async def _let_go(self, connection: Connection) -> None:
+        with anyio.move_on_after(self._around.bounds.retiring):
+            while connection.open_calls:
+                await anyio.sleep(_LOOK_SECONDS)
+        # The last one that hears of changes someone waits for stays; nobody calls by it any more.
+        if self._others_live(connection) or not self._watcher.is_needed():
+            connection.stop()
 
     async def _keep(self, connection: Connection) -> None:
         try:
@@ -163,10 +192,11 @@ class Pool:
 
     def gone(self, connection: Connection) -> None:
         self._forgive()
-        if connection.session is not None:
-            self._by_session.pop(connection.session, None)
+        if connection.holder is not None and self._held.get(connection.holder) is connection:
+            del self._held[connection.holder]
         if connection.upstream is not None:
-            self._lost_one = True
+            # Nothing was missed where it was ended on purpose and others went on listening.
+            self._lost_one = self._lost_one or connection.failure is not None or not self._others_live(connection)
             self.record.last_words = _tail_of(connection.upstream)
         elif isinstance(connection.failure, Stillborn):
             self.record.last_words = connection.failure.stderr_tail[-_TAIL_CHARACTERS:]
@@ -175,8 +205,10 @@ class Pool:
 
     def can_spare(self, connection: Connection) -> bool:
         """The last one stays, unless the settings say when it may go and nobody listens for its changes."""
-        others = any(one.upstream is not None for one in self._connections if one is not connection)
-        return others or (self.server.idle_timeout is not None and not self._watcher.is_needed())
+        return self._others_live(connection) or (self.server.idle_timeout is not None and not self._watcher.is_needed())
+
+    def _others_live(self, connection: Connection) -> bool:
+        return any(one.upstream is not None for one in self._connections if one is not connection)
 
     def _refuse_when_closed(self) -> None:
         if self.is_closed:

@@ -89,13 +89,13 @@ class Supervised:
         return await self._of_session(request, lambda upstream: upstream.complete(request))
 
     async def _of_session(self, asked: Asked, request: Request[Result]) -> Result:
-        session = asked.caller.session
-        connection = self._pool.at_hand(session) or await self._pool.connection(session, asked.deadline)
+        holder = (asked.caller.principal, asked.caller.session)
+        connection = self._pool.at_hand(holder) or await self._pool.connection(holder, asked.deadline)
         try:
             return await connection.over(request)
         except Unsent as error:
             connection.lose(error)
-        again = await self._pool.connection(session, asked.deadline)
+        again = await self._pool.connection(holder, asked.deadline)
         return await again.over(request)
 
     async def _of_any(self, request: Request[Result]) -> Result:
@@ -178,6 +178,10 @@ class Supervised:
     @property
     def is_closed(self) -> bool:
         return self._pool.is_closed
+
+    def release(self, principal: str, session: str) -> None:
+        """The session is over; what was kept open for it ends in the background."""
+        self._pool.release((principal, session))
 
     def health(self) -> Health:
         return self._pool.health()

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -21,9 +21,11 @@ from ullage.errors import SourceFailed
 from ullage.gateway import Server
 
 from .group import ask_to_end, is_alive, kill, own_group
+from .heirloom import DEEPEST, depth
+from .redaction import redacted, secrets_of
 from .rpc import UNREACHABLE, Message, Receiver
 from .sound import TooDeep, read_line
-from .tail import Lines, Tail, TooLong, redacted, secrets_of
+from .tail import Lines, Tail, TooLong
 
 __all__ = ["Pipe", "open_pipe"]
 
@@ -32,6 +34,10 @@ _UNREAD = 8 * 1024 * 1024
 _LINE = 64 * 1024 * 1024
 _PATIENCE = 1.0
 """Seconds that a server has to end after its input was closed, and once more after it was asked to."""
+_HASTE = 0.5
+"""The same where someone waits for all of Ullage to end."""
+_SHOWN = 300
+"""Characters of one line, for people."""
 _LINGERING = 0.5
 """Seconds between a server's end and the end of its output, or the other way round, that are nothing to remark on."""
 _STEP = 0.02
@@ -43,7 +49,7 @@ _BREATH = 0.005
 class Pipe(asyncio.SubprocessProtocol):
     """A running server."""
 
-    def __init__(self, server: Server, receiver: Receiver, patience: float) -> None:
+    def __init__(self, receiver: Receiver, secrets: tuple[str, ...], patience: Callable[[], float]) -> None:
         self.process_id = 0
         self._patience = patience
         self._receiver = receiver
@@ -53,7 +59,8 @@ class Pipe(asyncio.SubprocessProtocol):
         self._lines = Lines(_LINE)
         self._untaken: deque[bytes] = deque()
         self._tail = Tail()
-        self._secrets = secrets_of(server)
+        self._secrets = secrets
+        self._is_understood = False
         self._strays = 0
         self._first_stray = ""
         self._output_ended = False
@@ -73,12 +80,20 @@ class Pipe(asyncio.SubprocessProtocol):
         return redacted(self._tail.text(), self._secrets)
 
     def last_words(self) -> str:
-        return redacted(self._tail.last_line(), self._secrets)
+        return self._shown(self._tail.last_line())
+
+    def printed(self) -> str:
+        """The first line that was no message, of a server that has sent none."""
+        return "" if self._is_understood else self._shown(self._first_stray)
+
+    def _shown(self, line: str) -> str:
+        # Cut short last, for half a secret would not be known as one.
+        return redacted(line, self._secrets)[:_SHOWN]
 
     def notes(self) -> tuple[str, ...]:
         if not self._strays:
             return ()
-        first = redacted(self._first_stray, self._secrets)
+        first = self._shown(self._first_stray)
         return (f"printed {self._strays} lines on standard output that are no messages; the first: {first}",)
 
     def refused(self) -> str | None:
@@ -127,9 +142,10 @@ class Pipe(asyncio.SubprocessProtocol):
             except ValueError:
                 message = None
             if message is not None and self._receiver.received(message):
+                self._is_understood = True
                 return
         self._strays += 1
-        self._first_stray = self._first_stray or line[:200].decode("utf-8", "replace").strip()
+        self._first_stray = self._first_stray or line[:4096].decode("utf-8", "replace").strip()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         del exc
@@ -180,24 +196,35 @@ class Pipe(asyncio.SubprocessProtocol):
     async def _end_gently(self) -> None:
         if self._input is not None:
             self._input.close()
-        with anyio.move_on_after(self._patience):
+        with anyio.move_on_after(self._patience()):
             await self._exited.wait()
         if not is_alive(self.process_id):
             return
         ask_to_end(self.process_id)
-        with anyio.move_on_after(self._patience):
+        with anyio.move_on_after(self._patience()):
             while is_alive(self.process_id):
                 await anyio.sleep(_STEP)
 
 
 @asynccontextmanager
 async def open_pipe(
-    server: Server, environment: Mapping[str, str], receiver: Receiver, *, patience: float = _PATIENCE
+    server: Server,
+    environment: Mapping[str, str],
+    receiver: Receiver,
+    *,
+    patience: float = _PATIENCE,
+    in_haste: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Pipe]:
     """Starts the server; on the way out nothing of it is left."""
+    _refuse_beyond_depth(server, environment)
     whole = {**environment, **server.environment}
     command = _command(server, whole)
-    pipe = Pipe(server, receiver, patience)
+    cut_off = False
+
+    def allowed() -> float:
+        return min(patience, _HASTE) if cut_off or in_haste() else patience
+
+    pipe = Pipe(receiver, secrets_of(server, environment), allowed)
     try:
         await asyncio.get_running_loop().subprocess_exec(
             lambda: pipe, command, *server.arguments, env=whole, cwd=server.directory, **own_group()
@@ -207,8 +234,21 @@ async def open_pipe(
         raise SourceFailed(f"server `{server.name}` cannot be started: `{server.command}`: {reason}") from error
     try:
         yield pipe
+    except asyncio.CancelledError:
+        cut_off = True
+        raise
     finally:
         await pipe.stop()
+
+
+def _refuse_beyond_depth(server: Server, environment: Mapping[str, str]) -> None:
+    # The environment is the server's, which stands one deeper than we do.
+    if depth(environment) - 1 > DEEPEST:
+        raise SourceFailed(
+            f"server `{server.name}` is not started: this Ullage was started by another, more than {DEEPEST} deep, as "
+            "where a gateway is among its own servers",
+            suggestion="take the gateway out of the servers that it reads from other programs' settings",
+        )
 
 
 def _command(server: Server, environment: Mapping[str, str]) -> str:
@@ -220,17 +260,36 @@ def _command(server: Server, environment: Mapping[str, str]) -> str:
         )
     command = server.command or ""
     path = environment.get("PATH", os.defpath)
-    if Path(command).name != command:
+    is_place = Path(command).name != command
+    if is_place:
         # A place of its own, counted from the folder that the server will stand in.
         command = str((Path(server.directory or ".") / command).absolute())
     found = shutil.which(command, path=path)
     if found is None:
-        folders = len([one for one in path.split(os.pathsep) if one])
-        raise SourceFailed(
-            f"server `{server.name}` cannot be started: `{command}` was not found in the {folders} folders of its PATH",
-            suggestion="install it, or write its absolute path: a program with windows often has a shorter PATH",
-        )
+        raise _missing_place(server, Path(command)) if is_place else _missing_name(server, path)
     return found
+
+
+def _missing_place(server: Server, place: Path) -> SourceFailed:
+    why = "is no program that may be run" if place.exists() else "does not exist: there is no file of that name"
+    otherwise = "mend its `command` in the settings, or make the file executable"
+    return SourceFailed(
+        f"server `{server.name}` cannot be started: `{server.command}` {why}",
+        suggestion=_with_spaces(server) or otherwise,
+    )
+
+
+def _missing_name(server: Server, path: str) -> SourceFailed:
+    where = f"the {len([one for one in path.split(os.pathsep) if one])} folders of its PATH"
+    otherwise = "install it, or write its absolute path: a program with windows often has a shorter PATH"
+    return SourceFailed(
+        f"server `{server.name}` cannot be started: `{server.command}` was not found in {where}",
+        suggestion=_with_spaces(server) or otherwise,
+    )
+
+
+def _with_spaces(server: Server) -> str:
+    return "put arguments into `args`: `command` is the program alone" if " " in (server.command or "").strip() else ""
 
 
 def _too_deep(number: object) -> Message:

@@ -25,6 +25,8 @@ from ullage.tool import (
     text_block,
 )
 
+from .fitting import BLOCK, PROMPT, RESOURCE, TOOL, Fit, fitted, passed_on
+
 __all__ = [
     "INPUT_REQUIRED",
     "as_object",
@@ -87,6 +89,7 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
     if _is_deeper(raw, _DEEPEST):
         note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
         return None
+    raw = _fitted(raw, TOOL, f"the tool `{_short(name)}`", note)
     schema, wrong = _input_schema(raw.get("inputSchema"))
     if wrong:
         note(f"lists the tool `{_short(name)}` with {wrong}")
@@ -102,6 +105,13 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
         annotations=as_object(raw.get("annotations")),
         extra={key: value for key, value in raw.items() if key not in _KNOWN},
     )
+
+
+def _fitted(raw: dict[str, Json], fits: Mapping[str, Fit], what: str, note: Callable[[str], None]) -> dict[str, Json]:
+    whole, wrong = fitted(raw, fits)
+    if wrong:
+        note(f"lists {what} with {', '.join(f'`{key}`' for key in wrong)} that cannot be meant; left out")
+    return whole
 
 
 def _is_deeper(value: Json, limit: int) -> bool:
@@ -158,10 +168,18 @@ def read_items(items: Iterable[Json], key: str, note: Callable[[str], None]) -> 
         raw = as_object(item)
         name = raw.get(key)
         if isinstance(name, str) and name:
-            found.setdefault(name, raw)
+            found[name] = found.get(name) or _read_item(raw, name, PROMPT if key == "name" else RESOURCE, note)
         else:
             note(f"lists an item without `{key}`; it is left out")
     return tuple(found.values())
+
+
+def _read_item(raw: dict[str, Json], key: str, fits: Mapping[str, Fit], note: Callable[[str], None]) -> dict[str, Json]:
+    whole = _fitted(raw, fits, f"`{_short(key)}`", note)
+    if isinstance(whole.get("name"), str):
+        return whole
+    note(f"lists `{_short(key)}` without a name; it is named so")
+    return {**whole, "name": key}
 
 
 def read_reply(result: Mapping[str, Json]) -> Reply:
@@ -178,7 +196,7 @@ def read_reply(result: Mapping[str, Json]) -> Reply:
 
 def _meta(result: Mapping[str, Json]) -> JsonObject:
     meta = as_object(result.get("_meta"))
-    return {key: value for key, value in meta.items() if key != _SERVER_INFO} if _SERVER_INFO in meta else meta
+    return {key: value for key, value in passed_on(meta).items() if key != _SERVER_INFO} if meta else meta
 
 
 def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
@@ -193,9 +211,14 @@ def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
 
 
 def _read_block(item: Json) -> Block:
-    if isinstance(item, dict) and isinstance(item.get("type"), str):
-        return item
+    if isinstance(item, dict) and isinstance(kind := item.get("type"), str):
+        whole = fitted(item, RESOURCE if kind == "resource_link" else BLOCK)[0]
+        return _named_link(whole) if kind == "resource_link" else whole
     return text_block(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False))
+
+
+def _named_link(block: dict[str, Json]) -> Block:
+    return block if isinstance(block.get("name"), str) else {**block, "name": as_text(block.get("uri")) or ""}
 
 
 def _read_needs(result: Mapping[str, Json]) -> Needs | None:
@@ -205,16 +228,23 @@ def _read_needs(result: Mapping[str, Json]) -> Needs | None:
 
 
 def read_contents(result: Mapping[str, Json]) -> Contents:
-    return Contents(contents=_objects(result.get("contents")), meta=_meta(result), needs=_read_needs(result))
+    contents = tuple(fitted(one, BLOCK)[0] for one in _objects(result.get("contents")))
+    return Contents(contents=contents, meta=_meta(result), needs=_read_needs(result))
 
 
 def read_prompt(result: Mapping[str, Json]) -> PromptMessages:
     return PromptMessages(
-        messages=_objects(result.get("messages")),
+        messages=tuple(_read_message(one) for one in _objects(result.get("messages"))),
         description=as_text(result.get("description")),
         meta=_meta(result),
         needs=_read_needs(result),
     )
+
+
+def _read_message(message: dict[str, Json]) -> JsonObject:
+    content = message.get("content")
+    block = _read_block(content) if isinstance(content, dict) else content
+    return message if block is content else {**message, "content": cast("Json", block)}
 
 
 def read_completion(result: Mapping[str, Json]) -> JsonObject:
@@ -223,7 +253,7 @@ def read_completion(result: Mapping[str, Json]) -> JsonObject:
     return {**completion, "values": values if isinstance(values, list) else []}
 
 
-def _objects(value: Json) -> tuple[JsonObject, ...]:
+def _objects(value: Json) -> tuple[dict[str, Json], ...]:
     items = value if isinstance(value, list) else []
     return tuple(item for item in items if isinstance(item, dict))
 

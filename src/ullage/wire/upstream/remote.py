@@ -142,6 +142,9 @@ class Remote:
     def last_words(self) -> str:
         return ""
 
+    def printed(self) -> str:
+        return ""
+
     def notes(self) -> tuple[str, ...]:
         return ()
 

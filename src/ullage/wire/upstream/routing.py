@@ -107,8 +107,8 @@ class Routing:
         if related is not None and self.waiting.get(related.number) is related:
             return related
         open_ones = [one for one in self.waiting.values() if one.asked is not None and not one.answer.done()]
-        sessions = {one.asked.caller.session for one in open_ones if one.asked is not None}
-        return open_ones[-1] if len(sessions) == 1 else None
+        callers = [one.asked.caller for one in open_ones if one.asked is not None]
+        return open_ones[-1] if len({(one.principal, one.session) for one in callers}) == 1 else None
 
 
 async def _while_open(waiting: Waiting, asking: Awaitable[JsonObject]) -> JsonObject:

@@ -65,6 +65,10 @@ class Peer:
     """Told of the server's notifications."""
     last_words: Callable[[], str] = str
     """What the server said last on standard error, where there is such a thing."""
+    printed: Callable[[], str] = str
+    """What it printed in place of messages, where it sent none."""
+    advice: str = ""
+    """What to do when the connection is gone."""
     channel: Channel | None = None
     waiting: dict[int | str, Waiting] = field(default_factory=dict[int | str, Waiting])
     """In the order in which they were asked."""
@@ -127,7 +131,7 @@ class Peer:
         finally:
             RELATED.reset(related)
         if not sent:
-            raise Unsent(self.failed().message)
+            raise Unsent(self.failed().message, suggestion=self.advice)
 
     def notify(self, method: str, params: Message | None = None, headers: Mapping[str, str] | None = None) -> None:
         message: Message = {"jsonrpc": "2.0", "method": method}
@@ -203,7 +207,9 @@ class Peer:
         )
 
     def _came(self, method: str, params: Message, number: object) -> None:
-        if isinstance(number, int | str) and not isinstance(number, bool):
+        if (echoed := self._waiting(number)) is not None and echoed.method == method:
+            self._echoed(echoed)
+        elif isinstance(number, int | str) and not isinstance(number, bool):
             self.questions.asked(number, method, params, self.post)
         elif method == "notifications/progress":
             self._progressed(params)
@@ -211,6 +217,12 @@ class Peer:
             self.questions.withdrawn(params.get("requestId"))
         else:
             self.heard(method, params)
+
+    def _echoed(self, waiting: Waiting) -> None:
+        """Our own request came back, from a program that repeats what it reads; no server asks what we ask."""
+        if not waiting.answer.done():
+            text = f"server `{self.server}` repeats our requests instead of answering them"
+            waiting.answer.set_exception(SourceFailed(text, suggestion="its command starts no MCP server: mend it"))
 
     def _progressed(self, params: Message) -> None:
         waiting = self._waiting(params.get("progressToken"))
@@ -238,9 +250,10 @@ class Peer:
         return self._reason is not None
 
     def failed(self) -> SourceFailed:
-        words = self.last_words()
-        heard = f"; it last said: {words}" if words else ""
-        return SourceFailed(f"server `{self.server}` {self._reason or 'takes no more messages'}{heard}")
+        words, printed = self.last_words(), self.printed()
+        heard = (f"; it last said: {words}" if words else "") + (f"; it printed: {printed}" if printed else "")
+        reason = self._reason or "takes no more messages"
+        return SourceFailed(f"server `{self.server}` {reason}{heard}", suggestion=self.advice)
 
     async def ended(self) -> str:
         await self._ended.wait()

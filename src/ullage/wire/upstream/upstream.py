@@ -4,8 +4,9 @@ A process is started or a URL reached, and the two sides agree on how to speak, 
 give it. What can then be asked is `Upstream`'s affair; when to open and when to give up, the supervisor's.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -16,6 +17,7 @@ from ullage.gateway import Server
 from .era import HESITATION, Agreement, agree
 from .pipe import open_pipe
 from .questions import Questions
+from .redaction import redacted, secrets_of
 from .remote import open_remote
 from .routing import Routing
 from .rpc import Peer, Receiver
@@ -26,26 +28,34 @@ from .waiting import Waiting
 __all__ = ["Upstream", "open_upstream"]
 
 _Result = TypeVar("_Result")
+_Reach = Callable[[Receiver], AbstractAsyncContextManager[Connection]]
+_AGAIN = "call again: the server is started or reached anew for it"
 
 
 @asynccontextmanager
 async def open_upstream(
-    server: Server, *, environment: Mapping[str, str], hesitation: float = HESITATION
+    server: Server,
+    *,
+    environment: Mapping[str, str],
+    hesitation: float = HESITATION,
+    in_haste: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Upstream]:
     """Starts or reaches a server and agrees with it on how to speak; nothing of it is left when the context ends.
 
-    Raises `SourceFailed` where it cannot be started, reached or understood.
+    A server that is slow to end has less time for it `in_haste`. Raises `SourceFailed` where it cannot be started,
+    reached or understood.
     """
+    reach = partial(_connected, server, environment, in_haste)
     try:
         async with _opened(
-            server, environment, hesitation=None if server.transport == "sse" else hesitation
+            server, environment, reach, hesitation=None if server.transport == "sse" else hesitation
         ) as upstream:
             yield upstream
             return
     except _DiedOfDiscovery:
         # Some servers end at a question they do not know, and must be started anew for the one they do.
         pass
-    async with _opened(server, environment, hesitation=None) as upstream:
+    async with _opened(server, environment, reach, hesitation=None) as upstream:
         yield upstream
 
 
@@ -55,17 +65,19 @@ class _DiedOfDiscovery(Exception):
 
 @asynccontextmanager
 async def _opened(
-    server: Server, environment: Mapping[str, str], *, hesitation: float | None
+    server: Server, environment: Mapping[str, str], reach: _Reach, *, hesitation: float | None
 ) -> AsyncGenerator[Upstream]:
     waiting: dict[int | str, Waiting] = {}
     routing = Routing(waiting)
     questions = Questions(routing.answer)
     peer = Peer(server=server.name, questions=questions, heard=routing.heard, waiting=waiting)
+    hush = partial(redacted, secrets=secrets_of(server, environment))
     async with AsyncExitStack() as stack:
-        connection = await _in_time(server, stack.enter_async_context(_connected(server, environment, peer)))
-        peer.channel, peer.last_words = connection, connection.last_words
+        connection = await _in_time(server, stack.enter_async_context(reach(peer)))
+        peer.channel, peer.last_words, peer.printed = connection, connection.last_words, connection.printed
         try:
-            agreement = await _agreed(server, peer, connection, hesitation=hesitation)
+            agreement = await _agreed(server, peer, connection, hush, hesitation=hesitation)
+            peer.advice = _AGAIN
             upstream = Upstream(server, peer, connection, agreement, routing)
             try:
                 yield upstream
@@ -77,17 +89,21 @@ async def _opened(
 
 
 def _connected(
-    server: Server, environment: Mapping[str, str], receiver: Receiver
+    server: Server, environment: Mapping[str, str], in_haste: Callable[[], bool], receiver: Receiver
 ) -> AbstractAsyncContextManager[Connection]:
-    return open_pipe(server, environment, receiver) if server.transport == "stdio" else open_remote(server, receiver)
+    if server.transport == "stdio":
+        return open_pipe(server, environment, receiver, in_haste=in_haste)
+    return open_remote(server, receiver)
 
 
-async def _agreed(server: Server, peer: Peer, connection: Connection, *, hesitation: float | None) -> Agreement:
+async def _agreed(
+    server: Server, peer: Peer, connection: Connection, hush: Callable[[str], str], *, hesitation: float | None
+) -> Agreement:
     patience = server.start_timeout
     try:
         return await _in_time(server, agree(peer, patience=patience, hesitation=hesitation))
     except ProtocolError as error:
-        said = connection.refused() or f"refused to be spoken to: {error.message[:200]}"
+        said = connection.refused() or f"refused to be spoken to: {hush(error.message)[:200]}"
         raise Stillborn(SourceFailed(f"server `{server.name}` {said}"), connection.stderr_tail()) from error
     except SourceFailed as error:
         if peer.is_lost and server.transport == "stdio" and hesitation is not None:

@@ -1,0 +1,92 @@
+"""What is one client given?
+
+A `Find` and a `Metered` of its own around what all clients share, since what is listed and counted may differ by its
+profile. What stands behind them is not known here.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from ullage import __version__
+from ullage.config import Settings
+from ullage.gateway import (
+    Find,
+    FindSettings,
+    Guarded,
+    Merge,
+    Metered,
+    References,
+    StoredForms,
+    Surroundings,
+    Underscored,
+)
+from ullage.ledger import Recorder
+from ullage.tool import Caller, ToolSource
+from ullage.wire import Identity, Profile
+
+from .counting import meter
+from .fingerprint import fingerprint
+from .surfaces import StoredSurfaces
+
+__all__ = ["LISTED", "OWN", "Kit", "Served", "find_settings"]
+
+OWN = "ullage"
+"""What our own tools' server is called among the others, unless one of them is called so."""
+LISTED = ("count-tokens",)
+"""Of our own tools, those that are listed unless the settings hide them; the rest are found."""
+
+
+@dataclass(slots=True)
+class Served:
+    """One client's part of the gateway."""
+
+    find: Find
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """What all clients share."""
+
+    merge: Merge
+    recorder: Recorder
+    surfaces: StoredSurfaces
+    forms: StoredForms
+    spawn: Callable[[Callable[[], Awaitable[None]]], None]
+
+    def serve(self, settings: Settings, client: str | None) -> Served:
+        chosen = settings.gateway_for(client)
+        reference = References(meter().models, chosen.window)
+        around = Surroundings(
+            recorder=self.recorder,
+            reference=reference,
+            memory=self.surfaces,
+            forms=self.forms,
+            spawn=self.spawn,
+            lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
+        )
+        find = Find(Guarded(self.merge), meter(), find_settings(settings, client), around)
+        source: ToolSource = Metered(
+            inner=find, meter=meter(), recorder=self.recorder, clock=time.perf_counter, reference=reference
+        )
+        if chosen.underscore_names:
+            source = Underscored(inner=source, own=LISTED)
+        identity = Identity(
+            name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
+        )
+        return Served(find, Profile(source=source, identity=identity, model=chosen.model))
+
+
+def find_settings(settings: Settings, client: str | None) -> FindSettings:
+    chosen = settings.gateway_for(client)
+    return FindSettings(
+        mode=chosen.mode,
+        direct_below=chosen.direct_below,
+        find_budget=chosen.find_budget,
+        join_calls=chosen.join_calls,
+        start_wait=chosen.start_wait,
+        # A name that has no profile decides nothing, so it shares what was decided for everybody.
+        key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
+        configuration=fingerprint(settings, chosen),
+    )

@@ -1,0 +1,88 @@
+from typing import Any
+
+import pytest
+
+from ullage.gateway import Server
+from ullage.wire.upstream.redaction import redacted, secrets_of
+
+
+def shown(text: str, inherited: dict[str, str] | None = None, **settings: Any) -> str:  # noqa: ANN401 - any of them
+    server = Server(**{"name": "one", "transport": "stdio", **settings})
+    return redacted(text, secrets_of(server, inherited or {}))
+
+
+def test_secrets_are_told_by_their_names():
+    settings = {"API_TOKEN": "abcdef", "MODE": "verbose", "PASSWORD": "a"}
+    assert shown("verbose abcdef a", environment=settings) == "verbose [secret] a"
+
+
+@pytest.mark.parametrize("name", ["GH_TOKEN", "OPENAI_API_KEY", "DB_PASS", "PGPASSWORD", "AUTHORIZATION", "AWS_SECRET"])
+def test_what_a_server_inherits_is_no_less_secret(name: str):
+    assert shown("bad key ghp_inherited123456", {name: "ghp_inherited123456"}) == "bad key [secret]"
+
+
+@pytest.mark.parametrize("name", ["DESKTOP_SESSION", "SSH_ASKPASS", "GIT_AUTHOR_NAME", "BASE_URL", "HOME"])
+def test_what_everybody_inherits_is_no_secret(name: str):
+    assert shown("an everyday word", {name: "everyday"}) == "an everyday word"
+
+
+def test_a_short_word_that_is_inherited_is_no_secret():
+    assert shown("see the sample", {"KEY": "sample"}) == "see the sample"
+
+
+def test_what_the_settings_say_of_a_variable_counts_and_not_what_it_would_have_been():
+    assert shown("outer-token inner-token", {"A_KEY": "outer-token"}, environment={"A_KEY": "inner-token"}) == (
+        "outer-token [secret]"
+    )
+
+
+def test_a_header_is_secret_by_the_word():
+    headers = {"Authorization": "Bearer abcdef", "Cookie": "one=ghijkl; two=mnopqr"}
+    assert shown("got abcdef, ghijkl, mnopqr; a Bearer is wanted", headers=headers) == (
+        "got [secret], [secret], [secret]; a Bearer is wanted"
+    )
+
+
+def test_the_passwords_of_addresses_are_secret_whatever_they_are_named():
+    environment = {"DATABASE": "postgres://user:dbsecret55@host/x"}
+    assert shown("no user with dbsecret55 at host", environment=environment) == "no user with [secret] at host"
+    assert shown("dbsecret55", environment) == "[secret]"
+    assert shown("key urlsecret123", url="http://host/mcp?key=urlsecret123&a=b") == "key [secret]"
+    assert shown("pwsecret99", arguments=("http://user:pwsecret99@host/mcp",)) == "[secret]"
+    assert shown("http://[half", arguments=("http://[half",)) == "[secret]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--token", "a1b2c3"),
+        ("--api-key=a1b2c3",),
+        ("-token", "a1b2c3"),
+        ("run", "-e", "API_KEY=a1b2c3", "image"),
+        ("--header", "Authorization: Bearer a1b2c3"),
+    ],
+)
+def test_a_secret_among_arguments_is_told_by_its_option(arguments: tuple[str, ...]):
+    assert shown("it is a1b2c3", arguments=arguments) == "it is [secret]"
+
+
+@pytest.mark.parametrize("argument", ["ghp_Ab3dEf6hIj9lMn2p", "argsecret12345", "sk-ant-0a1b2c3d4e5f6g7h"])
+def test_a_long_run_of_letters_and_digits_is_taken_for_a_secret(argument: str):
+    assert shown(f"arg {argument}", arguments=("-y", argument)) == "arg [secret]"
+
+
+@pytest.mark.parametrize(
+    "argument", ["/home/user/documents", "@scope/server-filesystem", "verbose", "--read-only", "8080"]
+)
+def test_plain_arguments_are_shown(argument: str):
+    assert shown(f"arg {argument}", arguments=(argument,)) == f"arg {argument}"
+
+
+def test_a_key_of_many_lines_is_secret_by_the_line():
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n-----END KEY-----"
+    assert shown("read MIIEvQIBADANBgkq", {"SIGNING_KEY": key}) == "read [secret]"
+
+
+def test_the_longer_of_two_secrets_is_taken_out_first():
+    environment = {"A_KEY": "abcdef", "B_KEY": "abcdefghij"}
+    assert shown("abcdefghij abcdef", environment=environment) == "[secret] [secret]"
