@@ -7,6 +7,7 @@ import pytest
 
 from ullage.app.following import follow, until_restart
 from ullage.config import ClientProfile, Flags, Gateway, Loaded, Settings, Token, load
+from ullage.errors import BadConfiguration
 from upstreams import scripted, tool, write_toml
 
 BEFORE = Settings(store="sqlite:///a", clients={"one": ClientProfile(model="gpt-4"), "gone": ClientProfile()})
@@ -58,3 +59,33 @@ async def test_each_change_is_compared_with_the_one_before(work: Path, caplog: p
         "the settings were changed and taken over; from the next start on: gateway.model",
         "the settings were changed and taken over",
     ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [BadConfiguration("it cannot be"), ValueError("nobody foresaw it")])
+async def test_what_fails_to_be_taken_over_is_said_and_ends_nothing(
+    work: Path, caplog: pytest.LogCaptureFixture, error: Exception
+):
+    caplog.set_level(logging.WARNING)
+    file = write_toml(work / "ullage.toml")
+    adopted: list[Loaded] = []
+
+    def again() -> Loaded:
+        return load(Flags(), {}, work)
+
+    async def adopt(loaded: Loaded) -> None:
+        adopted.append(loaded)
+        if len(adopted) == 1:
+            raise error
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow, again(), again, adopt)
+        await anyio.sleep(0.05)
+        for number in range(2):
+            write_toml(file, f"[gateway]\nwindow = {number + 1000}\n")
+            with anyio.fail_after(10):
+                while len(caplog.messages) <= number:
+                    await anyio.sleep(0.02)
+        tasks.cancel_scope.cancel()
+    assert caplog.messages[0].startswith("the settings were changed and not taken over")
+    assert caplog.messages[1].startswith("the settings were changed and taken over")

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ import pytest
 from ullage.app import count
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.config import Flags, examine, load
-from ullage.errors import UnknownResource
+from ullage.errors import BadConfiguration, UnknownResource
 from ullage.gateway import META, definition_text
 from ullage.ledger import read_entries
 from ullage.store import Database
@@ -294,3 +295,83 @@ async def test_an_edit_of_the_settings_is_followed_and_only_what_matters_is_anno
         assert [one.server for one in gateway.health()] == []
         assert len(heard) == 1
     assert "hunter2" not in caplog.text
+
+
+async def test_a_server_called_as_we_are_keeps_its_name_and_disturbs_nobody(work: Path):
+    file = write_toml(work / "ullage.toml", '[gateway]\nmode = "direct"\n', notes=scripted(ECHO))
+    async with opened(work, follow=True) as gateway:
+        await gateway.view(30)
+        assert await names(gateway) == ["count-tokens", "notes__echo"]
+        write_toml(file, '[gateway]\nmode = "direct"\n', notes=scripted(ECHO), ullage=scripted(ECHO))
+        with anyio.fail_after(20):
+            while "ullage__echo" not in await names(gateway):
+                await anyio.sleep(0.05)
+        assert text(await ask(gateway, "ullage__echo", text="theirs")) == "theirs"
+        assert json.loads(text(await ask(gateway, "count-tokens", text="ours")))["token_count"] == 1
+
+
+async def test_a_server_whose_address_is_our_own_is_left_out_and_said_to_be(
+    work: Path, caplog: pytest.LogCaptureFixture
+):
+    loaded = load(
+        Flags(include=(write_json(work / "mcp.json", me={"url": "http://us/mcp"}, notes=scripted(ECHO)),)),
+        os.environ,
+        work,
+    )
+    async with open_gateway(loaded, environment=os.environ, is_own_address=lambda url: "//us/" in url) as gateway:
+        await gateway.adopt(loaded)
+        view = await gateway.view(30)
+        assert {entry.server for entry in view.entries} == {"notes", "ullage"}
+        assert view.missing == ()
+    assert caplog.messages == ["server `me` is left out: its address is where this very gateway is served"]
+
+
+async def test_what_cannot_be_taken_over_leaves_all_as_it_was(work: Path):
+    write_toml(work / "ullage.toml", notes=scripted(ECHO))
+    async with opened(work) as gateway:
+        await gateway.view(30)
+        before, settings = gateway.loaded, gateway.settings
+        twice = replace(settings, servers=(*settings.servers, replace(settings.servers[0], prefix="\0")))
+        gateway.merge = cast("Any", Failing())
+        with pytest.raises(BadConfiguration):
+            await gateway.adopt(replace(before, settings=twice))
+        assert gateway.loaded is before
+        assert gateway.kept("notes").server == settings.servers[0]
+
+
+class Failing:
+    def replace(self, members: object) -> None:
+        del members
+        raise BadConfiguration("two servers are called `x`")
+
+
+async def test_our_own_list_outlives_a_change_of_settings(work: Path):
+    async with opened(work) as gateway:
+        told: list[Change] = []
+        await gateway.view()
+        gateway.merge.watch(told.append)
+        own = gateway.merge.members[0].source
+        await gateway.adopt(gateway.loaded)
+        assert gateway.merge.members[0].source is own
+        assert told == []
+
+
+async def test_no_server_is_given_the_tokens_of_those_who_come_in(work: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ADAS_TOKEN", "a" * 20)
+    monkeypatch.setenv("OTHER", "b" * 20)
+    shows = {"command": "sh", "args": ["-c", f"env > {work}/seen; exec sleep 60"]}
+    write_toml(work / "ullage.toml", '[http.tokens.ada]\nenv = "ADAS_TOKEN"\n', shows=shows)
+    async with opened(work) as gateway:
+        await gateway.view(1)
+    seen = (work / "seen").read_text(encoding="utf-8")
+    assert "OTHER=" in seen
+    assert "ADAS_TOKEN" not in seen
+
+
+async def test_our_own_tools_can_be_denied_too(work: Path):
+    write_toml(
+        work / "ullage.toml", '[gateway]\nmode = "search"\n[own]\ndeny = ["call_tool_write"]', notes=scripted(ECHO)
+    )
+    async with opened(work) as gateway:
+        await gateway.view(30)
+        assert await names(gateway) == ["find_tool", "call_tool", "count-tokens"]

@@ -56,6 +56,19 @@ for name in ("mcp.client.streamable_http", "mcp.server.lowlevel.server", "client
     assert run.stderr == "ullage: heard\n"
 
 
+@pytest.mark.parametrize("verb", [["tools"], ["doctor"], ["find", "x"], ["serve"]])
+def test_a_file_that_is_not_there_is_a_slip(work: Path, capsys: pytest.CaptureFixture[str], verb: list[str]):
+    assert main([*verb, "--include", "nowhere.json"]) == 2
+    assert "`nowhere.json` is not there" in capsys.readouterr().err
+
+
+def test_a_client_nobody_configured_is_mentioned(work: Path, capsys: pytest.CaptureFixture[str]):
+    write_toml(work / "ullage.toml", "[clients.codex]\n")
+    for name, is_mentioned in (("codex", False), ("kodex", True)):
+        assert main(["tools", "--client", name]) == 0
+        assert ("no [clients.kodex] in the settings" in capsys.readouterr().err) is is_mentioned
+
+
 class Terminal:
     """Standard output as a terminal that remembers what it showed."""
 

@@ -54,7 +54,7 @@ notes  well: toy 1, protocol 2026-07-28, started in N s
 
 off  disabled in /mcp.json [mcpServers.off]
 
-1 of 4 servers answered.
+1 of 4 servers answered; 1 was left out.
 """)
     assert SECRET not in captured.out + captured.err
 
@@ -148,3 +148,24 @@ def test_what_is_odd_but_harms_nobody_is_noted(work: Path, capsys: pytest.Captur
     write_json(work / "mcp.json", loud=unruly("babbles"))
     assert main(["doctor", "--include", "mcp.json"]) == 0
     assert "  note  " in capsys.readouterr().out
+
+
+def test_counts_are_those_of_tools_and_rules_that_are_for_nothing_are_noted(
+    work: Path, capsys: pytest.CaptureFixture[str]
+):
+    rules = {"deny": ["drop", "delete_*"], "pinned": ["ecko", "echo"]}
+    write_toml(work / "ullage.toml", notes={**scripted(tool("echo"), tool("drop")), **rules})
+    assert main(["doctor"]) == 0
+    assert steady(capsys.readouterr().out, work) == snapshot("""\
+settings  /ullage.toml
+
+notes  well: toy 1, protocol 2026-07-28, started in N s
+  1 tool, 26 tokens of definitions (o200k_base); 1 denied
+  note  `deny` has `delete_*`, and no tool is called so
+  note  `pinned` has `ecko`, and no tool is called so
+
+All is well.
+""")
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["servers"][0]
+    assert (found["tools"], found["kept_back"], len(found["notes"])) == (1, "1 denied", 2)

@@ -26,16 +26,18 @@ def test_what_is_found_is_shown_with_its_parameters(servers: Path, capsys: pytes
     assert main(["find", "list", "issues", "of", "a", "repository", "--include", "mcp.json"]) == 0
     captured = capsys.readouterr()
     assert captured.out == snapshot("""\
-hub__list_issues(owner: string, labels?: string[])
+hub__list_issues(owner: string, labels?: string[]) [write]
   List the issues of a repository.
+
 count-tokens(text: string, model?: string)
   Count the tokens of a text for a model. Replies with token_count and model, how the count was
   found, and its error band where it is not exact.
+
 hub__merge(text?: string) — Merge a pull request [write]
 """)
     assert captured.err == snapshot("""\
 ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
-171 tokens of definitions instead of 176: 2.8 % saved.
+171 tokens of definitions; those of all servers' tools are 80.
 """)
 
 
@@ -49,7 +51,7 @@ def test_json_is_what_an_agent_gets(servers: Path, capsys: pytest.CaptureFixture
 def test_a_small_budget_gives_lines(servers: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["find", "list issues", "--max-tokens", "160", "--include", "mcp.json"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-hub__list_issues(owner: string, labels?: string[])
+hub__list_issues(owner: string, labels?: string[]) [write]
   List the issues of a repository.
 """)
 
@@ -84,3 +86,28 @@ def test_figures_are_those_of_the_named_client(work: Path, capsys: pytest.Captur
         assert main(["find", "weather", "--json", *words]) == 0
         figures.append(json.loads(capsys.readouterr().out)["token_metrics"]["returned_tokens"])
     assert figures[0] < figures[1]
+
+
+def test_figures_are_those_of_tools_and_a_list_that_is_shown_saves_nothing(
+    work: Path, capsys: pytest.CaptureFixture[str]
+):
+    many = [tool(f"send_{number}", "Sends a message to somebody, by the number of the channel.") for number in range(9)]
+    write_toml(work / "ullage.toml", hub=scripted(*many))
+    assert main(["tools", "--json"]) == 0
+    whole = json.loads(capsys.readouterr().out)["first_request"]["without"]
+    assert main(["find", "send_3"]) == 0
+    assert "every tool is listed directly here" in capsys.readouterr().err
+    write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n', hub=scripted(*many))
+    assert main(["find", "send_3"]) == 0
+    assert f"those of all servers' tools are {whole:,}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [([" "], 'ullage find "create an issue"'), (["x", "--max-tokens", "10"], "give --max-tokens 100 or more")],
+)
+def test_what_cannot_be_asked_is_refused_in_terms_of_the_command_line(
+    servers: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+):
+    assert main(["find", *words]) == 2
+    assert said in capsys.readouterr().err

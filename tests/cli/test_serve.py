@@ -304,6 +304,33 @@ To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends 
 """)
 
 
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_over_http_whoever_tells_it_to_end_twice_is_obeyed_once_and_quietly(work: Path, told: signal.Signals):
+    with subprocess.Popen([*ULLAGE, "--http", "0"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split("serves MCP at ")[1].split(". ")[0]
+        entry = f'{{"mcpServers": {{"ullage": {{"type": "http", "url": "{url}"}}}}}}'
+        assert entry in "".join(process.stderr.readline() for _ in range(3))
+        body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        ends = time.monotonic() + 20
+        while time.monotonic() < ends:
+            try:
+                httpx2.post(url, json=body)
+                break
+            except httpx2.ConnectError:
+                time.sleep(0.05)
+        process.send_signal(told)
+        process.send_signal(told)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == "\nEnded.\n"
+
+
+@pytest.mark.parametrize("flags", [["--next-free"], ["--tokens", "file"], ["--allow-host", "box"]])
+def test_flags_for_http_are_refused_without_it(work: Path, capsys: pytest.CaptureFixture[str], flags: list[str]):
+    assert main(["serve", *flags]) == 2
+    assert f"{flags[0]}: only with --http" in capsys.readouterr().err
+
+
 def test_a_port_that_is_taken_is_not_taken_again(work: Path, capsys: pytest.CaptureFixture[str]):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["serve", "--http", str(taken.getsockname()[1])]) == 2

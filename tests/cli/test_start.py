@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from upstreams import settle_in
 
 LATER = ("sqlalchemy.dialects.postgresql", "psycopg", "splintr")
@@ -38,6 +40,23 @@ def printed(code: str) -> list[str]:
 def test_a_server_starts_without_what_only_some_requests_need():
     loaded = printed("import sys, ullage.cli.serve; print(*sys.modules)")
     assert not set(LATER) & set(loaded)
+
+
+@pytest.mark.parametrize("words", ["'--version'", "'--help'", "", "'tolls'"])
+def test_what_asks_for_no_verb_loads_none(words: str):
+    code = (
+        "import contextlib, io, sys; from ullage.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): "
+        f"main([{words}])\n"
+        "print(*sys.modules)"
+    )
+    loaded = printed(code)
+    assert not {"mcp", "sqlalchemy", "ullage.app", "ullage.cli.count"} & set(loaded)
+
+
+def test_http_is_loaded_where_it_is_served():
+    loaded = printed("import sys, ullage.cli.tools; print(*sys.modules)")
+    assert not {"ullage.wire.serve.front", "ullage.wire.serve.listening"} & set(loaded)
 
 
 def test_garbage_is_not_looked_for_among_what_importing_made():

@@ -50,14 +50,14 @@ Not known, and not counted; `ullage doctor` says more:
   dead  ended with exit status 3; it last said: no such table
 
 74 tokens of definitions in every request without Ullage (o200k_base),
-356 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens.
+343 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens.
 """)
 
 
 @pytest.mark.parametrize("server", ["notes", "dead", "off", "ullage"])
 def test_one_server_has_a_line_for_each_tool(work: Path, capsys: pytest.CaptureFixture[str], server: str):
     mixed(work)
-    assert main(["tools", server]) == 0
+    assert main(["tools", server]) == (1 if server == "dead" else 0)
     assert (
         capsys.readouterr().out
         == snapshot(
@@ -152,3 +152,32 @@ def test_many_listed_tools_are_not_all_named(work: Path, capsys: pytest.CaptureF
     write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n', notes=notes)
     assert main(["tools"]) == 0
     assert "notes__tool_3 and 5 more." in capsys.readouterr().out
+
+
+def test_what_runs_only_as_a_task_is_not_counted_and_said_to_be_so(work: Path, capsys: pytest.CaptureFixture[str]):
+    task = tool("long", execution={"taskSupport": "required"})
+    write_toml(work / "ullage.toml", notes=scripted(ECHO, task))
+    assert main(["tools"]) == 0
+    assert "notes       1      29  1 only as tasks\n" in capsys.readouterr().out
+    assert main(["doctor"]) == 0
+    assert "  1 tool, 29 tokens of definitions (o200k_base); 1 only as tasks\n" in capsys.readouterr().out
+
+
+def test_nobody_waits_for_less_than_no_time(work: Path, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["tools", "--wait", "-1"])
+    assert "--wait: invalid seconds value: '-1'" in capsys.readouterr().err
+
+
+def test_a_server_may_be_called_as_we_are(work: Path, capsys: pytest.CaptureFixture[str]):
+    write_toml(work / "ullage.toml", ullage=scripted(ECHO))
+    assert main(["tools"]) == 0
+    assert capsys.readouterr().out.startswith("""\
+server        tools  tokens
+ullage            1      29
+ullage (own)      1      96
+""")
+    assert main(["tools", "ullage"]) == 0
+    assert "ullage__echo" in capsys.readouterr().out
+    assert main(["call", "ullage__echo", '{"text": "hello"}']) == 0
+    assert capsys.readouterr().out == "hello\n"

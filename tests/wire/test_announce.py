@@ -16,6 +16,7 @@ from ullage.tool import Call, Caller, Change, Complete, Contents, JsonObject, Li
 from ullage.wire.serve.announce import Announcer
 from ullage.wire.serve.line import connection_of
 from ullage.wire.serve.loudness import is_heard, most_talkative
+from ullage.wire.serve.refusal import refusal
 from ullage.wire.serve.serve import Identity, build_server
 
 pytestmark = pytest.mark.anyio
@@ -145,6 +146,12 @@ async def test_what_is_not_there_is_refused_by_the_number_of_its_era(era: str, n
             with pytest.raises(Refused) as caught:
                 await talk.request(method, params)
             assert caught.value.code == -32602
+
+
+async def test_only_what_has_an_address_is_a_resource_that_is_not_there():
+    unknown = UnknownResource("no prompt is called `x`")
+    assert refusal(unknown, modern=False).code == -32602
+    assert refusal(unknown, modern=False, uri="a:b").code == -32002
 
 
 async def test_an_earlier_client_hears_of_each_change_once():

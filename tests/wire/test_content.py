@@ -181,7 +181,7 @@ async def test_a_request_without_a_place_for_errors_gets_the_shape_as_data(era: 
 
 
 def test_a_result_is_not_lost_where_the_sdk_would_pass_another_context():
-    envelope = Envelope("toy", "1", lambda: None, {})
+    envelope = Envelope("toy", "1", lambda: None, dict)
     context = cast("Context", SimpleNamespace(protocol_version=LEGACY, method="tools/call"))
     result = {"content": [], "isError": False}
     assert envelope.leave(context, result) == result

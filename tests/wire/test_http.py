@@ -65,6 +65,25 @@ def test_what_is_no_address_is_refused_with_how_to_write_one(text: str):
     assert "127.0.0.1:8787" in caught.value.suggestion
 
 
+@pytest.mark.parametrize(
+    ("host", "url", "is_own"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8787/mcp", True),
+        ("127.0.0.1", "http://LOCALHOST:8787/mcp/codex?x=1", True),
+        ("0.0.0.0", "http://[::1]:8787/mcp/", True),
+        ("192.168.0.7", "http://192.168.0.7:8787/mcp", True),
+        ("192.168.0.7", "http://localhost:8787/mcp", False),
+        ("127.0.0.1", "http://127.0.0.1:8788/mcp", False),
+        ("127.0.0.1", "http://127.0.0.1/mcp", False),
+        ("127.0.0.1", "https://127.0.0.1:8787/other", False),
+        ("127.0.0.1", "http://example.com:8787/mcp", False),
+        ("127.0.0.1", "http://127.0.0.1:x/mcp", False),
+    ],
+)
+def test_an_address_knows_the_urls_that_lead_to_it(host: str, url: str, is_own: object):
+    assert Address(host, 8787).is_reached_by(url) is is_own
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "example.com", "::", "127.0.0.2"])
 def test_beyond_loopback_nothing_is_served(host: str):
     with pytest.raises(InvalidArguments) as caught:
@@ -145,6 +164,20 @@ async def test_later_requests_without_a_session_share_one_until_a_pause():
         assert text_of(await client.call_tool("toy", {}))[-1] == first
         now[0] += 1801
         assert text_of(await client.call_tool("toy", {}))[-1] != first
+
+
+@pytest.mark.anyio
+async def test_nobody_names_the_session_of_another_where_the_protocol_has_none():
+    async with (
+        served(tokens=TOKENS) as url,
+        client_at(url, "legacy", ADAS) as ada,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {EVES}", "mcp-session-id": "-"}, timeout=10) as http,
+        Client(streamable_http_client(url, http_client=http), mode="2026-07-28") as eve,
+    ):
+        http.headers["mcp-session-id"] = text_of(await ada.call_tool("toy", {}))[-1]
+        principal, _, _, inferred, session = text_of(await eve.call_tool("toy", {}))
+        assert (principal, inferred) == ("eve", True)
+        assert session.startswith("eve/")
 
 
 @pytest.mark.anyio

@@ -65,6 +65,14 @@ def test_what_is_known_later_is_claimed_later():
     assert "resources" not in offers.capabilities()
 
 
+async def test_whoever_connects_is_told_what_is_known_by_then():
+    caller, source = Caller(principal="ada", session="s"), able(None)
+    server = build_server(source, Identity(name="toy", version="1"), lambda _: caller)
+    source.capabilities = {}
+    async with Client(server, mode="legacy") as client:
+        assert client.server_capabilities.resources is None
+
+
 async def test_what_is_not_claimed_is_answered_all_the_same():
     caller = Caller(principal="ada", session="s")
     server = build_server(able({}), Identity(name="toy", version="1"), lambda _: caller)

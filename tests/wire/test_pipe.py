@@ -132,6 +132,13 @@ async def test_a_place_where_there_is_no_file_is_said_to_be_none(command: str):
     assert "PATH" not in str(caught.value.wire())
 
 
+async def test_a_secret_in_a_command_is_not_told():
+    server = Server(name="one", transport="stdio", command="/nowhere/hush-hush")
+    with pytest.raises(SourceFailed, match=r"`/nowhere/\[secret\]`"):
+        async with open_pipe(server, {**ENVIRONMENT, "A_SECRET": "hush-hush"}, Heard()):
+            pass
+
+
 async def test_a_file_that_may_not_be_run_is_said_to_be_no_program(tmp_path: Path):
     place = tmp_path / "toy"
     place.write_text("", encoding="utf-8")
@@ -188,7 +195,7 @@ async def test_a_server_that_ends_for_nothing_has_less_time_in_haste():
 
 
 async def test_a_server_that_ends_for_nothing_has_less_time_when_all_is_cut_off():
-    heard = Heard()
+    heard, start = Heard(), 0.0
     with anyio.CancelScope() as scope:
         async with open_pipe(running(DEAF_TO_ALL), ENVIRONMENT, heard):
             await until(lambda: bool(heard.messages))

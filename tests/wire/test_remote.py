@@ -45,6 +45,8 @@ class Site:
     cancelled: int = 0
     open: int = 0
     refuse: Callable[[dict[str, str]], int | None] = lambda _: None
+    sends_to: str | None = None
+    """Where it redirects what is posted."""
 
     async def list_tools(self, _, __) -> Any:  # noqa: ANN401 - handlers may answer with plain mappings
         region: JsonObject = {"type": "string", "x-mcp-header": "Region"}
@@ -102,6 +104,9 @@ class Site:
             headers = {name.decode(): value.decode() for name, value in scope["headers"]}
             self.headers.append(headers | {"method": scope["method"]})
             status = self.refuse(headers)
+            if self.sends_to is not None and scope["method"] == "POST":
+                moved = Response("", status_code=307, headers={"location": self.sends_to})
+                return await moved(scope, receive, send)
             if status is not None:
                 return await Response("no", status_code=status)(scope, receive, send)
             return await application(scope, receive, send)
@@ -407,6 +412,52 @@ async def test_a_connection_cut_in_a_call_costs_only_that_call():
         with pytest.raises(SourceFailed, match=r"`cut` cannot be reached \(RemoteProtocolError\)"):
             await upstream.call(Call(tool="cut"))
         assert (await upstream.call(Call(tool="whole"))).content == ()
+
+
+SECRET_PLACE = "http://127.0.0.1:9/steal"
+"""Where a server would send us."""
+
+
+@pytest.mark.parametrize("status", [302, 307])
+@pytest.mark.parametrize(("transport", "path"), [("http", "mcp"), ("sse", "sse")])
+async def test_where_a_server_would_send_us_is_told_to_nobody(status: int, transport, path: str, caplog):
+    async def elsewhere(scope, receive, send) -> None:
+        if scope["type"] == "http":
+            await Response("", status_code=status, headers={"location": SECRET_PLACE})(scope, receive, send)
+
+    async with listening(Starlette(routes=[Mount("/", elsewhere)])) as url:
+        server = Server(name="moved", transport=transport, url=f"{url}/{path}")
+        with pytest.raises(SourceFailed, match=f"`moved` answered HTTP {status} and would send us") as caught:
+            async with open_upstream(server, environment={}):
+                pass
+    assert "steal" not in str(caught.value.wire()) + caplog.text
+    assert "`url`" in caught.value.message
+
+
+@pytest.mark.parametrize("way", [reached, streamed])
+async def test_a_call_that_would_be_sent_elsewhere_fails_and_says_so(way, caplog):
+    site = Site(refuse=lambda _: None)
+    async with way(site) as upstream:
+        site.sends_to = SECRET_PLACE
+        with pytest.raises(SourceFailed, match="would send us to another address") as caught:
+            await text(upstream, "echo")
+        site.sends_to = None
+    assert "steal" not in str(caught.value.wire()) + caplog.text
+
+
+async def test_a_slash_more_is_followed():
+    site = Site()
+
+    async def moved(_: Request) -> Response:
+        return Response("", status_code=307, headers={"location": "/mcp"})
+
+    application = site.server().streamable_http_app(streamable_http_path="/mcp")
+    application.router.routes.insert(0, Route("/mcp/", moved, methods=["POST", "GET", "DELETE"]))
+    async with (
+        listening(site.watched(application)) as url,
+        open_upstream(Server(name="site", transport="http", url=f"{url}/mcp/"), environment={}) as upstream,
+    ):
+        assert await text(upstream, "echo", text="x") == "x"
 
 
 async def test_a_status_that_has_no_name_is_told_by_its_number():

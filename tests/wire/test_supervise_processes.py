@@ -1,5 +1,6 @@
 """The supervision with real processes that misbehave."""
 
+import json
 import os
 import resource
 import subprocess
@@ -193,3 +194,29 @@ async def test_a_host_that_is_cancelled_leaves_no_process_behind():
             await anyio.sleep_forever()
     assert len(groups) == 2
     assert left_of(groups) == []
+
+
+async def test_a_server_is_given_what_we_have_but_not_what_is_ours():
+    ours = {**os.environ, "ULLAGE_TOKENS": "a:b", "ULLAGE_STORE": "c", "ALICE": "d", "GH_TOKEN": "e"}
+    async with Host(environment=ours, withheld={"ALICE"}, bounds=QUICK) as keeper:
+        given = json.loads(text(await keeper.source(server("well")).call(call("given"))))
+    assert {"ULLAGE_TOKENS", "ULLAGE_STORE", "ALICE"}.isdisjoint(given)
+    assert (given["GH_TOKEN"], given["ULLAGE_DEPTH"]) == ("e", "1")
+
+
+async def test_a_gateway_deep_inside_itself_starts_no_more():
+    for depth, starts in (("4", True), ("5", False)):
+        async with Host(environment={**os.environ, "ULLAGE_DEPTH": depth}, bounds=QUICK) as keeper:
+            source = keeper.source(server("well"))
+            if starts:
+                await source.tools()
+                continue
+            with pytest.raises(SourceFailed, match="among its own servers"):
+                await source.tools()
+
+
+async def test_a_server_that_ends_for_nothing_does_not_hold_us_up():
+    async with hosted(server("stays"), server("well")) as (_, (stays, well)):
+        await all_answer([stays, well], within=5)
+        start = time.monotonic()
+    assert time.monotonic() - start < 1.9

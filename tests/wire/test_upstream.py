@@ -65,7 +65,7 @@ async def test_a_server_is_spoken_to_in_its_own_era(era: str, version: str):
         assert upstream.protocol_version == version
         assert (upstream.introduction.name, upstream.introduction.instructions) == ("toy", "be kind")
         assert upstream.capabilities == {"tools": {}}
-        assert await call(upstream, "echo", text="hé\ud800") == "hé\ud800"
+        assert await call(upstream, "echo", text="hé\ud800") == "hé\ufffd"
         assert "echo" in [tool.name for tool in (await upstream.tools()).tools]
         assert upstream.process_id is not None
         assert upstream.notes == ()
@@ -120,6 +120,61 @@ async def test_a_server_that_cannot_start_says_why():
     with pytest.raises(SourceFailed, match="`broken` ended with exit status 1; it last said: no key given"):
         async with open_upstream(broken, environment=ENVIRONMENT):
             pass
+
+
+async def test_a_program_that_ends_before_it_is_asked_anything_says_how():
+    for _ in range(5):
+        with pytest.raises(SourceFailed, match="`false` ended with exit status 1"):
+            async with open_upstream(Server(name="false", transport="stdio", command="false"), environment=ENVIRONMENT):
+                pass
+
+
+async def test_a_program_that_prints_and_ends_is_told_by_what_it_printed():
+    code = "import os; print('Usage: toy FILE', os.environ['API_KEY']); raise SystemExit(2)"
+    usage = Server(
+        name="usage",
+        transport="stdio",
+        command=sys.executable,
+        arguments=("-c", code),
+        environment={"API_KEY": "hush-hush"},
+    )
+    with pytest.raises(SourceFailed, match=r"`usage` ended with exit status 2; it printed: Usage: toy FILE \[secret\]"):
+        async with open_upstream(usage, environment=ENVIRONMENT):
+            pass
+
+
+async def test_a_program_that_repeats_what_it_reads_is_told_for_what_it_is():
+    with pytest.raises(SourceFailed, match="`cat` repeats our requests") as caught:
+        async with open_upstream(Server(name="cat", transport="stdio", command="cat"), environment=ENVIRONMENT):
+            pass
+    assert "no MCP server" in caught.value.suggestion
+
+
+async def test_a_refusal_that_repeats_a_secret_is_shown_without_it():
+    code = """
+import json, os
+while True:
+    number = json.loads(input()).get('id')
+    error = {'code': -1, 'message': 'bad token ' + os.environ['API_TOKEN']}
+    print(json.dumps({'jsonrpc': '2.0', 'id': number, 'error': error}), flush=True)
+"""
+    strict = Server(
+        name="strict",
+        transport="stdio",
+        command=sys.executable,
+        arguments=("-c", code),
+        environment={"API_TOKEN": "hush-hush"},
+    )
+    with pytest.raises(SourceFailed, match=r"refused to be spoken to: bad token \[secret\]"):
+        async with open_upstream(strict, environment=ENVIRONMENT):
+            pass
+
+
+async def test_whoever_was_calling_a_server_that_died_is_told_to_call_again():
+    async with opened() as upstream:
+        with pytest.raises(SourceFailed, match="killed") as caught:
+            await call(upstream, "die")
+        assert caught.value.suggestion == "call again: the server is started or reached anew for it"
 
 
 async def test_an_opening_that_is_cancelled_leaves_nothing_behind(tmp_path: Path):
@@ -219,7 +274,8 @@ async def test_a_list_that_is_none_is_empty():
 
 @ERAS
 async def test_resources_prompts_and_completions_are_read_raw(era: str):
-    resource, template, prompt = {"uri": "a:1", "new": 1}, {"uriTemplate": "a:{x}"}, {"name": "p", "icons": []}
+    resource, prompt = {"uri": "a:1", "name": "a", "new": 1}, {"name": "p", "icons": []}
+    template = {"uriTemplate": "a:{x}", "name": "a"}
     script = {
         "capabilities": {"resources": {}, "prompts": {}, "logging": {}},
         "results": {
@@ -533,14 +589,15 @@ async def test_among_calls_of_one_session_the_newest_is_asked():
         tasks.cancel_scope.cancel()
 
 
-async def test_a_question_is_refused_where_it_might_be_anothers():
+@pytest.mark.parametrize("other", [BOB, Caller(principal="another", session="alice")])
+async def test_a_question_is_refused_where_it_might_be_anothers(other: Caller):
     alice, bob = Client({}), Client({})
     async with opened("legacy") as upstream, anyio.create_task_group() as tasks:
         tasks.start_soon(upstream.call, Call(tool="silent", caller=ALICE, ask=alice.ask))
         await anyio.sleep(0.05)
-        error = said(await upstream.call(Call(tool="ask", caller=BOB, ask=bob.ask, tell=bob.tell)))["error"]
+        error = said(await upstream.call(Call(tool="ask", caller=other, ask=bob.ask, tell=bob.tell)))["error"]
         assert "no single client's call" in error["message"]
-        await upstream.call(Call(tool="log", caller=BOB, ask=bob.ask, tell=bob.tell))
+        await upstream.call(Call(tool="log", caller=other, ask=bob.ask, tell=bob.tell))
         tasks.cancel_scope.cancel()
     assert alice.asked == bob.asked == bob.told == []
 
@@ -703,7 +760,7 @@ async def test_secrets_do_not_come_back_in_errors():
     async with opened(environment={"API_TOKEN": "hush-hush"}) as upstream:
         await call(upstream, "complain", text="token hush-hush is bad")
         await until(lambda: bool(upstream.stderr_tail()))
-        assert upstream.stderr_tail() == "token … is bad\n"
+        assert upstream.stderr_tail() == "token [secret] is bad\n"
         os.kill(upstream.process_id or 0, signal.SIGKILL)
         await upstream.ended()
         with pytest.raises(SourceFailed) as caught:

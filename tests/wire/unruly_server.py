@@ -5,9 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 MANNER = sys.argv[1]
-TOOLS = ("echo", "pid", "die", "flood", "child")
+TOOLS = ("echo", "pid", "die", "flood", "child", "given")
 
 
 def say(message: dict[str, object]) -> None:
@@ -21,6 +22,8 @@ def called(name: str) -> str:
     if name == "flood":
         chunk = "x" * 999_999 + "\n"
         return str(sum(sys.stderr.write(chunk) for _ in range(100)))
+    if name == "given":
+        return json.dumps(dict(os.environ))
     if name == "child":
         return str(CHILD.pid) if CHILD else ""
     return str(os.getpid()) if name == "pid" else "hello"
@@ -60,3 +63,6 @@ for received in sys.stdin:
         sys.stdout.flush()
     elif MANNER != "mute":
         answer(received)
+if MANNER == "stays":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)

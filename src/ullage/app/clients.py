@@ -86,6 +86,7 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         find_budget=chosen.find_budget,
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
+        own=settings.own,
         # A name that has no profile decides nothing, so it shares what was decided for everybody.
         key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
         configuration=fingerprint(settings, chosen),

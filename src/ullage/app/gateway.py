@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from ullage.config import Loaded, Settings
 from ullage.errors import StoreFailed, UnknownResource
 from ullage.gateway import (
+    ASSUMED,
     EDITION,
     NAMES,
     Catalogue,
@@ -44,8 +45,6 @@ __all__ = ["OWN", "Gateway", "open_gateway"]
 
 _log = logging.getLogger(__name__)
 
-_REFERENCE = "gpt-4o"
-"""Definitions are weighed once, for the catalogue, in o200k_base."""
 _QUIET = 0.5
 """Seconds after which a vocabulary is loaded that nobody has asked for yet."""
 
@@ -155,6 +154,8 @@ class Gateway:
         for name, server in wanted.items():
             self._behind[name] = self._refitted(server)
         self.merge.replace([self._own_member(), *(self._member(server) for server in wanted.values())])
+        for name, server in wanted.items():
+            self._behind[name].kept.server = server
         for client, served in self._served.items():
             served.find.replace(find_settings(self.settings, client))
         return gone
@@ -162,14 +163,14 @@ class Gateway:
     async def _retire(self, behind: _Behind) -> None:
         await self.host.retire(behind.supervised)
         await behind.kept.close()
+        left = behind.kept.server
+        if all(server.name != left.name for server in self.settings.servers):
+            await self.catalogue.forget(left)
 
     def _refitted(self, server: Server) -> _Behind:
         known = self._behind.get(server.name)
         supervised = self.host.source(server)
-        if known is None:
-            return _Behind(Kept(supervised, server, self.catalogue, spawn=self.spawn), supervised)
-        known.kept.server = server
-        return known
+        return known or _Behind(Kept(supervised, server, self.catalogue, spawn=self.spawn), supervised)
 
     @property
     def own_name(self) -> str:
@@ -215,7 +216,8 @@ async def open_gateway(
     database, store_error = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
     recording = None if database is None else Recording(database)
     failure: Exception | None = None
-    async with Host(environment=environment) as host, anyio.create_task_group() as tasks:
+    tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
+    async with Host(environment=environment, withheld=tokens) as host, anyio.create_task_group() as tasks:
         gateway = _build(loaded, host, database, recording, tasks)
         gateway.store_error, gateway.is_own_address = store_error, is_own_address
         await gateway.surfaces.load(
@@ -251,7 +253,7 @@ def _build(
         loaded=loaded,
         host=host,
         merge=Merge(spawn=spawn, reserved=NAMES),
-        catalogue=Catalogue(database, lambda text: meter().count(text, _REFERENCE).tokens),
+        catalogue=Catalogue(database, lambda text: meter().count(text, ASSUMED.counted_as).tokens),
         recorder=recording or Unrecorded(),
         surfaces=StoredSurfaces(StoredForms(database, edition="surface"), spawn),
         forms=StoredForms(database, edition=EDITION),
@@ -269,7 +271,7 @@ def _open_store(url: str) -> tuple[Database | None, StoreFailed | None]:
 
 
 async def _load_vocabularies() -> None:
-    for model in dict.fromkeys((_REFERENCE, DEFAULT_MODEL)):
+    for model in dict.fromkeys((ASSUMED.counted_as, DEFAULT_MODEL)):
         # A client that starts us waits for its first answers; loading would take the interpreter from them.
         await anyio.sleep(_QUIET)
         await anyio.to_thread.run_sync(meter().count, "ready", model)

@@ -6,6 +6,8 @@ answered nothing. What is asked is the verb's affair.
 
 import signal
 import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import anyio
 from anyio import from_thread
@@ -19,27 +21,26 @@ __all__ = ["typed"]
 async def typed(prompt: str) -> str:
     """The line that a person types; empty where he would rather not."""
     answer: list[str] = []
-    came, token = anyio.Event(), current_token()
-    # A thread that nobody waits for: one that reads cannot be interrupted, and would keep the process from ending.
-    threading.Thread(target=_read, args=(prompt, answer, came, token), daemon=True).start()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_until_interrupted, tasks.cancel_scope)
-        await came.wait()
-        tasks.cancel_scope.cancel()
+    done, token = anyio.Event(), current_token()
+    with anyio.open_signal_receiver(signal.SIGINT) as told:
+        # A thread that nobody waits for: one that reads cannot be interrupted, and would keep the process from ending.
+        threading.Thread(target=_read, args=(prompt, answer, done, token), daemon=True).start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_interrupted, told, done)
+            await done.wait()
+            tasks.cancel_scope.cancel()
     if not answer:
         say("")
     return "".join(answer)
 
 
-async def _until_interrupted(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT) as told:
-        async for _ in told:
-            scope.cancel()
+async def _interrupted(told: AsyncIterator[signal.Signals], done: anyio.Event) -> None:
+    async for _ in told:
+        done.set()
 
 
-def _read(prompt: str, answer: list[str], came: anyio.Event, token: EventLoopToken) -> None:
-    try:
+def _read(prompt: str, answer: list[str], done: anyio.Event, token: EventLoopToken) -> None:
+    with suppress(EOFError, OSError, ValueError):
         answer.append(input(prompt))
-    except (EOFError, OSError, ValueError):
-        answer.clear()
-    from_thread.run_sync(came.set, token=token)
+    with suppress(anyio.RunFinishedError):
+        from_thread.run_sync(done.set, token=token)

@@ -16,12 +16,12 @@ import anyio
 
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.config import Flags, Loaded, examine, load
-from ullage.errors import UnknownResource
+from ullage.errors import UnknownResource, UnreadableFile
 from ullage.gateway import Server
 from ullage.tool import Caller
 from ullage.wire import user_name
 
-__all__ = ["add_flags", "caller_of", "chosen", "examined", "log_to_stderr", "read", "say", "with_gateway"]
+__all__ = ["add_flags", "caller_of", "check", "chosen", "examined", "log_to_stderr", "read", "say", "with_gateway"]
 
 Result = TypeVar("Result")
 
@@ -48,11 +48,22 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def read(arguments: argparse.Namespace) -> Loaded:
     """The settings; raises where they cannot be used, and says what is wrong with single servers."""
+    check(arguments)
     loaded = load(_flags(arguments), os.environ, Path.cwd())
+    if arguments.client is not None and arguments.client not in loaded.settings.clients:
+        say(f"ullage: no [clients.{arguments.client}] in the settings: figures are filed under that name, no more")
     for issue in loaded.issues:
         if issue.severity == "problem":
             say(f"ullage: {issue.sentence()}")
     return loaded
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuses flags that name a file which is not there: in the settings it may come, on the command line it is a
+    slip."""
+    for path in arguments.include:
+        if not path.expanduser().is_file():
+            raise UnreadableFile(f"`{path}` is not there", suggestion="check the path given with --include")
 
 
 def examined(arguments: argparse.Namespace) -> Loaded:

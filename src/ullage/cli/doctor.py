@@ -6,7 +6,7 @@ Starts every server once and asks for its tools. Ends with 1 where something is 
 import argparse
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import anyio
@@ -14,12 +14,13 @@ import anyio
 from ullage.app.gateway import Gateway
 from ullage.config import Issue, Loaded
 from ullage.errors import StoreFailed, UllageError
-from ullage.gateway import Server
+from ullage.gateway import Server, View
 from ullage.tool import Json
 from ullage.wire import Health
 
-from .configured import add_flags, chosen, examined, with_gateway
+from .configured import add_flags, check, chosen, examined, with_gateway
 from .output import bold, dim, emit, emit_json, green, red, yellow
+from .shown import entries_of, kept_back, tokens_of, unmatched
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
@@ -40,6 +41,10 @@ class _Found:
     """None for one that is not to be started."""
     tools: int | None = None
     tokens: int | None = None
+    kept_back: str = ""
+    """What of its tools the settings keep from being found."""
+    unmatched: Sequence[str] = ()
+    """What is odd about its rules."""
     error: UllageError | None = None
 
     @property
@@ -61,6 +66,7 @@ class _Seen:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    check(arguments)
     loaded = examined(arguments)
     servers = [] if loaded.errors else chosen(loaded, arguments.server)
 
@@ -85,22 +91,34 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
     async with anyio.create_task_group() as tasks:
         for server in servers:
             tasks.start_soon(one, server)
-    return [found[server.name] for server in servers]
+    view = await gateway.view()
+    return [_counted(found[server.name], view) for server in servers]
 
 
 async def _examine(gateway: Gateway, server: Server) -> _Found:
     if server.disabled:
         return _Found(server=server)
-    kept, error = gateway.kept(server.name), None
+    error = None
     try:
-        await kept.refresh()
+        await gateway.kept(server.name).refresh()
     except UllageError as raised:
         error = raised
     health = next((one for one in gateway.health() if one.server == server.name), None)
-    listing = kept.peek() if error is None else None
-    tokens = None if listing is None else sum(kept.token_count(tool.name) or 0 for tool in listing.tools)
-    return _Found(
-        server=server, health=health, tools=None if listing is None else len(listing.tools), tokens=tokens, error=error
+    return _Found(server=server, health=health, error=error)
+
+
+def _counted(found: _Found, view: View) -> _Found:
+    """With what there is of its tools, as `ullage tools` counts them."""
+    name = found.server.name
+    if found.server.disabled or found.error is not None:
+        return found
+    entries = entries_of(view, name)
+    return replace(
+        found,
+        tools=len(entries),
+        tokens=sum(map(tokens_of, entries)),
+        kept_back=kept_back(view, name),
+        unmatched=unmatched(found.server.rules, (entry.original for entry in view.all if entry.server == name)),
     )
 
 
@@ -138,7 +156,18 @@ def _verdict(seen: _Seen) -> str:
     if not started:
         return NO_SERVERS if not seen.found else "Every server is disabled."
     well = sum(one.is_well for one in started)
-    return "All is well." if seen.is_well else f"{well} of {how_many(len(started), 'server')} answered."
+    if seen.is_well:
+        return "All is well."
+    left_out = len(_left_out(seen.loaded))
+    rest = f"; {left_out} {'was' if left_out == 1 else 'were'} left out" if left_out else ""
+    return f"{well} of {how_many(len(started), 'server')} answered{rest}."
+
+
+def _left_out(loaded: Loaded) -> set[str]:
+    """Servers that the files name and that cannot be used."""
+    known = {server.name for server in loaded.settings.servers}
+    named = {issue.server for issue in loaded.issues if issue.severity == "problem" and issue.server is not None}
+    return named - known
 
 
 def _server(one: _Found) -> list[str]:
@@ -149,9 +178,14 @@ def _server(one: _Found) -> list[str]:
         lines = [f"{name}  {red('fails')}: {without_name(one.error.message, one.server.name)}"]
         return [*lines, f"  {_advice(one)}", *_stderr(one.health)]
     tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")
-    notes = () if one.health is None else one.health.notes
+    notes = [*(() if one.health is None else one.health.notes), *one.unmatched]
+    kept = f"; {one.kept_back}" if one.kept_back else ""
     lines = [f"{name}  {green('well')}: {', '.join(_introduced(one.health))}"]
-    return [*lines, f"  {tools}, {tokens} of definitions (o200k_base)", *(f"  {dim('note')}  {one}" for one in notes)]
+    return [
+        *lines,
+        f"  {tools}, {tokens} of definitions (o200k_base){kept}",
+        *(f"  {dim('note')}  {one}" for one in notes),
+    ]
 
 
 def _introduced(health: Health | None) -> list[str]:
@@ -212,8 +246,9 @@ def _found_json(one: _Found) -> dict[str, Json]:
         "start_seconds": None if health is None else health.start_seconds,
         "tools": one.tools,
         "tokens": one.tokens,
+        "kept_back": one.kept_back,
         "error": None if one.error is None else _error_json(one.error),
-        "notes": [] if health is None else list(health.notes),
+        "notes": [*(() if health is None else health.notes), *one.unmatched],
         "stderr": "" if health is None else health.stderr_tail,
     }
 

@@ -3,20 +3,25 @@
 import argparse
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from ullage.app.gateway import Gateway
+from ullage.errors import InvalidArguments
 from ullage.gateway import signature
-from ullage.tool import Call, Json, Reply, Tool
+from ullage.tool import Call, Json, Tool
 
 from .configured import add_flags, caller_of, read, say, with_gateway
 from .output import bold, dim, emit, emit_json
+from .shown import without_ullage
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
 
 _WIDTH = 100
+_LEAST_TOKENS = 100
+"""Below it, `find_tool` has no room for anything."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,51 +32,92 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_flags(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    asked: dict[str, Json] = {"tool_description": " ".join(arguments.query)}
-    if arguments.keywords:
-        asked["tool_keywords"] = arguments.keywords
-    if arguments.max_tokens is not None:
-        asked["max_tokens"] = arguments.max_tokens
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What came of a search."""
 
-    async def search(gateway: Gateway) -> Reply:
-        caller = caller_of(gateway, arguments.client)
-        return await gateway.find(arguments.client).call(Call(tool="find_tool", arguments=asked, caller=caller))
+    said: Mapping[str, Any]
+    baseline: int
+    """Tokens of definitions without Ullage."""
+    is_direct: bool
+    writing: Set[str]
+    """Tools that may change something."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    asked = _asked(arguments)
+
+    async def search(gateway: Gateway) -> _Found:
+        caller, find = caller_of(gateway, arguments.client), gateway.find(arguments.client)
+        reply = await find.call(Call(tool="find_tool", arguments=asked, caller=caller))
+        view = await gateway.view()
+        return _Found(
+            said=json.loads(str(reply.content[0]["text"])),
+            baseline=without_ullage(view),
+            is_direct=find.surface == "direct",
+            writing={entry.listed for entry in view.entries if not entry.is_read_only},
+        )
 
     loaded = read(arguments)
-    reply = with_gateway(loaded, search)
-    found: Any = json.loads(str(reply.content[0]["text"]))
+    found = with_gateway(loaded, search)
     if arguments.json:
-        emit_json(found)
+        emit_json(dict(found.said))
     else:
         _print(found)
         if not loaded.settings.servers:
             say(NO_SERVERS)
-    return 0 if found["tools"] or found["more"] else 1
+    return 0 if found.said["tools"] or found.said["more"] else 1
 
 
-def _print(found: Mapping[str, Any]) -> None:
-    for tool in found["tools"]:
-        _print_tool(tool)
-    for line in found["more"]:
+def _asked(arguments: argparse.Namespace) -> dict[str, Json]:
+    """Refuses here what find_tool would refuse in words for a model."""
+    asked: dict[str, Json] = {"tool_description": " ".join(arguments.query)}
+    if not " ".join(arguments.query).strip():
+        raise InvalidArguments(
+            "there is nothing to look for", suggestion='say what the tool should do: ullage find "create an issue"'
+        )
+    if arguments.keywords:
+        asked["tool_keywords"] = arguments.keywords
+    if arguments.max_tokens is not None:
+        if arguments.max_tokens < _LEAST_TOKENS:
+            raise InvalidArguments(
+                f"no reply fits into fewer than {_LEAST_TOKENS} tokens",
+                suggestion=f"give --max-tokens {_LEAST_TOKENS} or more, or leave it out",
+            )
+        asked["max_tokens"] = arguments.max_tokens
+    return asked
+
+
+def _print(found: _Found) -> None:
+    for number, tool in enumerate(found.said["tools"]):
+        if number:
+            emit()
+        _print_tool(tool, is_writing=tool["name"] in found.writing)
+    if found.said["tools"] and found.said["more"]:
+        emit()
+    for line in found.said["more"]:
         name, dash, rest = line.partition(" — ")
         emit(f"{name}{dim(dash + rest)}")
-    for missing in found.get("missing", []):
+    for missing in found.said.get("missing", []):
         server, _, reason = missing.partition(": ")
         say(f"ullage: `{server}` was not searched: {without_name(reason, server)}")
-    if "hint" in found:
-        say(f"ullage: {found['hint']}")
-    else:
-        metrics = found["token_metrics"]
-        returned, baseline = metrics["returned_tokens"], metrics["baseline_tokens"]
-        saved = f"{metrics['savings_percentage']:.1f} %"
-        say(f"{how_many(returned, 'token')} of definitions instead of {baseline:,}: {saved} saved.")
+    say(f"ullage: {found.said['hint']}" if "hint" in found.said else _figures(found))
 
 
-def _print_tool(tool: Mapping[str, Any]) -> None:
+def _figures(found: _Found) -> str:
+    returned = found.said["token_metrics"]["returned_tokens"]
+    said = f"{how_many(returned, 'token')} of definitions"
+    if found.is_direct:
+        return f"{said}; every tool is listed directly here, so a model has no need to search."
+    whole = f"{said}; those of all servers' tools are {found.baseline:,}"
+    saved = found.baseline - returned
+    return f"{whole}: {100 * saved / found.baseline:.1f} % saved." if saved > 0 else f"{whole}."
+
+
+def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
     """A person reads parameters in a line more easily than a schema; `--json` has the schema."""
     call, _, _ = signature(Tool(name=tool["name"], input_schema=tool["inputSchema"])).partition(" — ")
-    emit(bold(tool["name"]) + call.removeprefix(tool["name"]))
+    emit(bold(tool["name"]) + call.removeprefix(tool["name"]) + (" [write]" if is_writing else ""))
     said = " ".join(str(tool.get("description") or "").split())
     if said:
         emit(dim(textwrap.fill(said, _WIDTH, initial_indent="  ", subsequent_indent="  ")))

@@ -124,6 +124,7 @@ async def _http(
             client=arguments.client,
             tokens=tokens,
             hosts=(Address.parse(arguments.http).host, *arguments.allow_host),
+            on_session_end=gateway.host.release,
             told_to_end=told_to_end,
         )
 

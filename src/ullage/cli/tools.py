@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import anyio
 
-from ullage import app
 from ullage.app.gateway import OWN, Gateway
 from ullage.config import Loaded
 from ullage.errors import UllageError
@@ -18,6 +17,7 @@ from ullage.tool import Json, Tool
 
 from .configured import add_flags, chosen, read, say, with_gateway
 from .output import bold, columns, dim, emit, emit_json
+from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
@@ -33,6 +33,8 @@ class _Seen:
     """What there is, and what a client is shown of it."""
 
     loaded: Loaded
+    own: str
+    """What our own tools' server is called here."""
     view: View
     listed: tuple[Tool, ...]
     instructions: str
@@ -41,22 +43,22 @@ class _Seen:
     @property
     def without(self) -> int:
         """What a request would carry if there were no Ullage."""
-        return sum(_tokens(entry) for entry in self.view.entries if not entry.member.own)
+        return without_ullage(self.view)
 
     @property
     def surface(self) -> int:
-        return sum(_weigh(definition_text(tool)) for tool in self.listed)
+        return sum(weigh(definition_text(tool)) for tool in self.listed)
 
     @property
     def instructed(self) -> int:
-        return _weigh(self.instructions)
+        return weigh(self.instructions)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", nargs="?", metavar="SERVER", help="only this one, with every tool in a line")
     parser.add_argument("--refresh", action="store_true", help="start every server and ask it again")
     parser.add_argument(
-        "--wait", metavar="SECONDS", type=float, default=60.0, help="for servers never listed before (default 60)"
+        "--wait", metavar="SECONDS", type=seconds, default=60.0, help="for servers never listed before (default 60)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, definitions included")
     add_flags(parser)
@@ -74,7 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
         find = gateway.find(arguments.client)
         listed = (await find.tools()).tools
         is_direct = find.surface == "direct"
-        return _Seen(loaded=loaded, view=view, listed=listed, instructions=find.instructions(view), is_direct=is_direct)
+        return _Seen(
+            loaded=loaded,
+            own=gateway.own_name,
+            view=view,
+            listed=listed,
+            instructions=find.instructions(view),
+            is_direct=is_direct,
+        )
 
     seen = with_gateway(loaded, look)
     if arguments.json:
@@ -83,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         _print_servers(seen)
     else:
         _print_tools(seen, arguments.server)
-    return 0
+    return 1 if any(one.server == arguments.server for one in seen.view.missing) else 0
 
 
 async def _refresh(gateway: Gateway) -> None:
@@ -99,13 +108,12 @@ async def _refresh(gateway: Gateway) -> None:
                 tasks.start_soon(one, server.name)
 
 
-def _tokens(entry: Entry) -> int:
-    known = entry.token_count
-    return _weigh(definition_text(entry.tool)) if known is None else known
-
-
-def _weigh(text: str) -> int:
-    return app.count(text, "gpt-4o").tokens
+def seconds(text: str) -> float:
+    """For argparse, which says that a value is wrong by the name of what read it."""
+    value = float(text)
+    if not value >= 0:
+        raise ValueError
+    return value
 
 
 def _print_servers(seen: _Seen) -> None:
@@ -125,22 +133,15 @@ def _print_servers(seen: _Seen) -> None:
 
 def _servers(seen: _Seen) -> list[str]:
     """Other programs' first, our own last."""
-    return [*(server.name for server in seen.loaded.settings.servers), OWN]
+    return [*(server.name for server in seen.loaded.settings.servers), seen.own]
 
 
 def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:
     disabled = any(one.name == server and one.disabled for one in seen.loaded.settings.servers)
     if disabled or any(one.server == server for one in seen.view.missing):
         return server, "-", "-", "disabled" if disabled else ""
-    entries = [entry for entry in seen.view.entries if entry.server == server]
-    return server, f"{len(entries):,}", f"{sum(map(_tokens, entries)):,}", _kept_back(seen.view, server)
-
-
-def _kept_back(view: View, server: str) -> str:
-    """What the settings keep from being found."""
-    parts = {"denied": view.withheld, "hidden": view.hidden}
-    counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
-    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    entries = entries_of(seen.view, server)
+    return server, f"{len(entries):,}", f"{sum(map(tokens_of, entries)):,}", kept_back(seen.view, server)
 
 
 def _named(listed: Sequence[Tool]) -> str:
@@ -149,7 +150,7 @@ def _named(listed: Sequence[Tool]) -> str:
 
 
 def _print_tools(seen: _Seen, server: str) -> None:
-    entries = [entry for entry in seen.view.entries if entry.server == server]
+    entries = entries_of(seen.view, server)
     missing = next((one for one in seen.view.missing if one.server == server), None)
     if missing is not None:
         emit(f"{server}  {without_name(missing.reason, server)}")
@@ -157,14 +158,14 @@ def _print_tools(seen: _Seen, server: str) -> None:
         emit(f"{server}  {_row(seen, server)[3] or 'offers no tools'}")
     else:
         _print_columns([("tool", "tokens", "", ""), *map(_tool_row, entries)], {1})
-        emit(dim(f"\n{how_many(len(entries), 'tool')}, {how_many(sum(map(_tokens, entries)), 'token')}"))
+        emit(dim(f"\n{how_many(len(entries), 'tool')}, {how_many(sum(map(tokens_of, entries)), 'token')}"))
 
 
 def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
     door = "read" if entry.is_read_only else "write"
     said = " ".join((entry.tool.description or entry.tool.title or "").split())
     short = said if len(said) <= _SENTENCE else f"{said[: _SENTENCE - 1].rstrip()}…"
-    return entry.listed, f"{_tokens(entry):,}", f"{door}, ask" if entry.access == "ask" else door, short
+    return entry.listed, f"{tokens_of(entry):,}", f"{door}, ask" if entry.access == "ask" else door, short
 
 
 def _print_columns(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: str = "") -> None:
@@ -192,7 +193,7 @@ def _entry_json(entry: Entry) -> dict[str, Json]:
         "original_name": entry.original,
         "read_only": entry.is_read_only,
         "access": entry.access,
-        "token_count": _tokens(entry),
+        "token_count": tokens_of(entry),
         "description": entry.tool.description,
         "inputSchema": dict(entry.tool.input_schema),
     }

@@ -15,17 +15,15 @@ from ullage.messages import Media
 from ullage.tokens import Steps
 from ullage.tool import Block, Json, JsonObject, Reply
 
-from .slim.subschemas import is_small
-
 __all__ = ["Unwritten", "shown"]
 
 _FOR_THE_CLIENT = frozenset({"_meta", "annotations", "icons"})
 _BINARY = ("data", "blob")
-_VALUES, _LETTERS = 1_000, 100_000
+_VALUES = 1_000
 """That are written in one go."""
-_AT_ONCE = 2_000
-"""Pieces of a larger value that are written before others are let in."""
-_FORM = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_PORTION = 100
+"""Members of a long list that are looked at together."""
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +33,54 @@ class Unwritten:
     value: Json
 
     def text(self) -> Steps[str]:
-        if is_small(self.value, values=_VALUES, letters=_LETTERS):
-            return _FORM.encode(self.value)
         written: list[str] = []
-        for number, piece in enumerate(_FORM.iterencode(self.value)):
+        for piece in _pieces(self.value):
             written.append(piece)
-            if number % _AT_ONCE == _AT_ONCE - 1:
-                yield
+            yield
         return "".join(written)
+
+
+def _pieces(value: Json) -> Iterator[str]:
+    """The JSON of a value, in pieces of a millisecond or so."""
+    if isinstance(value, dict | list) and not _is_small(value):
+        yield from _object(value) if isinstance(value, dict) else _array(value)
+    else:
+        yield _encode(value)
+
+
+def _object(value: dict[str, Json]) -> Iterator[str]:
+    opening = "{"
+    for key, inner in value.items():
+        yield f"{opening}{_encode(key)}:"
+        yield from _pieces(inner)
+        opening = ","
+    yield "}"
+
+
+def _array(value: list[Json]) -> Iterator[str]:
+    opening = "["
+    for start in range(0, len(value), _PORTION):
+        portion = value[start : start + _PORTION]
+        if _is_small(portion):
+            yield f"{opening}{_encode(portion)[1:-1]}"
+            opening = ","
+            continue
+        for inner in portion:
+            yield opening
+            yield from _pieces(inner)
+            opening = ","
+    yield "]"
+
+
+def _is_small(value: Json) -> bool:
+    left, todo = _VALUES, [value]
+    while todo and left >= 0:
+        outer = todo.pop()
+        if isinstance(outer, dict | list):
+            left -= len(outer)
+            # Not looked into where that alone decides it.
+            todo.extend((outer.values() if isinstance(outer, dict) else outer) if left >= 0 else ())
+    return left >= 0
 
 
 def shown(reply: Reply) -> Iterator[str | Media | Unwritten]:

@@ -30,7 +30,7 @@ from ullage.tool import (
 from ..failed import advised, failed
 from ..spawn import Spawn
 from .hearing import Round
-from .offers import Logging, abilities, completes, is_logging, is_watched, tools_of
+from .offers import abilities, completes, is_logging, is_watched, set_log_level, tools_of
 from .prompts import Prompts
 from .resources import Resources
 from .seeing import see
@@ -162,7 +162,7 @@ class Merge:
         async with anyio.create_task_group() as group:
             for member in self._members:
                 if is_logging(member.source):
-                    group.start_soon(_set_log_level, member.source, level)
+                    group.start_soon(set_log_level, member.source, level)
 
     @property
     def capabilities(self) -> JsonObject:
@@ -238,10 +238,8 @@ class Merge:
         elif change.kind == "resource":
             for shown in self._resources.changes_shown(server, change):
                 self._announce(shown)
-        elif change.kind == "resources":
-            self._outdated(self._resources, server, change)
         else:
-            self._outdated(self._prompts, server, change)
+            self._outdated(self._resources if change.kind == "resources" else self._prompts, server, change)
 
     def _outdated(self, part: Resources | Prompts, server: str, change: Change) -> None:
         """Clients are told when another list has come; where nobody can look before telling, at once."""
@@ -296,10 +294,3 @@ def _may_own(member: Member, name: str, server: str | None) -> bool:
         return key(server) == key(member.name)
     spelt = key(name).removeprefix("mcp")
     return not member.prefix or spelt.startswith((key(member.prefix), key(member.name)))
-
-
-async def _set_log_level(source: Logging, level: str) -> None:
-    try:
-        await source.set_log_level(level)
-    except UllageError:
-        return

@@ -7,7 +7,7 @@ answers that it does not know the question offers nothing of the kind, and that 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeGuard, TypeVar
 
-from ullage.errors import ProtocolError
+from ullage.errors import ProtocolError, UllageError
 from ullage.tool import (
     CompletionSource,
     Json,
@@ -33,6 +33,7 @@ __all__ = [
     "is_subscribed",
     "is_watched",
     "lenient",
+    "set_log_level",
     "tools_of",
 ]
 
@@ -128,6 +129,14 @@ class Recalled(Protocol):
 
 def _recalls(source: object) -> TypeGuard[Recalled]:
     return _can(source, "load")
+
+
+async def set_log_level(source: Logging, level: str) -> None:
+    """Tells it; one that fails at that goes on logging as it did."""
+    try:
+        await source.set_log_level(level)
+    except UllageError:
+        return
 
 
 def lenient(

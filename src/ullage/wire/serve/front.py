@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ullage.errors import Denied, UllageError, Unavailable
 from ullage.tool import Caller
@@ -68,6 +68,7 @@ class Front:
         self._servers: dict[str | None, StreamableHTTPSessionManager] = {}
         self._opening = anyio.Lock()
         self._tasks: TaskGroup | None = None
+        self._handling: set[anyio.CancelScope] = set()
 
     def application(self) -> Starlette:
         routes = [Route(PATH, endpoint=self), Route(f"{PATH}/{{client}}", endpoint=self)]
@@ -89,7 +90,31 @@ class Front:
             server = await self._server(request.path_params.get("client", self._client))
         except UllageError as error:
             return await _error(error)(scope, receive, send)
-        return await server.handle_request(scope, receive, send)
+        return await self._handle(server, scope, receive, send)
+
+    async def _handle(self, server: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
+        is_begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
+            await send(message)
+
+        with anyio.CancelScope() as handling:
+            self._handling.add(handling)
+            try:
+                await server.handle_request(scope, receive, sent)
+            finally:
+                self._handling.discard(handling)
+        if handling.cancelled_caught and is_begun:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif handling.cancelled_caught:
+            await _error(Unavailable("this server is ending"))(scope, receive, send)
+
+    def cut_off(self) -> None:
+        """Ends every request that is still open, as streams are that wait for news."""
+        for handling in tuple(self._handling):
+            handling.cancel()
 
     def _admit(self, scope: Scope, authorization: str | None) -> None:
         if not self._tokens:
@@ -146,7 +171,7 @@ class Front:
             connection = connection_of(context)
             if _ENDS not in connection.state:
                 connection.state[_ENDS] = session
-                connection.exit_stack.push_async_callback(self._on_session_end, principal, session)
+                connection.exit_stack.callback(self._on_session_end, principal, session)
         return session
 
 

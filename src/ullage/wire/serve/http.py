@@ -20,12 +20,12 @@ from .profile import Profiles, SessionEnd
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from .front import Front
+
 __all__ = ["http_app", "serve_http"]
 
 _MOST_CONNECTIONS = 1_024
 """Above it, requests are answered with 503 until some are gone."""
-_FAREWELL = 2
-"""Seconds in which open requests may end when the server does."""
 
 
 async def serve_http(  # noqa: PLR0913
@@ -49,15 +49,8 @@ async def serve_http(  # noqa: PLR0913
     # What HTTP needs is loaded where HTTP is served: the other verbs do not wait for it.
     from .listening import Listening
 
-    application = http_app(
-        profiles,
-        client=client,
-        tokens=tokens,
-        hosts=(*_names_of(own), *hosts),
-        clock=clock,
-        on_session_end=on_session_end,
-    )
-    listening = Listening(application, most_connections=_MOST_CONNECTIONS, farewell=_FAREWELL)
+    front = _front(profiles, client, tokens, (*_names_of(own), *hosts), clock, on_session_end)
+    listening = Listening(front.application(), front.cut_off, most_connections=_MOST_CONNECTIONS)
     await listening.serve(bound, told_to_end or anyio.Event())
 
 
@@ -71,9 +64,20 @@ def http_app(  # noqa: PLR0913
     on_session_end: SessionEnd | None = None,
 ) -> "Starlette":
     """The same as an ASGI application, to be mounted in another one."""
+    return _front(profiles, client, tokens, hosts, clock, on_session_end).application()
+
+
+def _front(  # noqa: PLR0913, PLR0917
+    profiles: Profiles,
+    client: str | None,
+    tokens: Tokens | None,
+    hosts: tuple[str, ...],
+    clock: Callable[[], float],
+    on_session_end: SessionEnd | None,
+) -> "Front":
     from .front import Front, security
 
-    return Front(profiles, client, tokens, security(hosts), clock, on_session_end).application()
+    return Front(profiles, client, tokens, security(hosts), clock, on_session_end)
 
 
 def _names_of(own: str) -> tuple[str, ...]:

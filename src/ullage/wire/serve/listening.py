@@ -6,7 +6,7 @@ to, not by a signal of its own. What is answered is not known here.
 
 import asyncio
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["Listening"]
 
+_FAREWELL = 1.0
+"""Seconds in which open requests may end when the server does."""
+_CUT_OFF = 5
+"""Seconds after which uvicorn ends what even being cut off did not."""
 _HEADERS_WITHIN = 10.0
 """Seconds in which a request's headers must have come since its first byte, or since the connection was made."""
 
@@ -62,22 +66,22 @@ class _Server(uvicorn.Server):
 
 
 class Listening:
-    def __init__(self, application: ASGIApp, *, most_connections: int, farewell: int) -> None:
+    """Takes connections for an application whose open requests `cut_off` ends."""
+
+    def __init__(self, application: ASGIApp, cut_off: Callable[[], None], *, most_connections: int) -> None:
         settings: dict[str, Any] = {"lifespan": "on", "ws": "none", "http": _Prompt, "log_level": "warning"}
         self._server = _Server(
             uvicorn.Config(
-                application,
-                limit_concurrency=most_connections,
-                timeout_graceful_shutdown=farewell,
-                **settings,
+                application, limit_concurrency=most_connections, timeout_graceful_shutdown=_CUT_OFF, **settings
             )
         )
+        self._cut_off = cut_off
 
     async def serve(self, bound: socket.socket, told_to_end: anyio.Event) -> None:
-        """Until told to end, or cancelled; open requests are given a moment then."""
+        """Until told to end, when open requests are given a moment, or cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_when_told, told_to_end)
-            # Cut off, it would say so with a traceback.
+            # Left to uvicorn, what is cut off says so with a traceback.
             with anyio.CancelScope(shield=True):
                 await self._server.serve(sockets=[bound])
             tasks.cancel_scope.cancel()
@@ -85,5 +89,8 @@ class Listening:
     async def _end_when_told(self, told_to_end: anyio.Event) -> None:
         try:
             await told_to_end.wait()
+            self._server.should_exit = True
+            await anyio.sleep(_FAREWELL)
         finally:
             self._server.should_exit = True
+            self._cut_off()

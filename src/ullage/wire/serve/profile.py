@@ -4,7 +4,7 @@ A source and how it introduces itself, by the name under which a client comes: f
 what a client says of itself.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ullage.errors import UnknownResource
@@ -38,7 +38,7 @@ Profiles = Callable[[str | None], Profile]
 """The profile of a client by its name, None for the one without; raises `UnknownResource` with the names there are."""
 
 
-SessionEnd = Callable[[str, str], Awaitable[None]]
+SessionEnd = Callable[[str, str], None]
 """Told the principal and the session when a session of the earlier era has ended."""
 
 

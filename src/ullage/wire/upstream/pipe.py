@@ -218,20 +218,23 @@ async def open_pipe(
     """Starts the server; on the way out nothing of it is left."""
     _refuse_beyond_depth(server, environment)
     whole = {**environment, **server.environment}
-    command = _command(server, whole)
+    secrets = secrets_of(server, environment)
+    command = _command(server, whole, secrets)
     cut_off = False
 
     def allowed() -> float:
         return min(patience, _HASTE) if cut_off or in_haste() else patience
 
-    pipe = Pipe(receiver, secrets_of(server, environment), allowed)
+    pipe = Pipe(receiver, secrets, allowed)
     try:
         await asyncio.get_running_loop().subprocess_exec(
             lambda: pipe, command, *server.arguments, env=whole, cwd=server.directory, **own_group()
         )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        raise SourceFailed(f"server `{server.name}` cannot be started: `{server.command}`: {reason}") from error
+        raise SourceFailed(
+            f"server `{server.name}` cannot be started: `{redacted(server.command or '', secrets)}`: {reason}"
+        ) from error
     try:
         yield pipe
     except asyncio.CancelledError:
@@ -251,7 +254,7 @@ def _refuse_beyond_depth(server: Server, environment: Mapping[str, str]) -> None
         )
 
 
-def _command(server: Server, environment: Mapping[str, str]) -> str:
+def _command(server: Server, environment: Mapping[str, str], secrets: tuple[str, ...]) -> str:
     """The program's place on the path that the server will have, which need not be ours."""
     if server.directory is not None and not Path(server.directory).is_dir():
         raise SourceFailed(
@@ -266,30 +269,26 @@ def _command(server: Server, environment: Mapping[str, str]) -> str:
         command = str((Path(server.directory or ".") / command).absolute())
     found = shutil.which(command, path=path)
     if found is None:
-        raise _missing_place(server, Path(command)) if is_place else _missing_name(server, path)
+        shown = redacted(server.command or "", secrets)
+        raise _missing_place(server, shown, Path(command)) if is_place else _missing_name(server, shown, path)
     return found
 
 
-def _missing_place(server: Server, place: Path) -> SourceFailed:
+def _missing_place(server: Server, shown: str, place: Path) -> SourceFailed:
     why = "is no program that may be run" if place.exists() else "does not exist: there is no file of that name"
-    otherwise = "mend its `command` in the settings, or make the file executable"
-    return SourceFailed(
-        f"server `{server.name}` cannot be started: `{server.command}` {why}",
-        suggestion=_with_spaces(server) or otherwise,
-    )
+    return _missing(server, f"`{shown}` {why}", "mend its `command` in the settings, or make the file executable")
 
 
-def _missing_name(server: Server, path: str) -> SourceFailed:
+def _missing_name(server: Server, shown: str, path: str) -> SourceFailed:
     where = f"the {len([one for one in path.split(os.pathsep) if one])} folders of its PATH"
-    otherwise = "install it, or write its absolute path: a program with windows often has a shorter PATH"
-    return SourceFailed(
-        f"server `{server.name}` cannot be started: `{server.command}` was not found in {where}",
-        suggestion=_with_spaces(server) or otherwise,
-    )
+    hint = "install it, or write its absolute path: a program with windows often has a shorter PATH"
+    return _missing(server, f"`{shown}` was not found in {where}", hint)
 
 
-def _with_spaces(server: Server) -> str:
-    return "put arguments into `args`: `command` is the program alone" if " " in (server.command or "").strip() else ""
+def _missing(server: Server, what: str, hint: str) -> SourceFailed:
+    if " " in (server.command or "").strip():
+        hint = "put arguments into `args`: `command` is the program alone"
+    return SourceFailed(f"server `{server.name}` cannot be started: {what}", suggestion=hint)
 
 
 def _too_deep(number: object) -> Message:

@@ -34,6 +34,7 @@ _CONNECTING = 30.0
 _LEAVING = 3.0
 """Seconds for a farewell to a server that holds a session for us."""
 _SESSION = "mcp-session-id"
+_MOVED = "that is not followed: where it has moved, its `url` must say so"
 
 
 class Watching(httpx2.AsyncClient):
@@ -56,6 +57,8 @@ class Watching(httpx2.AsyncClient):
             response = await super().send(request, **options)
         except httpx2.TransportError as error:
             return self._unreachable(request, error)
+        if response.has_redirect_location and _leads_away(request, response):
+            return await self._led_away(request, response)
         # Where a server has no stream to offer, refusing the request for one is how it says so.
         if response.status_code >= HTTPStatus.BAD_REQUEST and (request.method == "POST" or self._answers_apart):
             return await self._refused(request, response)
@@ -66,10 +69,21 @@ class Watching(httpx2.AsyncClient):
         if response.status_code == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
             self._lost_before(request, f"{self.refused}: it has forgotten the session")
         if self._answers_apart and request.method == "POST":
-            self._receiver.lost(self.refused)
-            await response.aclose()
-            return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
+            return await self._lost_apart(request, response)
         return response
+
+    async def _lost_apart(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        self._receiver.lost(self.refused or "refused a request")
+        await response.aclose()
+        return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
+
+    async def _led_away(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """Keeps from the SDK where the server would send us, which it would tell the client and the log."""
+        self.refused = f"answered HTTP {response.status_code} and would send us to another address; {_MOVED}"
+        if self._answers_apart and request.method == "POST":
+            return await self._lost_apart(request, response)
+        await response.aclose()
+        return _answer(request, self.refused)
 
     def _lost_before(self, request: httpx2.Request, reason: str) -> None:
         """The connection is of no more use, and nothing came of this request, which may go by another one."""
@@ -84,10 +98,24 @@ class Watching(httpx2.AsyncClient):
             self._lost_before(request, reason)
         elif self._answers_apart:
             self._receiver.lost(reason)
-        body = {"code": mcp_types.INTERNAL_ERROR, "message": reason, "data": {UNREACHABLE: reason}}
-        answer = json.dumps({"jsonrpc": "2.0", "id": 0, "error": body}).encode()
-        headers = {"content-type": "application/json"}
-        return httpx2.Response(HTTPStatus.BAD_GATEWAY, headers=headers, content=answer, request=request)
+        return _answer(request, reason)
+
+
+def _answer(request: httpx2.Request, reason: str) -> httpx2.Response:
+    body = {"code": mcp_types.INTERNAL_ERROR, "message": reason, "data": {UNREACHABLE: reason}}
+    answer = json.dumps({"jsonrpc": "2.0", "id": 0, "error": body}).encode()
+    headers = {"content-type": "application/json"}
+    return httpx2.Response(HTTPStatus.BAD_GATEWAY, headers=headers, content=answer, request=request)
+
+
+def _leads_away(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Whether a redirect leaves the host, or would cost the request's body; only others are followed."""
+    following = response.next_request
+    if following is None or following.method != request.method:
+        return True
+    here, there = request.url, following.url
+    is_elsewhere = (there.host, there.port) != (here.host, here.port) or there.scheme not in (here.scheme, "https")
+    return is_elsewhere or there.userinfo not in (b"", here.userinfo)
 
 
 def _number_of(request: httpx2.Request) -> object:

@@ -23,12 +23,14 @@ from .routing import Routing
 from .rpc import Peer, Receiver
 from .source import Connection, Upstream
 from .stillborn import Stillborn
+from .unsent import Unsent
 from .waiting import Waiting
 
 __all__ = ["Upstream", "open_upstream"]
 
 _Result = TypeVar("_Result")
 _Reach = Callable[[Receiver], AbstractAsyncContextManager[Connection]]
+_ENDING = 1.0
 _AGAIN = "call again: the server is started or reached anew for it"
 
 
@@ -106,9 +108,13 @@ async def _agreed(
         said = connection.refused() or f"refused to be spoken to: {hush(error.message)[:200]}"
         raise Stillborn(SourceFailed(f"server `{server.name}` {said}"), connection.stderr_tail()) from error
     except SourceFailed as error:
+        if isinstance(error, Unsent) and not peer.is_lost:
+            # It has closed its ears; how it ended, and what it said, is known in a moment.
+            with anyio.move_on_after(_ENDING):
+                await peer.ended()
         if peer.is_lost and server.transport == "stdio" and hesitation is not None:
             raise _DiedOfDiscovery from error
-        raise Stillborn(error, connection.stderr_tail()) from error
+        raise Stillborn(peer.failed() if peer.is_lost else error, connection.stderr_tail()) from error
 
 
 async def _in_time(server: Server, work: Awaitable[_Result]) -> _Result:

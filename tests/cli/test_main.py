@@ -1,0 +1,44 @@
+import argparse
+
+import pytest
+
+from ullage.cli import main
+from ullage.cli.main import VERBS, _guarded
+from ullage.errors import Unavailable
+
+DEEP = ExceptionGroup("outer", [ExceptionGroup("inner", [ValueError("x"), Unavailable("the point")])])
+
+
+def raising(error: BaseException):
+    def run(arguments: argparse.Namespace) -> int:
+        del arguments
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Unavailable("the point"), 2),
+        (DEEP, 2),
+        (KeyboardInterrupt(), 130),
+        (BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [KeyboardInterrupt()])]), 130),
+    ],
+)
+def test_what_went_wrong_is_said_without_what_it_was_wrapped_in(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+):
+    assert _guarded(raising(error), argparse.Namespace()) == code
+    assert capsys.readouterr().err == ("error: the point\n" if code == 2 else "")
+
+
+def test_what_nobody_foresaw_is_not_hidden():
+    with pytest.raises(ExceptionGroup):
+        _guarded(raising(ExceptionGroup("outer", [ValueError("x")])), argparse.Namespace())
+
+
+def test_without_a_verb_every_verb_is_named_with_its_question(capsys: pytest.CaptureFixture[str]):
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    assert all(verb in shown and question in shown for verb, question in VERBS.items())
