@@ -46,12 +46,11 @@ def running(keeper: Host) -> set[int]:
 
 
 def left_of(groups: set[int]) -> list[int]:
-    """Who still runs of these process groups or as a child of ours; who has ended and was not asked about does not."""
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,comm="], capture_output=True, text=True, check=True
-    )
-    rows = [line.split(maxsplit=4) for line in listed.stdout.splitlines()]
-    ours = [row for row in rows if int(row[2]) in groups or (int(row[1]) == os.getpid() and row[4] != "ps")]
+    """Who still runs of these process groups, or as a child of ours with a group of its own, as every server has; who
+    has ended and was not asked about does not."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    ours = [row for row in rows if int(row[2]) in groups or (int(row[1]) == os.getpid() and row[0] == row[2])]
     return [int(row[0]) for row in ours if not row[3].startswith("Z")]
 
 
