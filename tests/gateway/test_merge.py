@@ -692,6 +692,8 @@ async def test_changes_of_resources_and_prompts_that_change_nothing_are_not_told
         inner.change(Change("prompts"))
         await anyio.wait_all_tasks_blocked()
         assert Counted.asked == 0, "nobody has seen the list yet"
+        assert changes == [Change("prompts")], "with nothing to compare it with, a change is taken at its word"
+        changes.clear()
         await merge.resources()
         await merge.prompts()
         for _ in range(40):

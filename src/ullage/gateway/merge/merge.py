@@ -242,8 +242,10 @@ class Merge:
             self._outdated(self._resources if change.kind == "resources" else self._prompts, server, change)
 
     def _outdated(self, part: Resources | Prompts, server: str, change: Change) -> None:
-        """Clients are told when another list has come; where nobody can look before telling, at once."""
-        if part.outdate(server) and change.kind in self._told and not part.ask_in_background():
+        """Clients are told when another list has come; where there is none to compare it with, or nobody to look
+        before telling, at once."""
+        outdated = part.outdate(server)
+        if change.kind not in self._told or (outdated and not part.ask_in_background()):
             self._announce(change)
 
     def _tools_arrived(self) -> None:
