@@ -21,8 +21,7 @@ test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/python scripts/coverage_floor.py
 
 test-heavy: .venv/.dev .bench/node/.installed .bench/servers/.installed .bench/agents/.installed ## pass the tests that need real clients, servers or models
-	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" CATALOGUES="$(CURDIR)/../shared/data/catalogues" \
-		$(BIN)/python -m pytest -m heavy $(ARGS)
+	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python -m pytest -m heavy $(ARGS)
 
 check: .venv/.dev ## format, lint, types, layers, dependencies
 	@$(BIN)/ruff format --check .

@@ -20,7 +20,7 @@ from heavy.real_client import ERAS, Front, fronted, run, text_of
 from heavy.real_processes import gateway_of, left_behind, marked, marking, memory_of
 from heavy.real_world import World, bare_world
 
-CATALOGUES = Path(os.environ.get("CATALOGUES") or Path(__file__).parents[3] / "shared" / "data" / "catalogues")
+CATALOGUES = Path(os.environ.get("CATALOGUES") or "no folder named")
 REPLAY = Path(__file__).parent / "real_replay.py"
 MEGABYTE = 1024 * 1024
 ROOM = 400 * MEGABYTE
