@@ -73,7 +73,7 @@ async def test_progress_is_heard_step_by_step(era: str, server: str, reached: Wo
 
     tool = {"tool_name": f"{server}__trigger-long-running-operation", "parameters": {"duration": 0.4, "steps": 4}}
     async with fronted(reached, era) as front:
-        # It asks for the client's folders first, and while a modern client is asked it has no open request to be told on.
+        # It asks for the client's folders first; while a modern client is asked, it has no request to be told on.
         await front.read(f"{server}__echo", message="ahoy")
         result = await front.client.call_tool("call_tool", tool, progress_callback=far)
     assert "completed" in text_of(result)
