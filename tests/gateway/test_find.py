@@ -1,6 +1,6 @@
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,9 +26,8 @@ from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.view import Member, View
 from ullage.gateway.reference import References
 from ullage.gateway.server import Rules
-from ullage.ledger import Entry
 from ullage.models import shipped
-from ullage.testing import FakeSource
+from ullage.testing import FakeRecorder, FakeSource
 from ullage.testing.conformance import check_source, check_watched
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Change, Listing, Needs, Reply, Structured, Tool
@@ -82,14 +81,6 @@ class Slow(FakeSource):
     async def tools(self) -> Listing:
         await self.let.wait()
         return await super().tools()
-
-
-@dataclass(slots=True)
-class Ledger:
-    entries: list[Entry] = field(default_factory=list[Entry])
-
-    def record(self, entry: Entry) -> None:
-        self.entries.append(entry)
 
 
 def member(name: str, tools: tuple[Tool, ...], **changes: Value) -> Member:
@@ -912,7 +903,7 @@ async def test_figures_are_kept_for_a_few_models_only():
 
 
 async def test_searches_are_written_down_and_before_the_first_what_its_session_carries():
-    ledger, now = Ledger(), datetime(2026, 11, 15, tzinfo=UTC)
+    ledger, now = FakeRecorder(), datetime(2026, 11, 15, tzinfo=UTC)
     me = Caller(principal="ann", session="one", client="cursor")
     source = finding(around=Surroundings(recorder=ledger, now=lambda: now))
     await source.tools()
@@ -933,7 +924,7 @@ async def test_searches_are_written_down_and_before_the_first_what_its_session_c
 async def test_the_definitions_that_a_session_carries_are_written_down_once_whatever_it_calls_first(
     *, is_spawned: bool
 ):
-    ledger = Ledger()
+    ledger = FakeRecorder()
     async with anyio.create_task_group() as tasks:
         spawn = tasks.start_soon if is_spawned else None
         source = finding(around=Surroundings(recorder=ledger, spawn=spawn))
@@ -948,7 +939,7 @@ async def test_the_definitions_that_a_session_carries_are_written_down_once_what
 
 
 async def test_only_so_many_sessions_are_remembered():
-    ledger = Ledger()
+    ledger = FakeRecorder()
     source = finding(member("github", ISSUES), around=Surroundings(recorder=ledger))
     await source.tools()
     for number in range(1_005):

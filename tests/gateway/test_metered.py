@@ -13,7 +13,7 @@ from ullage.gateway.metered import META, Metered
 from ullage.gateway.reference import ASSUMED, Reference, References
 from ullage.ledger import Entry
 from ullage.models import shipped
-from ullage.testing import FakeSource
+from ullage.testing import FakeRecorder, FakeSource
 from ullage.tokens import Meter, Method
 from ullage.tool import Block, Call, Caller, Listing, Needs, Origin, Reply, Structured, Tool
 
@@ -24,16 +24,6 @@ REFERENCES = References(METER.models)
 TOOL = Tool(name="toy", description="a toy", input_schema={"type": "object"})
 WHEN = datetime(2026, 11, 15, tzinfo=UTC)
 ADA = Caller(principal="ada", session="s", client="editor")
-
-
-class Book:
-    """Keeps what is recorded."""
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-
-    def record(self, entry: Entry) -> None:
-        self.entries.append(entry)
 
 
 class Clock:
@@ -47,11 +37,11 @@ class Clock:
         return self.seconds
 
 
-def metered(answer: Callable[[Call], Awaitable[Reply]], book: Book | None = None) -> Metered:
+def metered(answer: Callable[[Call], Awaitable[Reply]], book: FakeRecorder | None = None) -> Metered:
     return Metered(
         inner=FakeSource(offered=(TOOL,), answer=answer),
         meter=METER,
-        recorder=book or Book(),
+        recorder=book or FakeRecorder(),
         clock=Clock(),
         reference=REFERENCES,
         now=lambda: WHEN,
@@ -107,7 +97,7 @@ async def test_a_failed_call_carries_both_too():
     async def answer(_: Call) -> Reply:
         raise InvalidArguments("no", suggestion="yes", options=("a",))
 
-    book = Book()
+    book = FakeRecorder()
     reply = await metered(answer, book).call(Call(tool="toy", caller=ADA))
     assert reply.is_error
     text = str(reply.content[0]["text"])
@@ -134,7 +124,7 @@ async def test_errors_of_the_protocol_pass_as_they_are(error: Exception):
     async def answer(_: Call) -> Reply:
         raise error
 
-    book = Book()
+    book = FakeRecorder()
     with pytest.raises(type(error)) as caught:
         await metered(answer, book).call(Call(tool="toy"))
     assert caught.value is error
@@ -142,7 +132,7 @@ async def test_errors_of_the_protocol_pass_as_they_are(error: Exception):
 
 
 async def test_a_reply_that_needs_something_passes_uncounted():
-    needy, book = Reply(needs=Needs({"a": {}})), Book()
+    needy, book = Reply(needs=Needs({"a": {}})), FakeRecorder()
 
     async def answer(_: Call) -> Reply:
         return needy
@@ -157,7 +147,7 @@ async def test_what_a_source_put_into_the_metadata_stays():
     async def answer(_: Call) -> Reply:
         return Reply.text("a", meta={"com.example/its": 1, META: inner})
 
-    book = Book()
+    book = FakeRecorder()
     reply = await metered(answer, book).call(Call(tool="toy"))
     meta: Any = reply.meta[META]
     assert reply.meta["com.example/its"] == 1
@@ -172,7 +162,7 @@ async def test_the_ledger_is_told_who_called_what_and_what_came_of_it():
     async def answer(_: Call) -> Reply:
         return Reply(content=({"type": "text", "text": "Hello, world!"},), origin=Origin("github", "search"))
 
-    book = Book()
+    book = FakeRecorder()
     await metered(answer, book).call(Call(tool="toy", caller=ADA))
     assert book.entries == [
         Entry(
@@ -194,7 +184,7 @@ async def test_what_is_written_down_elsewhere_is_not_written_down_twice():
     async def answer(_: Call) -> Reply:
         return Reply.text("a")
 
-    book = Book()
+    book = FakeRecorder()
     source = metered(answer, book)
     find = Metered(
         inner=FakeSource(offered=(Tool(name="find_tool", input_schema={}),), answer=answer),
@@ -213,7 +203,7 @@ async def test_a_search_that_failed_is_written_down_as_any_failure_and_with_its_
     async def answer(_: Call) -> Reply:
         raise InvalidArguments("no")
 
-    book = Book()
+    book = FakeRecorder()
     find = Metered(
         inner=FakeSource(offered=(Tool(name="find_tool", input_schema={}),), answer=answer),
         meter=METER,
@@ -298,7 +288,7 @@ async def test_what_the_inner_source_lacks_is_not_offered():
         async def call(self, call: Call) -> Reply:
             raise SourceFailed("never")
 
-    bare = Metered(inner=Bare(), meter=METER, recorder=Book(), clock=Clock(), reference=lambda _: ASSUMED)
+    bare = Metered(inner=Bare(), meter=METER, recorder=FakeRecorder(), clock=Clock(), reference=lambda _: ASSUMED)
     assert not hasattr(bare, "resources")
     assert not hasattr(bare, "paint")
 

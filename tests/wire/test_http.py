@@ -93,11 +93,9 @@ def test_beyond_loopback_nothing_is_served(host: str):
 
 
 def test_beyond_loopback_is_served_where_there_is_a_token():
-    bound, address = listen(Address("0.0.0.0", 0), tokens=TOKENS)
+    bound, _ = listen(Address("0.0.0.0", 0), tokens=TOKENS)
     with bound:
         assert bound.getsockname()[0] == "0.0.0.0"
-        assert address.url_for("codex").endswith(f":{address.port}/mcp/codex")
-        assert address.url_for(None) == address.url
 
 
 @pytest.mark.anyio

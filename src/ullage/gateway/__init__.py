@@ -2,7 +2,7 @@
 
 from .access import Guarded
 from .catalog import Catalogue, Kept, StoredForms
-from .definition import definition_hash, definition_text
+from .definition import definition, definition_hash, definition_text
 from .failed import failed
 from .find import EDITION, NAMES, Decision, Find, FindSettings, Surroundings
 from .introduction import Introduced, Introduction
@@ -41,6 +41,7 @@ __all__ = [
     "Transport",
     "Underscored",
     "View",
+    "definition",
     "definition_hash",
     "definition_text",
     "failed",

@@ -54,9 +54,6 @@ class Address:
         at_path = f"{found.path}/".startswith(f"{PATH}/")
         return port == self.port and at_path and (near or host == self.host)
 
-    def url_for(self, client: str | None) -> str:
-        return self.url if client is None else f"{self.url}/{client}"
-
 
 def listen(address: Address, *, next_free: bool = False, tokens: Tokens | None = None) -> tuple[socket.socket, Address]:
     """Binds the address, or with `next_free` the first port from it on that nobody holds."""

@@ -15,6 +15,7 @@ import mcp_types
 from mcp.server.connection import Connection
 
 from ullage.errors import InvalidArguments, ProtocolError, UllageError, UnknownTool
+from ullage.gateway import failed
 from ullage.tool import (
     Ask,
     Call,
@@ -33,7 +34,7 @@ from ullage.tool import (
 from .ability import can_be_asked
 from .announce import Announcer
 from .asking import settled
-from .content import contents_to_wire, error_reply, prompt_to_wire, reply_to_wire, tool_to_wire
+from .content import contents_to_wire, prompt_to_wire, reply_to_wire, tool_to_wire
 from .envelope import Envelope
 from .held import Holding, Target, Work, is_ours, unmarked
 from .line import Context, Line, connection_of, is_modern, set_threshold
@@ -140,7 +141,7 @@ class Answering:
             except (UnknownTool, ProtocolError) as error:
                 raise refusal(error, modern=line.modern) from error
             except UllageError as error:
-                reply = error_reply(error)
+                reply = failed(error)
             return reply_to_wire(reply, modern=line.modern)
 
         return await self._finished(

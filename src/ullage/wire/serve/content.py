@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 from urllib.parse import quote
 
-from ullage.errors import UllageError
+from ullage.gateway import definition
 from ullage.tool import Block, Contents, Json, JsonObject, Needs, PromptMessages, Reply, Tool, text_block
 
 __all__ = [
     "COMPLETE",
     "block_to_wire",
     "contents_to_wire",
-    "error_reply",
     "needs_to_wire",
     "prompt_to_wire",
     "reply_to_wire",
@@ -37,21 +36,11 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 
 
 def tool_to_wire(tool: Tool, *, modern: bool = True) -> dict[str, Json]:
-    optional: dict[str, Json] = {
-        "title": tool.title,
-        "description": tool.description,
-        "outputSchema": _output_schema(tool.output_schema, modern=modern),
-        "annotations": dict(tool.annotations) or None,
-    }
-    present = {key: value for key, value in optional.items() if value is not None}
-    return {**tool.extra, "name": tool.name, **present, "inputSchema": dict(tool.input_schema)}
-
-
-def _output_schema(schema: JsonObject | None, *, modern: bool) -> dict[str, Json] | None:
     """Before 2026-07-28 an output was an object or nothing: a schema of another type spoils the whole list there."""
-    if schema is None or (not modern and schema.get("type") != "object"):
-        return None
-    return dict(schema)
+    said = definition(tool)
+    if not modern and tool.output_schema is not None and tool.output_schema.get("type") != "object":
+        del said["outputSchema"]
+    return said
 
 
 def reply_to_wire(reply: Reply, *, modern: bool = True) -> dict[str, Json]:
@@ -151,8 +140,3 @@ def _written(value: Json) -> dict[str, Json]:
 
 def _dumped(value: Json | JsonObject | Sequence[Json]) -> str:
     return json.dumps(cast("Json", value), ensure_ascii=False)
-
-
-def error_reply(error: UllageError) -> Reply:
-    """The one shape of a failed result (contract U:errors)."""
-    return Reply.text(json.dumps(error.wire(), ensure_ascii=False), is_error=True)
