@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from ullage import app
-from ullage.gateway import Entry, Rules, View, definition_text
+from ullage.gateway import ASSUMED, Entry, Rules, View, definition_text
 
 __all__ = ["entries_of", "kept_back", "tokens_of", "unmatched", "weigh", "without_ullage"]
 
@@ -24,7 +24,7 @@ def tokens_of(entry: Entry) -> int:
 
 
 def weigh(text: str) -> int:
-    return app.count(text, "gpt-4o").tokens
+    return app.count(text, ASSUMED.counted_as).tokens
 
 
 def without_ullage(view: View) -> int:

@@ -3,7 +3,6 @@
 Nothing but protocol goes to standard output; whoever wants to say something to a person says it on standard error.
 """
 
-import json
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -13,6 +12,7 @@ from mcp.server.stdio import stdio_server
 
 from ullage.tool import Caller
 
+from ..halves import whole
 from .profile import Profile
 from .serve import Activity, Context, build_server, user_name
 from .standard import Output, claim_input, claim_output, lines
@@ -48,10 +48,11 @@ async def _answered(asked: AsyncIterator[str], answers: Output, activity: Activi
     """The lines that can be read; the others are answered here. Their end comes only when what they asked has been
     answered, because the SDK then drops the rest."""
     async for line in asked:
-        joined = _joined(line)
-        refused = refusals(joined)
+        # The SDK drops a request for half a character in it.
+        sound = whole(line)
+        refused = refusals(sound)
         if refused is None:
-            yield joined
+            yield sound
             continue
         for one in refused:
             await answers.write(one)
@@ -59,15 +60,3 @@ async def _answered(asked: AsyncIterator[str], answers: Output, activity: Activi
     with anyio.move_on_after(_LONGEST_END):
         while activity.open:
             await anyio.sleep(_PAUSE)
-
-
-def _joined(line: str) -> str:
-    r"""The line without lone surrogates (`\ud800`), which are JSON but which the SDK drops a request for."""
-    if "\\ud" not in line.lower():
-        return line
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return line
-    written = json.dumps(value, ensure_ascii=False)
-    return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -9,11 +9,12 @@ import json
 import re
 from typing import Any
 
+from ..halves import whole
+
 __all__ = ["DEEPEST", "TooDeep", "read_line"]
 
 DEEPEST = 200
 """Levels of a message; the SDK writes 255, and the deepest of a hundred recorded catalogues has 27."""
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 _ENDS = 400
 """Bytes at either end of a line in which its `id` is looked for."""
@@ -32,13 +33,7 @@ def read_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
     text = line.decode("utf-8", "replace").lstrip("\ufeff")
     if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(text) > DEEPEST:
         raise TooDeep(_number(line))
-    value = json.loads(text)
-    return _joined(value) if _HALF.search(text) else value
-
-
-def _joined(value: Any) -> Any:  # noqa: ANN401
-    written = json.dumps(value, ensure_ascii=False)
-    return json.loads(written.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return json.loads(whole(text))
 
 
 def _depth(text: str) -> int:
