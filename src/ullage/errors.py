@@ -6,6 +6,9 @@
     │   ├── UnsupportedModel         no card, alias or family has that name
     │   ├── UnknownTool              no source offers a tool of that name
     │   ├── UnknownResource          no source offers a resource or a prompt of that name
+    │   ├── Refused                  a statement that may not be run on a database
+    │   ├── QueryFailed              a database's own error about a statement
+    │   ├── UnknownHandle            no held result has that handle, or not for this caller, or no longer
     │   ├── Denied                   the settings, or the person asked, do not allow it
     │   ├── ClientCannot             the client has not the ability that the tool needs
     │   ├── BadConfiguration         a settings file says what cannot be meant
@@ -33,10 +36,13 @@ __all__ = [
     "ErrorShape",
     "InvalidArguments",
     "ProtocolError",
+    "QueryFailed",
+    "Refused",
     "SourceFailed",
     "StoreFailed",
     "UllageError",
     "Unavailable",
+    "UnknownHandle",
     "UnknownResource",
     "UnknownTool",
     "UnreadableFile",
@@ -92,6 +98,18 @@ class UnknownTool(BadInput):
 
 class UnknownResource(BadInput):
     code = "UNKNOWN_RESOURCE"
+
+
+class Refused(BadInput):
+    code = "SQL_REFUSED"
+
+
+class QueryFailed(BadInput):
+    code = "QUERY_FAILED"
+
+
+class UnknownHandle(BadInput):
+    code = "UNKNOWN_HANDLE"
 
 
 class Denied(BadInput):

@@ -1,0 +1,5 @@
+"""How do rows cost least?"""
+
+from .cell import Cell, Row
+
+__all__ = ["Cell", "Row"]
