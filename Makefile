@@ -5,13 +5,13 @@ PORT ?= 8787
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients wheel clean
+.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results fuzz-sql wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: .venv/.run ## serve MCP over HTTP on loopback, on the next free port
-	@$(BIN)/ullage serve --http $(PORT) --next-free
+run: .venv/.run ## serve MCP over HTTP on loopback, on the next free port, with a sample shop to ask
+	@$(BIN)/ullage serve --http $(PORT) --next-free --sample
 
 test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/coverage erase
@@ -37,7 +37,7 @@ format: .venv/.dev ## put the code into the house's shape
 docs: .venv/.dev ## write the generated part of the documentation
 	@$(BIN)/python scripts/build_reference.py
 
-bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
 
 bench-accuracy: .venv/.dev ## our counts against what providers reported
 	@$(BIN)/python bench/accuracy.py
@@ -62,6 +62,15 @@ bench-gateway: .venv/.dev ## what a call through the gateway costs, beside other
 
 bench-clients: .venv/.dev .bench/agents/.installed ## what agent programs' first request weighs, with and without Ullage
 	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python bench/clients.py
+
+bench-sql: .venv/.dev ## what the locks on databases stop, one by one, and what they let through
+	@$(BIN)/python bench/sql.py
+
+fuzz-sql: .venv/.dev ## mutated statements against the guard; N=1000000 of them unless said otherwise
+	@$(BIN)/python bench/fuzz_sql.py
+
+bench-results: .venv/.dev ## what rows and schemas weigh in several forms, and what metering a reply costs
+	@$(BIN)/python bench/results.py
 
 wheel: .venv/.dev ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
