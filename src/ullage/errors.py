@@ -9,6 +9,7 @@
     │   ├── Refused                  a statement that may not be run on a database
     │   ├── QueryFailed              a database's own error about a statement
     │   ├── UnknownHandle            no held result has that handle, or not for this caller, or no longer
+    │   ├── OverBudget               a call would spend more than the user allows
     │   ├── Denied                   the settings, or the person asked, do not allow it
     │   ├── ClientCannot             the client has not the ability that the tool needs
     │   ├── BadConfiguration         a settings file says what cannot be meant
@@ -18,6 +19,7 @@
         ├── DeadlinePassed           the call's deadline came before its answer
         ├── SourceFailed             a source died, hung or spoke nonsense
         ├── StoreFailed              the database cannot be opened, read or written
+        ├── ProviderFailed           a model's provider gave no whole answer (declared in `delegate`, with its kinds)
         └── ProtocolError            a server or client answered with an error of the protocol; passed on as it is
 
 An error knows what happened (`message`), what to do (`suggestion`) and what would have been accepted
@@ -35,6 +37,7 @@ __all__ = [
     "Denied",
     "ErrorShape",
     "InvalidArguments",
+    "OverBudget",
     "ProtocolError",
     "QueryFailed",
     "Refused",
@@ -110,6 +113,10 @@ class QueryFailed(BadInput):
 
 class UnknownHandle(BadInput):
     code = "UNKNOWN_HANDLE"
+
+
+class OverBudget(BadInput):
+    code = "OVER_BUDGET"
 
 
 class Denied(BadInput):

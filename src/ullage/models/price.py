@@ -58,9 +58,13 @@ class Cost:
     source: str
     date: date
     """The day whose prices were taken."""
+    reported: Decimal | None = None
+    """The whole, where whoever bills has said it: it wins over the sum of the parts."""
 
     @property
     def total(self) -> Decimal | None:
+        if self.reported is not None:
+            return self.reported
         return None if self.input is None or self.output is None else self.input + self.output
 
 

@@ -1,0 +1,143 @@
+"""How is one model asked once?
+
+The answer is streamed and kept until it is whole: whatever goes wrong on the way is a `ProviderFailed` that says of
+which kind. Whether to ask again is not decided here.
+"""
+
+import email.utils
+import json
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import cast
+
+import anyio
+import httpx2
+
+from ullage.tool import Json
+
+from .exchange import Completion, Event, Outgoing, Reader
+from .failure import FailureKind, ProviderFailed
+from .provider import Provider
+from .providers import failed_with
+
+__all__ = ["Hear", "attempt"]
+
+Hear = Callable[[Event], None]
+"""Told of each piece as it comes, of answers too that are then not whole."""
+
+_ERROR_BODY = 64_000
+"""Bytes of an error's body that are looked at."""
+
+
+async def attempt(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, hear: Hear) -> Completion:
+    """The whole answer; raises `ProviderFailed`. To end it, cancel."""
+    reader = provider.wire.reader()
+    try:
+        async with _response(client, provider, outgoing) as response:
+            await _listen(response, reader, provider.timeouts.idle, hear)
+        return reader.finish()
+    except ProviderFailed as failure:
+        failure.usage = reader.so_far()
+        raise
+
+
+@asynccontextmanager
+async def _response(
+    client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing
+) -> AsyncGenerator[httpx2.Response]:
+    """An answer that has begun, and is a stream."""
+    request = _request(client, provider, outgoing)
+    with _translated("connect"):
+        with _within(provider.timeouts.first_byte, "first_byte"):
+            response = await client.send(request, stream=True)
+        try:
+            if response.status_code >= 400:
+                with _within(provider.timeouts.idle, "idle"):
+                    raise await _refusal(response)
+            yield response
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                await response.aclose()
+
+
+def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing) -> httpx2.Request:
+    written = provider.wire.write(outgoing)
+    headers = {**{key: str(value) for key, value in written.headers.items()}, **provider.headers}
+    if provider.key is not None:
+        headers |= provider.wire.authorize(provider.key)
+    timeouts = httpx2.Timeout(None, connect=provider.timeouts.connect, pool=provider.timeouts.connect)
+    return client.build_request(
+        "POST",
+        provider.base_url.rstrip("/") + written.path,
+        headers={**headers, "content-type": "application/json", "accept": "text/event-stream"},
+        content=json.dumps(written.body, ensure_ascii=False).encode("utf-8", "replace"),
+        timeout=timeouts,
+    )
+
+
+async def _listen(response: httpx2.Response, reader: Reader, idle: float, hear: Hear) -> None:
+    with _translated("cut"):
+        events = aiter(httpx2.EventSource(response))
+        while True:
+            with _within(idle, "idle"):
+                event = await anext(events, None)
+            if event is None:
+                return
+            for heard in reader.feed(event.event, event.data):
+                hear(heard)
+
+
+async def _refusal(response: httpx2.Response) -> ProviderFailed:
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > _ERROR_BODY:
+            break
+    return failed_with(response.status_code, _read(bytes(body)), _retry_after(response.headers))
+
+
+def _read(body: bytes) -> Json:
+    try:
+        return cast("Json", json.loads(body))
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
+
+
+def _retry_after(headers: httpx2.Headers) -> float | None:
+    """Seconds, however it is put: in milliseconds, in seconds, or as a date."""
+    exact, plain = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
+    for said, unit in ((exact, 1000), (plain, 1)):
+        try:
+            return max(0.0, float(said) / unit)
+        except ValueError:
+            continue
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(plain).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _within(seconds: float, kind: FailureKind) -> Generator[None]:
+    """Not longer than so; the block must not be left in another way than its end."""
+    with anyio.move_on_after(seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        said = "did not begin to answer" if kind == "first_byte" else "said nothing more"
+        raise ProviderFailed(f"{said} for {seconds:g} seconds", kind=kind)
+
+
+@contextmanager
+def _translated(otherwise: FailureKind) -> Generator[None]:
+    """The HTTP client's own errors, without addresses or headers."""
+    try:
+        yield
+    except httpx2.SSEError as error:
+        raise ProviderFailed("answered with something other than a stream of events", kind="malformed") from error
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+        raise ProviderFailed("cannot be reached", kind="connect", suggestion="check the provider's address") from error
+    except (httpx2.DecodingError, httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
+        raise ProviderFailed(f"cannot be spoken to: {type(error).__name__}", kind="malformed") from error
+    except httpx2.HTTPError as error:
+        raise ProviderFailed(f"broke the connection: {type(error).__name__}", kind=otherwise) from error

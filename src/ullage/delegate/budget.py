@@ -1,0 +1,124 @@
+"""Where is it kept what was spent, so that many processes share one budget?
+
+In the store: an estimate is written down before a call, in the transaction that checks the ceilings, and replaced after
+it by what was spent. A process that dies in between leaves its estimate standing: spend is never lost. What fits under
+a ceiling, `ceilings` knows.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from sqlalchemy import Boolean, ColumnElement, Connection, column, func, insert, select, table, text, true, update
+
+from ullage.store import Database, seconds, storable
+from ullage.tool import Caller
+
+from .ceilings import Alert, Ceilings, Scope, alerts, check, since
+from .spending import Spend, Ticket
+
+__all__ = ["StoredPurse"]
+
+_SPENDS = table(
+    "ullage_spends",
+    *map(column, ("id", "time", "principal", "session", "task", "tokens", "picodollars")),
+    column("settled", Boolean),
+)
+_PICO = Decimal(10) ** 12
+"""The finest price on record is some 10^-10 dollars a token; whole numbers add up exactly everywhere."""
+_LOCK = 0x756C6C617370
+"""Of PostgreSQL's advisory locks, the one under which estimates are checked and written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Whose scopes are meant."""
+
+    principal: str
+    session: str
+    task: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class StoredPurse:
+    """A purse shared by every process that uses the same store."""
+
+    database: Database
+    ceilings: Callable[[], Ceilings]
+    alert: Callable[[Alert], None] = lambda _: None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _open: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
+
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+        asked = _Asked(storable(caller.principal), storable(caller.session), None if task is None else storable(task))
+        ticket = Ticket(secrets.token_hex(16))
+        await self.database.aside(lambda: self.database.write(lambda it: self._reserve(it, ticket, estimate, asked)))
+        self._open[ticket.id] = asked
+        return ticket
+
+    async def settle(self, ticket: Ticket, actual: Spend) -> None:
+        asked = self._open.pop(ticket.id)
+        passed = await self.database.aside(
+            lambda: self.database.write(lambda it: self._settle(it, ticket, actual, asked))
+        )
+        for one in passed:
+            self.alert(one)
+
+    def _reserve(self, connection: Connection, ticket: Ticket, estimate: Spend, asked: _Asked) -> None:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        ceilings = self.ceilings()
+        check(ceilings, self._sums(connection, ceilings, asked), estimate)
+        connection.execute(
+            insert(_SPENDS).values(
+                id=ticket.id,
+                time=seconds(self.now()),
+                principal=asked.principal,
+                session=asked.session,
+                task=asked.task,
+                settled=False,
+                **_columns(estimate),
+            )
+        )
+
+    def _settle(self, connection: Connection, ticket: Ticket, actual: Spend, asked: _Asked) -> list[Alert]:
+        ceilings, mine = self.ceilings(), column("id") == ticket.id
+        held = connection.execute(select(_SPENDS.c.tokens, _SPENDS.c.picodollars).where(mine)).one()
+        reserved = self._sums(connection, ceilings, asked)
+        connection.execute(update(_SPENDS).where(mine).values(settled=True, **_columns(actual)))
+        # Without this call, so that an estimate alone passes no threshold.
+        before: dict[Scope, Spend] = {
+            scope: _less(spend, held.tokens, held.picodollars) for scope, spend in reserved.items()
+        }
+        return list(alerts(ceilings, before, self._sums(connection, ceilings, asked)))
+
+    def _sums(self, connection: Connection, ceilings: Ceilings, asked: _Asked) -> dict[Scope, Spend]:
+        return {scope: self._sum(connection, scope, asked) for scope in ceilings.kept()}
+
+    def _sum(self, connection: Connection, scope: Scope, asked: _Asked) -> Spend:
+        wanted = select(
+            func.coalesce(func.sum(_SPENDS.c.tokens), 0).label("tokens"),
+            func.coalesce(func.sum(_SPENDS.c.picodollars), 0).label("picodollars"),
+        ).where(self._within(scope, asked))
+        row = connection.execute(wanted).one()
+        return Spend(tokens=int(row.tokens), dollars=Decimal(int(row.picodollars)) / _PICO)
+
+    def _within(self, scope: Scope, asked: _Asked) -> ColumnElement[bool]:
+        start = since(scope, self.now())
+        if start is not None:
+            return _SPENDS.c.time >= seconds(start)
+        if scope == "session":
+            return (_SPENDS.c.principal == asked.principal) & (_SPENDS.c.session == asked.session)
+        return (_SPENDS.c.principal == asked.principal) & (_SPENDS.c.task == asked.task) if asked.task else ~true()
+
+
+def _columns(spend: Spend) -> dict[str, int | None]:
+    dollars = None if spend.dollars is None else int((spend.dollars * _PICO).to_integral_value())
+    return {"tokens": spend.tokens, "picodollars": dollars}
+
+
+def _less(spend: Spend, tokens: int, picodollars: int | None) -> Spend:
+    dollars = (spend.dollars or Decimal(0)) - Decimal(picodollars or 0) / _PICO
+    return Spend(tokens=spend.tokens - tokens, dollars=dollars)

@@ -1,0 +1,55 @@
+"""In what ways does asking a model fail, and what is known of each?
+
+A failure says of which kind it is; what to do about it, `retry` decides.
+"""
+
+from typing import ClassVar, Literal
+
+from ullage.errors import Unavailable
+from ullage.models import Usage
+
+__all__ = ["FailureKind", "ProviderFailed"]
+
+FailureKind = Literal[
+    "connect",
+    "first_byte",
+    "idle",
+    "cut",
+    "truncated",
+    "malformed",
+    "rate_limited",
+    "server",
+    "overloaded",
+    "bad_request",
+    "context_length",
+    "unauthorized",
+    "not_found",
+    "refused",
+    "no_key",
+    "deadline",
+]
+"""`cut`: the connection broke; `truncated`: the stream ended without its mark; `malformed`: it was not what its wire
+promises; `refused`: the provider's own policy; `no_key`: nobody was asked."""
+
+
+class ProviderFailed(Unavailable):
+    """One attempt that came to nothing. Holds no body, no key and no prompt."""
+
+    code: ClassVar[str] = "PROVIDER_FAILED"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: FailureKind,
+        status: int | None = None,
+        retry_after: float | None = None,
+        suggestion: str = "",
+    ) -> None:
+        super().__init__(message, suggestion=suggestion)
+        self.kind: FailureKind = kind
+        self.status = status
+        self.retry_after = retry_after
+        """Seconds, where the provider said so."""
+        self.usage = Usage()
+        """What the provider had reported before it failed."""

@@ -1,0 +1,165 @@
+"""How does Anthropic's Messages wire look?
+
+`POST {base}/v1/messages`. An answer is whole when `message_stop` has come after a `message_delta` that says why.
+"""
+
+from dataclasses import dataclass, field
+
+from ullage.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolDefinition, ToolResult
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from ..exchange import Completion, Event, Finish, Outgoing, Written
+from .fields import parsed, table, text, tokens
+from .gathered import Gathered, truncated
+from .in_band import fail_in_band
+from .parts import arguments, before
+from .usage import anthropic_usage
+
+__all__ = ["Anthropic", "AnthropicReader"]
+
+_VERSION = "2023-06-01"
+_OUTPUT = 4_096
+"""Where nobody said how many: this wire must be told."""
+_FINISH: dict[str, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Anthropic:
+    def write(self, outgoing: Outgoing) -> Written:
+        system, messages = before(outgoing)
+        body: dict[str, Json] = {
+            "model": outgoing.model,
+            "max_tokens": outgoing.max_output_tokens or _OUTPUT,
+            "messages": _alternating(messages),
+            "stream": True,
+        }
+        if system:
+            body["system"] = system
+        if outgoing.temperature is not None:
+            # This wire takes no more than 1.
+            body["temperature"] = min(outgoing.temperature, 1.0)
+        if outgoing.tools:
+            body["tools"] = [_tool(tool) for tool in outgoing.tools]
+        if outgoing.tool_choice is not None:
+            body["tool_choice"] = outgoing.tool_choice
+        if outgoing.output_schema is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": dict(outgoing.output_schema)}}
+        return Written(path="/v1/messages", headers={"anthropic-version": _VERSION}, body=body)
+
+    def reader(self) -> "AnthropicReader":
+        return AnthropicReader()
+
+    def authorize(self, key: str) -> dict[str, str]:
+        return {"x-api-key": key}
+
+
+def _alternating(messages: tuple[Message, ...]) -> list[Json]:
+    """Two turns of one side are one here."""
+    turns: list[tuple[str, list[Json]]] = []
+    for message in messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = [_block(part) for part in message.parts]
+        if turns and turns[-1][0] == role:
+            turns[-1][1].extend(blocks)
+        elif blocks:
+            turns.append((role, blocks))
+    return [{"role": role, "content": blocks} for role, blocks in turns]
+
+
+def _block(part: Part) -> Json:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Thinking():
+            return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
+        case ToolCall():
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments(part)}
+        case ToolResult():
+            content: Json = [_block(inner) for inner in part.parts]
+            return {"type": "tool_result", "tool_use_id": part.call_id, "content": content, "is_error": part.is_error}
+        case Media():
+            return {"type": "image", "source": _source(part)}
+        case _:
+            return part.value
+
+
+def _source(media: Media) -> Json:
+    if media.url is not None:
+        return {"type": "url", "url": media.url}
+    return {"type": "base64", "media_type": media.media_type, "data": media.data}
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Json]:
+    written: dict[str, Json] = {"name": tool.name, "input_schema": dict(tool.schema)}
+    if tool.description is not None:
+        written["description"] = tool.description
+    return written
+
+
+@dataclass(slots=True)
+class AnthropicReader:
+    _gathered: Gathered = field(default_factory=Gathered)
+    _said: dict[str, Json] = field(default_factory=dict[str, Json])
+    """The usage: what came first, under what came last."""
+    _reason: str | None = None
+    _stopped: bool = False
+    _model: str | None = None
+    _signature: str | None = None
+
+    def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
+        said = parsed(data)
+        match text(said, "type") or event:
+            case "error":
+                fail_in_band(said.get("error") or "an error")
+            case "message_start":
+                message = table(said, "message")
+                self._model = text(message, "model")
+                self._said |= table(message, "usage")
+            case "content_block_start":
+                return self._begin(_place(said), table(said, "content_block"))
+            case "content_block_delta":
+                return self._delta(_place(said), table(said, "delta"))
+            case "content_block_stop":
+                self._gathered.thought_ends(self._signature)
+                self._signature = None
+            case "message_delta":
+                self._reason = text(table(said, "delta"), "stop_reason") or self._reason
+                self._said |= {key: value for key, value in table(said, "usage").items() if value is not None}
+            case "message_stop":
+                self._stopped = True
+            case _:
+                pass
+        return ()
+
+    def _begin(self, place: int, block: JsonObject) -> tuple[Event, ...]:
+        if text(block, "type") == "tool_use":
+            call = self._gathered.call(place)
+            call.id, call.name = text(block, "id"), text(block, "name") or ""
+        return self._gathered.text(text(block, "text"))
+
+    def _delta(self, place: int, delta: JsonObject) -> tuple[Event, ...]:
+        if text(delta, "type") == "input_json_delta":
+            self._gathered.call(place).arguments.append(text(delta, "partial_json") or "")
+        self._signature = text(delta, "signature") or self._signature
+        return (*self._gathered.thinking(text(delta, "thinking")), *self._gathered.text(text(delta, "text")))
+
+    def finish(self) -> Completion:
+        if not self._stopped or self._reason is None:
+            raise truncated()
+        finish = _FINISH.get(self._reason, "other")
+        return self._gathered.completion(finish, self.so_far(), model=self._model)
+
+    def so_far(self) -> Usage:
+        return anthropic_usage(self._said)
+
+
+def _place(said: JsonObject) -> int:
+    return tokens(said, "index") or 0

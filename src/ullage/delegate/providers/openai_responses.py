@@ -1,0 +1,145 @@
+"""How does OpenAI's Responses wire look?
+
+`POST {base}/responses`. An answer is whole when `response.completed` or `response.incomplete` has come; what it holds
+is read from that last event, not put together from pieces.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from ..exchange import Completion, Event, Finish, Outgoing, Written
+from .fields import parsed, table, tables, text
+from .gathered import Gathered, truncated
+from .in_band import fail_in_band
+from .parts import address, before, of, text_of
+from .usage import responses_usage
+
+__all__ = ["OpenAIResponses", "ResponsesReader"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIResponses:
+    def write(self, outgoing: Outgoing) -> Written:
+        system, messages = before(outgoing)
+        body: dict[str, Json] = {
+            "model": outgoing.model,
+            "input": [item for message in messages for item in _items(message)],
+            "stream": True,
+            "store": False,
+        }
+        if system:
+            body["instructions"] = system
+        if outgoing.max_output_tokens is not None:
+            body["max_output_tokens"] = outgoing.max_output_tokens
+        if outgoing.temperature is not None:
+            body["temperature"] = outgoing.temperature
+        if outgoing.tools:
+            body["tools"] = [_tool(tool) for tool in outgoing.tools]
+        if outgoing.tool_choice is not None:
+            body["tool_choice"] = outgoing.tool_choice
+        if outgoing.output_schema is not None:
+            schema: dict[str, Json] = {"type": "json_schema", "name": "answer", "schema": dict(outgoing.output_schema)}
+            body["text"] = {"format": {**schema, "strict": True}}
+        return Written(path="/responses", headers={}, body=body)
+
+    def reader(self) -> "ResponsesReader":
+        return ResponsesReader()
+
+    def authorize(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+
+def _items(message: Message) -> Iterator[dict[str, Json]]:
+    """Calls, results and sealed reasoning are items of their own here; without storage, reasoning that is not sealed
+    would be refused."""
+    for thought in of(Thinking, message.parts):
+        if thought.signature is not None:
+            yield {"type": "reasoning", "summary": [], "encrypted_content": thought.signature}
+    for result in of(ToolResult, message.parts):
+        yield {"type": "function_call_output", "call_id": result.call_id, "output": text_of(result.parts)}
+    content: list[Json] = [_part(part, message) for part in message.parts if isinstance(part, Text | Media)]
+    if content:
+        yield {"role": message.role, "content": content}
+    for call in of(ToolCall, message.parts):
+        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _part(part: Text | Media, message: Message) -> dict[str, Json]:
+    if isinstance(part, Media):
+        return {"type": "input_image", "image_url": address(part)}
+    return {"type": "output_text" if message.role == "assistant" else "input_text", "text": part.text}
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Json]:
+    written: dict[str, Json] = {"type": "function", "name": tool.name, "parameters": dict(tool.schema), "strict": False}
+    if tool.description is not None:
+        written["description"] = tool.description
+    return written
+
+
+@dataclass(slots=True)
+class ResponsesReader:
+    _gathered: Gathered = field(default_factory=Gathered)
+    _last: JsonObject | None = None
+    _usage: Usage = field(default_factory=Usage)
+
+    def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
+        if data.strip() == "[DONE]":
+            return ()
+        said = parsed(data)
+        kind = text(said, "type") or event or ""
+        if kind == "error":
+            fail_in_band(said.get("error") or dict(said))
+        response = table(said, "response")
+        if response:
+            self._usage = responses_usage(table(response, "usage"))
+        if kind == "response.failed":
+            fail_in_band(response.get("error") or "the response failed")
+        if kind in ("response.completed", "response.incomplete"):
+            self._last = response
+        if kind in ("response.output_text.delta", "response.refusal.delta"):
+            return self._gathered.text(text(said, "delta"))
+        if kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
+            return self._gathered.thinking(text(said, "delta"))
+        return ()
+
+    def finish(self) -> Completion:
+        if self._last is None:
+            raise truncated()
+        streamed, last = self._gathered, self._last
+        whole = _output(tables(last, "output"))
+        if not whole.texts and not whole.calls:
+            whole.texts = streamed.texts
+        return whole.completion(_finish(last), self._usage, model=text(last, "model"))
+
+    def so_far(self) -> Usage:
+        return self._usage
+
+
+def _finish(response: JsonObject) -> Finish:
+    if text(response, "status") != "incomplete":
+        return "stop"
+    reason = text(table(response, "incomplete_details"), "reason")
+    return "refusal" if reason == "content_filter" else "length"
+
+
+def _output(items: list[JsonObject]) -> Gathered:
+    found = Gathered()
+    for place, item in enumerate(items):
+        kind = text(item, "type")
+        if kind == "message":
+            for part in tables(item, "content"):
+                found.text(text(part, "text") or text(part, "refusal"))
+        elif kind == "reasoning":
+            for summary in tables(item, "summary"):
+                found.thinking(text(summary, "text"))
+            found.thought_ends(text(item, "encrypted_content"))
+        elif kind == "function_call":
+            call = found.call(place)
+            call.name, call.id = text(item, "name") or "", text(item, "call_id")
+            call.arguments.append(text(item, "arguments") or "")
+    return found

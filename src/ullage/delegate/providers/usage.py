@@ -1,0 +1,89 @@
+"""How many tokens did an answer take, in whichever way its provider counts?
+
+Four conventions become one with inclusive buckets: all input with what came from and went into a cache, all output with
+its reasoning. What a provider does not say stays None; what cannot be (more cached than sent) is held to what can.
+"""
+
+from ullage.models import Usage
+from ullage.tool import JsonObject
+
+from .fields import table, tokens
+
+__all__ = ["anthropic_usage", "chat_usage", "gemini_usage", "responses_usage"]
+
+
+def chat_usage(said: JsonObject) -> Usage:
+    """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning. A provider that
+    gives only a total counts it all as input."""
+    prompt, completion = tokens(said, "prompt_tokens"), tokens(said, "completion_tokens")
+    if prompt is None and completion is None and (total := tokens(said, "total_tokens")) is not None:
+        return Usage(input=total, output=0)
+    details = table(said, "prompt_tokens_details")
+    return _sound(
+        prompt,
+        completion,
+        cache_read=tokens(details, "cached_tokens"),
+        cache_write=tokens(details, "cache_write_tokens"),
+        reasoning=tokens(table(said, "completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def responses_usage(said: JsonObject) -> Usage:
+    """OpenAI Responses: as chat, under other names."""
+    details = table(said, "input_tokens_details")
+    return _sound(
+        tokens(said, "input_tokens"),
+        tokens(said, "output_tokens"),
+        cache_read=tokens(details, "cached_tokens"),
+        cache_write=tokens(details, "cache_write_tokens"),
+        reasoning=tokens(table(said, "output_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def anthropic_usage(said: JsonObject) -> Usage:
+    """Anthropic: `input_tokens` leaves out what was read from and written to the cache."""
+    fresh, read, write = (
+        tokens(said, key) for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    )
+    whole = None if fresh is None else fresh + (read or 0) + (write or 0)
+    thinking = tokens(table(said, "output_tokens_details"), "thinking_tokens")
+    return _sound(whole, tokens(said, "output_tokens"), cache_read=read, cache_write=write, reasoning=thinking)
+
+
+def gemini_usage(said: JsonObject) -> Usage:
+    """Gemini: the prompt includes what was cached; the candidates leave out the thoughts. Results of its own tools are
+    a prompt of their own."""
+    prompt, tool = tokens(said, "promptTokenCount"), tokens(said, "toolUsePromptTokenCount")
+    shown, thoughts = tokens(said, "candidatesTokenCount"), tokens(said, "thoughtsTokenCount")
+    return _sound(
+        None if prompt is None else prompt + (tool or 0),
+        # A prompt that was blocked, or an answer without a word, has no count of candidates.
+        None if prompt is None and shown is None else (shown or 0) + (thoughts or 0),
+        cache_read=tokens(said, "cachedContentTokenCount"),
+        cache_write=None,
+        reasoning=thoughts,
+    )
+
+
+def _sound(
+    whole_input: int | None,
+    whole_output: int | None,
+    *,
+    cache_read: int | None,
+    cache_write: int | None,
+    reasoning: int | None,
+) -> Usage:
+    read, write = _within(cache_read, whole_input), cache_write
+    if whole_input is not None:
+        write = _within(cache_write, whole_input - (read or 0))
+    return Usage(
+        input=whole_input,
+        output=whole_output,
+        cache_read=read,
+        cache_write=write,
+        reasoning=_within(reasoning, whole_output),
+    )
+
+
+def _within(part: int | None, whole: int | None) -> int | None:
+    return part if part is None or whole is None else min(part, whole)

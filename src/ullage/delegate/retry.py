@@ -1,0 +1,94 @@
+"""What is done after an attempt has failed?
+
+Pure. Waiting pays where the trouble passes by itself and soon; where it does not, the next model is asked at once, and
+the one that failed is left in peace for a while. What no model would answer is not asked again.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .failure import FailureKind, ProviderFailed
+
+__all__ = ["Next", "Patience", "after"]
+
+_PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
+"""Trouble that may be over in a moment."""
+_BROKEN = frozenset[FailureKind]({"first_byte", "idle", "truncated", "malformed"})
+"""An answer that took its time and came to nothing: the next model, and no second try."""
+_ASKED_WRONGLY = frozenset[FailureKind]({"bad_request"})
+_MISCONFIGURED = frozenset[FailureKind]({"unauthorized", "not_found", "no_key"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long and how often one waits for one model."""
+
+    retries: int = 2
+    """Of the same model, after its first attempt."""
+    first_pause: float = 0.5
+    """Seconds; each later one is twice as long, and each is taken at random between nothing and that."""
+    longest_pause: float = 8.0
+    longest_retry_after: float = 2.0
+    """Seconds a provider may ask us to wait; longer ones bench the model."""
+    bench: float = 30.0
+    """Seconds for a model that failed for good, where the provider named none."""
+    longest_bench: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """What to do, and for how long."""
+
+    do: Literal["retry", "next", "stop"]
+    """`next` is the next candidate, `stop` is to give up."""
+    wait: float = 0.0
+    """Seconds before a retry."""
+    bench: float = 0.0
+    """Seconds in which this model is not to be asked; 0 for none."""
+    larger: bool = False
+    """Whether only a candidate with a larger window is of use."""
+    loud: bool = False
+    """Whether the user must hear of it, since no waiting mends it."""
+
+
+def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: float, left: float | None) -> Next:
+    """`tries` of this model so far, `chance` between 0 and 1, `left` the seconds before the deadline."""
+    kind = failure.kind
+    if kind == "deadline" or (left is not None and left <= 0):
+        return Next(do="stop")
+    if kind in _ASKED_WRONGLY:
+        return Next(do="stop")
+    if kind == "context_length":
+        return Next(do="next", larger=True)
+    if kind == "refused":
+        return Next(do="next")
+    if kind in _MISCONFIGURED:
+        return Next(do="next", loud=kind != "no_key", bench=patience.bench)
+    if kind == "rate_limited":
+        return _limited(failure, tries, patience, chance, left)
+    if kind in _PASSING:
+        return _passing(failure, tries, patience, chance, left)
+    return Next(do="next", bench=patience.bench if kind in _BROKEN else 0.0)
+
+
+def _limited(failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None) -> Next:
+    asked = failure.retry_after
+    if asked is None:
+        return _passing(failure, tries, patience, chance, left)
+    if asked > patience.longest_retry_after or tries > patience.retries or not _time_for(asked, left):
+        return Next(do="next", bench=min(asked, patience.longest_bench))
+    return Next(do="retry", wait=asked)
+
+
+def _passing(failure: ProviderFailed, tries: int, patience: Patience, chance: float, left: float | None) -> Next:
+    if failure.retry_after is not None and failure.retry_after > patience.longest_retry_after:
+        return Next(do="next", bench=min(failure.retry_after, patience.longest_bench))
+    wait = chance * min(patience.longest_pause, patience.first_pause * 2 ** (tries - 1))
+    wait = max(wait, failure.retry_after or 0.0)
+    if tries > patience.retries or not _time_for(wait, left):
+        return Next(do="next", bench=patience.bench)
+    return Next(do="retry", wait=wait)
+
+
+def _time_for(wait: float, left: float | None) -> bool:
+    return left is None or wait < left

@@ -1,0 +1,248 @@
+"""Who is to answer, with what settings, and why?
+
+Pure: a request, a policy and the model table in, a route out, with a line for each step that decided something. Nobody
+is asked here, and whether a candidate is reachable just now is not known.
+
+Precedence: the prompt must fit the window first; a forced model beats the rest; a bucket above the first beats the
+language; the language beats the first bucket and the default.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ullage.errors import InvalidArguments
+from ullage.models import Match, ModelTable
+
+from .policy import Bucket, ModelEntry, Policy
+
+__all__ = ["Candidate", "Parameters", "Route", "RouteRequest", "route", "without"]
+
+_LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.0, 2.0
+_PLAIN = "default"
+"""The domain that asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRequest:
+    prompt_tokens: int
+    """The upper edge of what the prompt weighs, everything that goes with it included."""
+    language: str | None = None
+    """Given, or detected, or the session's; a two-letter code."""
+    language_from: str = "given"
+    """How it is known, for the rationale: `given`, `detected`, `the session's`."""
+    force_model: str | None = None
+    """An alias or a model's id."""
+    tier: str | None = None
+    domain: str = _PLAIN
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    max_output_tokens: int | None
+    """None where nothing limits it: the provider's own default then holds."""
+    temperature: float | None
+    """None where the model refuses one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    alias: str | None
+    entry: ModelEntry
+    parameters: Parameters
+    window: int | None
+    """None where nobody knows it; it is then taken to be large enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    candidates: tuple[Candidate, ...]
+    """To be asked in this order; never empty."""
+    rationale: tuple[str, ...]
+
+
+def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
+    """Raises `InvalidArguments` for a model, tier or domain that is not there, and for a prompt no window holds."""
+    _check(request, policy)
+    alias, reasons = _choose(request, policy)
+    chain = list(_chain(alias, policy))
+    known = [_candidate(one, request, policy, models) for one in chain]
+    fitting = [one for one in known if _fits(one, request)]
+    reasons += [f"{_named(one)}: {_too_small(one, request)}" for one in known if one not in fitting]
+    if not fitting:
+        fitting = _larger(request, policy, models)
+        reasons += [f"window: {_named(fitting[0])} holds it"]
+    reasons += list(_settings(fitting[0], request, policy, models))
+    return Route(candidates=tuple(fitting), rationale=tuple(reasons))
+
+
+def _check(request: RouteRequest, policy: Policy) -> None:
+    if request.tier is not None and request.tier not in policy.tiers:
+        raise InvalidArguments(f"no tier is called `{request.tier}`", options=tuple(policy.tiers))
+    if request.domain != _PLAIN and request.domain not in policy.temperatures:
+        domains = tuple(dict.fromkeys((_PLAIN, *policy.temperatures)))
+        raise InvalidArguments(f"no domain is called `{request.domain}`", options=domains)
+
+
+def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
+    """The alias or id to begin with, and why."""
+    if request.force_model is not None:
+        _entry(request.force_model, policy)
+        return request.force_model, [f"forced: {request.force_model}"]
+    number, bucket = _bucket(request.prompt_tokens, policy)
+    rule = None if request.language is None else policy.languages.get(request.language)
+    if bucket is not None and number > 0:
+        return bucket.alias, [f"bucket: {request.prompt_tokens} tokens -> {bucket.alias}"]
+    if rule is not None and rule.alias is not None:
+        return rule.alias, [f"language: {request.language} ({request.language_from}) -> {rule.alias}"]
+    if bucket is not None:
+        return bucket.alias, [f"bucket: {request.prompt_tokens} tokens -> {bucket.alias}"]
+    if policy.default_alias is None:
+        raise InvalidArguments(
+            "the policy names no model for this", suggestion="set routing.defaultAlias", options=tuple(policy.aliases)
+        )
+    return policy.default_alias, [f"default: {policy.default_alias}"]
+
+
+def _bucket(tokens: int, policy: Policy) -> tuple[int, Bucket | None]:
+    for number, bucket in enumerate(policy.buckets):
+        if bucket.at_least <= tokens and (bucket.at_most is None or tokens <= bucket.at_most):
+            return number, bucket
+    return -1, None
+
+
+def _chain(first: str, policy: Policy) -> Iterator[str]:
+    """What is asked in turn; one model once, whatever it is called."""
+    alias = first if first in policy.aliases else _alias_of(first, policy)
+    seen = set[str]()
+    for name in (first, *policy.fallbacks.get(alias or first, ())):
+        entry = _entry(name, policy)
+        if entry.id not in seen:
+            seen.add(entry.id)
+            yield name
+
+
+def _alias_of(identity: str, policy: Policy) -> str | None:
+    return next((alias for alias, model in policy.aliases.items() if model == identity), None)
+
+
+def _entry(name: str, policy: Policy) -> ModelEntry:
+    found = policy.models.get(policy.aliases.get(name, name))
+    if found is None:
+        raise InvalidArguments(f"no model of the policy is called `{name}`", options=(*policy.aliases, *policy.models))
+    return found
+
+
+def _candidate(name: str, request: RouteRequest, policy: Policy, models: ModelTable) -> Candidate:
+    entry = _entry(name, policy)
+    match = models.get(entry.model)
+    alias = name if name in policy.aliases else _alias_of(name, policy)
+    window = entry.window or (None if match is None else match.card.window)
+    parameters = Parameters(
+        max_output_tokens=_output(entry, match, request, policy),
+        temperature=_temperature(entry, match, request, policy),
+    )
+    return Candidate(alias=alias, entry=entry, parameters=parameters, window=window)
+
+
+def _output(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> int | None:
+    tier = None if request.tier is None else policy.tiers[request.tier]
+    asked = _first(request.max_output_tokens, tier, _least(policy.cap_default, entry.cap_default))
+    return _least(entry.cap_hard, entry.max_output_tokens, None if match is None else match.card.max_output, asked)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _least(*values: int | None) -> int | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _temperature(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> float | None:
+    if match is not None and match.card.accepts.get("temperature") is False:
+        return None
+    value, _ = _warmth(entry, request, policy)
+    return None if value is None else min(max(value, _LEAST_TEMPERATURE), _MOST_TEMPERATURE)
+
+
+def _warmth(entry: ModelEntry, request: RouteRequest, policy: Policy) -> tuple[float | None, str]:
+    """The temperature before it is held to its bounds, and who asked for it."""
+    rule = policy.languages.get(request.language or "")
+    domain = None if request.domain == _PLAIN else policy.temperatures.get(request.domain)
+    asked = (
+        (request.temperature, "request"),
+        (domain, f"domain {request.domain}"),
+        (None if rule is None else rule.temperature, f"language {request.language}"),
+        (entry.temperature, "model"),
+        (policy.temperatures.get(_PLAIN), "default"),
+    )
+    return next(((value, who) for value, who in asked if value is not None), (None, "nobody"))
+
+
+def _fits(candidate: Candidate, request: RouteRequest) -> bool:
+    if candidate.window is None:
+        return True
+    return request.prompt_tokens + (candidate.parameters.max_output_tokens or 1) <= candidate.window
+
+
+def _too_small(candidate: Candidate, request: RouteRequest) -> str:
+    output = candidate.parameters.max_output_tokens or 1
+    return f"window of {candidate.window} is too small for {request.prompt_tokens} + {output}"
+
+
+def _larger(request: RouteRequest, policy: Policy, models: ModelTable) -> list[Candidate]:
+    """Every other model that holds the prompt, the smallest window first; a forced model is not left for another."""
+    everyone = [_candidate(identity, request, policy, models) for identity in policy.models]
+    holding = [one for one in everyone if one.window is not None and _fits(one, request)]
+    if request.force_model is not None or not holding:
+        raise _unheld(request, everyone, holding)
+    return sorted(holding, key=lambda one: one.window or 0)
+
+
+def _unheld(request: RouteRequest, everyone: list[Candidate], holding: list[Candidate]) -> InvalidArguments:
+    largest = max((one.window for one in everyone if one.window is not None), default=0)
+    whose = f"the largest window is {largest}"
+    if request.force_model is not None:
+        whose = f"neither `{request.force_model}` nor its fallbacks hold them"
+    return InvalidArguments(
+        f"the prompt has {request.prompt_tokens} tokens, and {whose}",
+        suggestion="shorten the prompt, or let it be cut",
+        options=tuple(_named(one) for one in holding),
+    )
+
+
+def _named(candidate: Candidate) -> str:
+    return candidate.alias or candidate.entry.id
+
+
+def _settings(chosen: Candidate, request: RouteRequest, policy: Policy, models: ModelTable) -> Iterator[str]:
+    temperature, who = _warmth(chosen.entry, request, policy)
+    if chosen.parameters.temperature is None:
+        if temperature is not None:
+            yield f"temperature: left out, {chosen.entry.model} refuses it"
+    else:
+        yield f"temperature: {chosen.parameters.temperature:g} ({who})"
+    if chosen.parameters.max_output_tokens is not None:
+        yield f"output: {chosen.parameters.max_output_tokens} ({_capped_by(chosen, request, policy)})"
+
+
+def _capped_by(chosen: Candidate, request: RouteRequest, policy: Policy) -> str:
+    limit = chosen.parameters.max_output_tokens
+    if request.max_output_tokens is not None:
+        asked, who = request.max_output_tokens, "request"
+    elif request.tier is not None:
+        asked, who = policy.tiers[request.tier], f"tier {request.tier}"
+    else:
+        asked, who = _least(policy.cap_default, chosen.entry.cap_default), "default"
+    return who if limit == asked else "the model's hard cap"
+
+
+def without(found: Route, identities: frozenset[str]) -> Route:
+    """The route without candidates that are not to be asked just now, unless that leaves none."""
+    left = tuple(one for one in found.candidates if one.entry.id not in identities)
+    skipped = tuple(_named(one) for one in found.candidates if one.entry.id in identities)
+    if not left or not skipped:
+        return found
+    return replace(found, candidates=left, rationale=(*found.rationale, f"benched: {', '.join(skipped)}"))

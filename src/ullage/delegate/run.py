@@ -1,0 +1,300 @@
+"""How is a prompt answered, whatever fails on the way?
+
+`Delegate` routes, sets the estimate aside, asks the candidates in turn as `retry` decides, and settles what was really
+spent. Who is asked is `route`'s matter, one attempt is `attempt`'s, money `tally`'s.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import anyio
+import httpx2
+
+from ullage.messages import Format, Message, Request, Text, ToolDefinition
+from ullage.models import Cost, ModelTable, Usage
+from ullage.tokens import Meter, patiently
+from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
+
+from .attempt import Hear, attempt
+from .benched import Benched
+from .course import Course, Trial
+from .exchange import Completion, Outgoing
+from .failure import ProviderFailed
+from .happening import Happening, Observer
+from .language import detect_language
+from .outcome import Attempt, Outcome
+from .policy import Policy
+from .provider import Provider
+from .retry import Next, Patience, after
+from .route import Candidate, Route, RouteRequest, route, without
+from .spending import Purse, Spend, Unlimited
+from .tally import NOTHING, as_reported, completed, price_attempt, spent
+
+__all__ = ["Ask", "Delegate"]
+
+_COUNTED_AS = "gpt-4o"
+"""Whose tokens are counted for a model that nobody knows."""
+_SESSIONS = 1_000
+"""Whose language is remembered."""
+_OUTPUT = 4_096
+"""Tokens taken for the most of an answer that nothing limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is to be answered."""
+
+    messages: tuple[Message, ...]
+    force_model: str | None = None
+    language: str | None = None
+    tier: str | None = None
+    domain: str = "default"
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: Json = None
+    output_schema: JsonObject | None = None
+    caller: Caller = ANONYMOUS
+    task: str | None = None
+    """A label in figures and budgets."""
+    deadline: float | None = None
+    """On the event loop's clock; None for `Delegate.longest`."""
+    alone: bool = False
+    """Whether only the first candidate is meant, and no fallback."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Delegate:
+    """Asks models for answers. One a process; many runs at a time."""
+
+    policy: Policy
+    models: ModelTable
+    meter: Meter
+    providers: Mapping[str, Provider]
+    client: httpx2.AsyncClient
+    purse: Purse = field(default_factory=Unlimited)
+    observers: tuple[Observer, ...] = ()
+    """Told of every run when it is over."""
+    patience: Patience = field(default_factory=Patience)
+    longest: float = 300.0
+    """Seconds over all attempts, where the caller sets no deadline."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    chance: Callable[[], float] = random.random
+    benched: Benched = field(default_factory=lambda: Benched(time.monotonic))
+    _languages: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    async def plan(self, ask: Ask) -> tuple[Route, int]:
+        """The route that `run` would take now, and the tokens of the prompt, without asking anyone."""
+        estimated = await self._weigh(ask)
+        language, how = self._language(ask)
+        found = route(
+            RouteRequest(
+                prompt_tokens=estimated,
+                language=language,
+                language_from=how,
+                force_model=ask.force_model,
+                tier=ask.tier,
+                domain=ask.domain,
+                temperature=ask.temperature,
+                max_output_tokens=ask.max_output_tokens,
+            ),
+            self.policy,
+            self.models,
+        )
+        if ask.alone:
+            return replace(found, candidates=found.candidates[:1]), estimated
+        return without(found, self.benched.now()), estimated
+
+    async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
+        """The first whole answer. Raises `ProviderFailed` of the last attempt where nobody gave one."""
+        found, estimated = await self.plan(ask)
+        deadline = anyio.current_time() + self.longest if ask.deadline is None else ask.deadline
+        course = Course(route=found, estimated=estimated, deadline=deadline)
+        ticket = await self.purse.reserve(self._estimate(course), ask.caller, ask.task)
+        outcome: Outcome | None = None
+        error = "was given up"
+        try:
+            outcome = _outcome(course, *await self._in_turn(ask, course, hear))
+            return outcome  # noqa: TRY300 - the rest is done on the way out
+        except ProviderFailed as failed:
+            error = failed.message
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.purse.settle(ticket, spent([one.usage for one in course.attempts], course.cost))
+            self._tell(ask, course, outcome, None if outcome else error)
+
+    def _tell(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
+        happening = Happening(
+            time=self.now(),
+            caller=ask.caller,
+            task=ask.task,
+            route=course.route,
+            estimated_input=course.estimated,
+            attempts=tuple(course.attempts),
+            cost=course.cost,
+            outcome=outcome,
+            error=error,
+        )
+        for observer in self.observers:
+            observer.happened(happening)
+
+    async def _in_turn(self, ask: Ask, course: Course, hear: Hear) -> tuple[Candidate, Completion]:
+        failed = ProviderFailed("no model was asked", kind="no_key")
+        for candidate in course.route.candidates:
+            if candidate.window is not None and candidate.window <= course.at_least:
+                continue
+            try:
+                return candidate, await self._patiently(candidate, ask, course, hear)
+            except ProviderFailed as failure:
+                failed = failure
+                if course.is_over:
+                    break
+        raise failed
+
+    async def _patiently(self, candidate: Candidate, ask: Ask, course: Course, hear: Hear) -> Completion:
+        """One candidate, as often as is worth it."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._once(candidate, ask, course, hear)
+            except ProviderFailed as failed:
+                step = self._decide(failed, tries, course)
+                self._note(candidate, failed, step, course)
+                if step.do != "retry":
+                    raise
+                course.wait = step.wait
+                await anyio.sleep(step.wait)
+
+    def _decide(self, failed: ProviderFailed, tries: int, course: Course) -> Next:
+        left = course.deadline - anyio.current_time()
+        return after(failed, tries, self.patience, chance=self.chance(), left=left)
+
+    def _note(self, candidate: Candidate, failed: ProviderFailed, step: Next, course: Course) -> None:
+        course.is_over = step.do == "stop"
+        if step.bench:
+            self.benched.sit(candidate.entry.id, step.bench)
+        if step.larger and candidate.window is not None:
+            course.at_least = max(course.at_least, candidate.window)
+        if step.loud:
+            course.warnings.append(f"{candidate.entry.provider} {failed.message}")
+
+    async def _once(self, candidate: Candidate, ask: Ask, course: Course, hear: Hear) -> Completion:
+        trial = Trial(candidate=candidate, hear=hear, waited=course.take_wait())
+        self.benched.trying(candidate.entry.id)
+        try:
+            answer = await self._asked(candidate, ask, course, trial.heard)
+        except ProviderFailed as failed:
+            course.attempts.append(self._failed(trial, course, failed))
+            raise
+        except BaseException:
+            # Cancelled in the middle: what had come was paid for.
+            course.attempts.append(self._failed(trial, course, ProviderFailed("was given up", kind="deadline")))
+            raise
+        self.benched.rise(candidate.entry.id)
+        course.attempts.append(self._answered(trial, course, answer))
+        return answer
+
+    async def _asked(self, candidate: Candidate, ask: Ask, course: Course, hear: Hear) -> Completion:
+        provider = self.providers.get(candidate.entry.provider)
+        if provider is None:
+            raise ProviderFailed(f"`{candidate.entry.provider}` has no key or is not configured", kind="no_key")
+        with anyio.move_on_at(course.deadline):
+            return await attempt(self.client, provider, _outgoing(candidate, ask), hear)
+        raise ProviderFailed("had not answered when the deadline came", kind="deadline")
+
+    def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
+        came = self._count(trial.text, trial.candidate)
+        usage, reported = completed(answer.usage, sent=course.estimated, came=came)
+        reckoned = self._price(trial.candidate, usage)
+        cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
+        return trial.ended(usage=usage, reported=reported, cost=cost)
+
+    def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
+        usage, reported = NOTHING, True
+        if trial.text or failed.usage.input is not None:
+            came = self._count(trial.text, trial.candidate)
+            usage, reported = completed(failed.usage, sent=course.estimated, came=came)
+        return trial.ended(usage=usage, reported=reported, cost=self._price(trial.candidate, usage), failed=failed)
+
+    def _price(self, candidate: Candidate, usage: Usage) -> Cost | None:
+        provider = self.providers.get(candidate.entry.provider)
+        host = None if provider is None else provider.host
+        return price_attempt(usage, candidate.entry, self.models, host=host, when=self.now())
+
+    def _estimate(self, course: Course) -> Spend:
+        """What the dearest candidate would take if it used all that it may."""
+        uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
+        prices = [self._price(candidate, usage) for candidate, usage in uses]
+        dollars = [price.total for price in prices if price is not None and price.currency == "USD"]
+        known = [price for price in dollars if price is not None]
+        tokens = max((usage.input or 0) + (usage.output or 0) for _, usage in uses)
+        return Spend(tokens=tokens, dollars=max(known) if known else None)
+
+    async def _weigh(self, ask: Ask) -> int:
+        """The upper edge of what the prompt weighs for the model that would be asked first if it were short."""
+        named = self.policy.aliases.get(ask.force_model or self.policy.default_alias or "")
+        entry = self.policy.models.get(named or ask.force_model or "")
+        request = Request(format=Format.OPENAI_CHAT, model=None, messages=ask.messages, tools=ask.tools)
+        counted_as = self._counted_as(None if entry is None else entry.model)
+        weight = await patiently(self.meter.weigh_steps(request, counted_as))
+        return weight.total.high
+
+    def _count(self, text: str, candidate: Candidate) -> int:
+        return self.meter.count(text, self._counted_as(candidate.entry.model)).tokens
+
+    def _counted_as(self, model: str | None) -> str:
+        return _COUNTED_AS if model is None or self.models.get(model) is None else model
+
+    def _language(self, ask: Ask) -> tuple[str | None, str]:
+        """Given, else detected, else the session's: one short prompt does not change the language of a session."""
+        session = (ask.caller.principal, ask.caller.session)
+        said, how = ask.language, "given"
+        if said is None:
+            said, how = detect_language(_last_words(ask.messages)), "detected"
+        if said is None:
+            return self._languages.get(session), "the session's"
+        if len(self._languages) >= _SESSIONS:
+            self._languages.clear()
+        self._languages[session] = said
+        return said, how
+
+
+def _outcome(course: Course, candidate: Candidate, completion: Completion) -> Outcome:
+    last = course.attempts[-1]
+    return Outcome(
+        completion=completion,
+        candidate=candidate,
+        route=course.route,
+        estimated_input=course.estimated,
+        usage=last.usage,
+        usage_reported=last.usage_reported,
+        cost=course.cost,
+        attempts=tuple(course.attempts),
+        warnings=tuple(course.warnings),
+    )
+
+
+def _last_words(messages: tuple[Message, ...]) -> str:
+    users = [message for message in messages if message.role == "user"]
+    return "\n".join(part.text for part in users[-1].parts if isinstance(part, Text)) if users else ""
+
+
+def _outgoing(candidate: Candidate, ask: Ask) -> Outgoing:
+    return Outgoing(
+        model=candidate.entry.model,
+        messages=ask.messages,
+        max_output_tokens=candidate.parameters.max_output_tokens,
+        temperature=candidate.parameters.temperature,
+        tools=ask.tools,
+        tool_choice=ask.tool_choice,
+        output_schema=ask.output_schema,
+    )
+
+
+def _most(candidate: Candidate, estimated: int) -> Usage:
+    return Usage(input=estimated, output=candidate.parameters.max_output_tokens or _OUTPUT)

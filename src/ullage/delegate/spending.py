@@ -1,0 +1,50 @@
+"""What may still be spent, and what has been?
+
+Asked before a call with an estimate, told after it with what it really was. Who keeps the sums, and where, is not known
+here; `Unlimited` keeps none.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol
+
+from ullage.tool import Caller
+
+__all__ = ["Purse", "Spend", "Ticket", "Unlimited"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """Tokens and money of one or several attempts."""
+
+    tokens: int
+    dollars: Decimal | None
+    """None where nobody knows the price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A reservation, to be settled once."""
+
+    id: str
+
+
+class Purse(Protocol):
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+        """Sets the estimate aside; raises `OverBudget` where a ceiling does not leave as much."""
+        ...
+
+    async def settle(self, ticket: Ticket, actual: Spend) -> None:
+        """Puts what was really spent in its place. Called once, also for what came to nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """Lets everything pass and remembers nothing."""
+
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+        return Ticket("none")
+
+    async def settle(self, ticket: Ticket, actual: Spend) -> None:
+        return None

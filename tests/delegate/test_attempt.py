@@ -1,0 +1,184 @@
+import httpx2
+import pytest
+
+from delegate.streams import ANSWERS, Scripted, provider
+from ullage.delegate.attempt import attempt
+from ullage.delegate.exchange import Event, Outgoing, TextDelta
+from ullage.delegate.failure import FailureKind, ProviderFailed
+from ullage.messages import Message, Text
+from ullage.models import Usage
+
+ASKED = Outgoing(
+    model="m",
+    messages=(
+        Message(role="system", parts=(Text("Be brief."),)),
+        Message(role="user", parts=(Text("Hi"),)),
+    ),
+    max_output_tokens=10,
+    temperature=0.5,
+)
+WIRES = list(ANSWERS)
+
+pytestmark = pytest.mark.anyio
+
+
+async def failure(scripted: Scripted, wire: str = "chat", **timeouts: float) -> ProviderFailed:
+    async with scripted.client() as client:
+        with pytest.raises(ProviderFailed) as failed:
+            await attempt(client, provider(wire, **timeouts), ASKED, lambda _: None)
+    return failed.value
+
+
+@pytest.mark.requirement("S4:providers", "S4:usage")
+@pytest.mark.parametrize("wire", WIRES)
+async def test_one_answer_is_the_same_on_every_wire(wire: str):
+    heard = list[Event]()
+    scripted = Scripted([ANSWERS[wire]])
+    async with scripted.client() as client:
+        answer = await attempt(client, provider(wire), ASKED, heard.append)
+    assert (answer.text, answer.finish, answer.model) == ("Hello there", "stop", "m-1")
+    assert answer.usage == Usage(input=39, output=5, cache_read=38, reasoning=answer.usage.reasoning)
+    assert heard == [TextDelta("Hello"), TextDelta(" there")]
+    assert answer.message == Message(role="assistant", parts=(Text("Hello there"),))
+
+
+@pytest.mark.parametrize(
+    ("wire", "path", "header"),
+    [
+        ("chat", "/chat/completions", ("authorization", "Bearer secret-key")),
+        ("responses", "/responses", ("authorization", "Bearer secret-key")),
+        ("anthropic", "/v1/messages", ("x-api-key", "secret-key")),
+        ("gemini", "/v1beta/models/m:streamGenerateContent?alt=sse", ("x-goog-api-key", "secret-key")),
+    ],
+)
+async def test_each_wire_has_its_path_and_its_way_to_carry_the_key(wire: str, path: str, header: tuple[str, str]):
+    scripted = Scripted([ANSWERS[wire]])
+    async with scripted.client() as client:
+        await attempt(client, provider(wire), ASKED, lambda _: None)
+    request = scripted.requests[0]
+    assert str(request.url) == f"http://provider.test{path}"
+    assert request.headers[header[0]] == header[1]
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_answer_whose_end_never_came_is_never_handed_on(wire: str):
+    for kept in range(len(ANSWERS[wire]) - (3 if wire == "chat" else 1)):
+        assert (await failure(Scripted([ANSWERS[wire][:kept]]), wire)).kind == "truncated"
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_connection_that_breaks_is_a_failure_with_what_was_reported(wire: str):
+    failed = await failure(Scripted([ANSWERS[wire]], cut_after=1), wire)
+    assert failed.kind == "cut"
+    assert failed.usage.input == (39 if wire == "anthropic" else None)
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("nonsense", ["{broken", "[1]", "[" * 100_000])
+async def test_what_is_not_json_is_malformed(wire: str, nonsense: str):
+    assert (await failure(Scripted([[ANSWERS[wire][0], nonsense]]), wire)).kind == "malformed"
+
+
+@pytest.mark.requirement("S4:stream")
+async def test_a_stream_that_stalls_is_given_up():
+    assert (await failure(Scripted([ANSWERS["chat"]], stall=5), idle=0.05)).kind == "idle"
+
+
+@pytest.mark.requirement("S4:stream")
+async def test_an_answer_that_does_not_begin_is_given_up():
+    assert (await failure(Scripted([ANSWERS["chat"]], pause=5), first_byte=0.05)).kind == "first_byte"
+
+
+async def test_an_answer_that_is_no_stream_is_malformed():
+    plain = httpx2.Response(200, json={"choices": []})
+    assert (await failure(Scripted([plain]))).kind == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (httpx2.ConnectError("no"), "connect"),
+        (httpx2.ConnectTimeout("no"), "connect"),
+        (httpx2.RemoteProtocolError("no"), "connect"),
+        (httpx2.UnsupportedProtocol("no"), "malformed"),
+    ],
+)
+async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(error: Exception, kind: FailureKind):
+    failed = await failure(Scripted([error]))
+    assert failed.kind == kind
+    assert "provider.test" not in failed.message
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"error": {"message": "no such parameter", "type": "invalid_request_error"}}, "bad_request"),
+        (400, {"error": {"code": "context_length_exceeded", "message": "x"}}, "context_length"),
+        (400, {"error": {"message": "12031 tokens exceeds the available context size (2048)"}}, "context_length"),
+        (400, {"type": "error", "error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}, "context_length"),
+        (400, [{"error": {"message": "input token count of 9", "status": "INVALID_ARGUMENT"}}], "context_length"),
+        (400, {"error": {"message": "API key not valid", "code": "invalid_api_key"}}, "unauthorized"),
+        (401, "", "unauthorized"),
+        (403, {"error": "no"}, "unauthorized"),
+        (404, {"detail": "no model"}, "not_found"),
+        (413, "", "context_length"),
+        (422, {"detail": [{"loc": 1}]}, "bad_request"),
+        (418, 3, "bad_request"),
+        (429, {"error": {"message": "slow down"}}, "rate_limited"),
+        (500, "<html>", "server"),
+        (503, {}, "server"),
+        (529, {"error": {"type": "overloaded_error"}}, "overloaded"),
+    ],
+)  # fmt: skip
+async def test_a_status_says_what_went_wrong(status: int, body: object, kind: FailureKind):
+    assert (await failure(Scripted([httpx2.Response(status, json=body)]))).kind == kind
+
+
+@pytest.mark.requirement("S4:retry")
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "30"}, 30.0),
+        ({"retry-after": "0.5", "retry-after-ms": "20"}, 0.02),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+async def test_how_long_to_wait_is_read_however_it_is_put(headers: dict[str, str], seconds: float | None):
+    assert (await failure(Scripted([httpx2.Response(429, headers=headers)]))).retry_after == seconds
+
+
+async def test_a_providers_words_are_short_and_hold_no_key():
+    body = {"error": {"message": "Incorrect API key provided: sk-proj-abc123def456 " + "x" * 5000}}
+    said = (await failure(Scripted([httpx2.Response(401, json=body)]))).message
+    assert "abc123" not in said
+    assert len(said) < 300
+
+
+async def test_a_body_of_an_error_that_does_not_end_is_not_read_to_its_end():
+    async def endless():
+        while True:
+            yield b"x" * 10_000
+
+    assert (await failure(Scripted([httpx2.Response(500, content=endless())]))).kind == "server"
+
+
+@pytest.mark.parametrize(
+    ("wire", "said", "kind"),
+    [
+        ("chat", {"error": {"message": "boom", "code": 500}}, "server"),
+        ("chat", {"error": {"message": "maximum context is 8", "type": "invalid_request_error"}}, "context_length"),
+        ("responses", {"type": "error", "code": "rate_limit_exceeded", "message": "slow"}, "rate_limited"),
+        ("responses", {"type": "response.failed", "response": {"error": {"code": "server_error"}}}, "server"),
+        ("responses", {"type": "response.failed", "response": {}}, "server"),
+        ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "overloaded"),
+        ("anthropic", {"type": "error"}, "server"),
+        ("gemini", {"error": {"code": 503, "status": "UNAVAILABLE", "message": "x"}}, "overloaded"),
+    ],
+)  # fmt: skip
+async def test_an_error_in_the_middle_of_a_stream_is_one(wire: str, said: object, kind: FailureKind):
+    assert (await failure(Scripted([[ANSWERS[wire][0], said]]), wire)).kind == kind

@@ -1,0 +1,39 @@
+import pytest
+
+from ullage.delegate.language import detect_language
+
+
+@pytest.mark.requirement("S4:route")
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Escreva um poema sobre o mar", "pt"),
+        ("Qual é a capital da França?", "pt"),
+        ("Resuma este texto em três frases", "pt"),
+        ("Preciso de uma função que não falhe quando a lista está vazia", "pt"),
+        ("Write a poem about the sea", "en"),
+        ("Explain this code", "en"),
+        ("Why is the sky blue and not green?", "en"),
+        ("Escribe un poema sobre el mar", "es"),
+        ("¿Cuál es la capital de Francia?", "es"),
+        ("Necesito una función que no falle cuando la lista está vacía", "es"),
+    ],
+)
+def test_three_languages_are_told_apart(text: str, language: str):
+    assert detect_language(text) == language
+
+
+@pytest.mark.parametrize(
+    "text", ["", "def f(x): return x", "bonjour le monde", "請解釋", "12345", "```\nthe of and is\n```"]
+)
+def test_what_is_not_clear_is_not_guessed(text: str):
+    assert detect_language(text) is None
+
+
+def test_code_and_addresses_do_not_decide():
+    text = "Explique este código, por favor:\n```\nfor the in this: if not that: return the\n```\nhttps://the.of/and/is"
+    assert detect_language(text) == "pt"
+
+
+def test_only_the_beginning_is_looked_at():
+    assert detect_language("Write the answer to this. " * 100 + "não é isso " * 1000) == "en"

@@ -1,0 +1,100 @@
+import difflib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage.delegate.agreement import agreement, groups
+from ullage.delegate.patch import PatchFailed, applied, read_patch
+from ullage.delegate.tests import framework_for
+
+FILE = "one\ntwo\nthree\nfour\nfive\n"
+
+
+def patch(body: str, old: str = "a.txt", new: str = "a.txt") -> str:
+    return f"diff --git a/{old} b/{new}\n--- a/{old}\n+++ b/{new}\n{body}"
+
+
+def result(text: str, files: dict[str, str] | None = None) -> dict[str, str | None]:
+    return applied({"a.txt": FILE} if files is None else files, read_patch(text)[1])
+
+
+@pytest.mark.requirement("S4:more")
+def test_a_patch_changes_what_it_says():
+    assert result(patch("@@ -2,2 +2,2 @@\n two\n-three\n+THREE\n")) == {"a.txt": FILE.replace("three", "THREE")}
+
+
+def test_hunks_that_slipped_are_found_where_their_lines_stand():
+    body = "@@ -1,2 +1,3 @@\n four\n+four and a half\n five\n"
+    assert result(patch(body)) == {"a.txt": FILE.replace("four\n", "four\nfour and a half\n")}
+    two = "@@ -1,1 +1,2 @@\n one\n+one and a half\n@@ -4,1 +5,1 @@\n-four\n+4\n"
+    assert result(patch(two)) == {"a.txt": "one\none and a half\ntwo\nthree\n4\nfive\n"}
+
+
+def test_files_are_made_removed_and_renamed():
+    made = "diff --git a/b.txt b/b.txt\nnew file mode 100644\n--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1,2 @@\n+x\n+y\n"
+    assert result(made) == {"b.txt": "x\ny\n"}
+    gone = "diff --git a/a.txt b/a.txt\ndeleted file\n--- a/a.txt\n+++ /dev/null\n@@ -1,5 +0,0 @@\n" + "".join(
+        f"-{line}\n" for line in FILE.split()
+    )
+    assert result(gone) == {"a.txt": None}
+    assert result("diff --git a/a.txt b/c.txt\nrename from a.txt\nrename to c.txt\n") == {"a.txt": None, "c.txt": FILE}
+
+
+def test_lines_are_only_ever_added_after_the_line_named():
+    assert result(patch("@@ -2,0 +3,1 @@\n+between\n")) == {"a.txt": FILE.replace("two\n", "two\nbetween\n")}
+
+
+def test_the_mark_of_a_missing_end_of_line_is_no_line():
+    assert result(patch("@@ -5,1 +5,1 @@\n-five\n\\ No newline at end of file\n+5\n")) == {
+        "a.txt": FILE.replace("five", "5")
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Sure, here it is", "no `diff --git"),
+        (patch(""), "no hunk"),
+        (patch("@@ -1,1 +1,1 @@\n*one\n"), "begins with none of"),
+        (patch("@@ -1,1 +1,1 @@\n-ONE\n+1\n"), "at line 1 the file has `one`, the patch `ONE`"),
+        (patch("@@ -6,1 +6,1 @@\n-six\n+6\n"), "at line 6 the file ends"),
+        (patch("@@ -1,1 +1,1 @@\n-one\n+1\n", "z.txt", "z.txt"), "`z.txt` is none of the files"),
+        (
+            "diff --git a/a.txt b/a.txt\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n",
+            "is made anew, and is there already",
+        ),
+    ],
+)
+def test_what_does_not_fit_says_why(text: str, message: str):
+    with pytest.raises(PatchFailed, match=message.replace("(", r"\(")):
+        result(text)
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "", "  d", "+e", "-f", "@@ g"]), max_size=12)
+
+
+@given(before=LINES, after=LINES)
+def test_what_the_standard_library_writes_applies(before: list[str], after: list[str]):
+    old, new = "".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after)
+    difference = list(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "a/x", "b/x"))
+    if not difference:
+        return
+    assert result(f"diff --git a/x b/x\n{''.join(difference)}", {"x": old}) == {"x": new}
+
+
+def test_agreement_is_of_words_and_not_of_case_or_points():
+    assert agreement(["Paris.", "paris"]) == 1.0
+    assert agreement(["Paris", "Rome"]) == 0.0
+    assert agreement(["Paris"]) is None
+    long = "the quick brown fox jumps over the lazy dog and runs away"
+    nearly = agreement([long, long.replace("lazy", "sleepy")])
+    assert nearly is not None
+    assert 0.7 < nearly < 1.0
+    assert agreement(["", "a b c d e f g h i j"]) == 0.0
+    assert groups(["Rome", "paris", "Paris!"]) == [[1, 2], [0]]
+
+
+def test_the_framework_is_that_of_most_files():
+    assert framework_for({"a.ts": "", "b.ts": "", "c.py": ""}) == "vitest"
+    assert framework_for({"README": ""}) == "pytest"

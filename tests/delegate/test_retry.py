@@ -1,0 +1,76 @@
+import pytest
+
+from ullage.delegate.benched import Benched
+from ullage.delegate.failure import FailureKind, ProviderFailed
+from ullage.delegate.retry import Next, Patience, after
+
+PATIENCE = Patience()
+
+
+def then(
+    kind: FailureKind, tries: int = 1, retry_after: float | None = None, chance: float = 1.0, left: float | None = None
+) -> Next:
+    return after(ProviderFailed("x", kind=kind, retry_after=retry_after), tries, PATIENCE, chance=chance, left=left)
+
+
+@pytest.mark.requirement("S4:retry")
+def test_pauses_double_and_are_taken_at_random():
+    assert [then("server", tries).wait for tries in (1, 2)] == [0.5, 1.0]
+    assert then("server", 1, chance=0.0) == Next(do="retry", wait=0.0)
+    assert then("server", 3) == Next(do="next", bench=30.0)
+
+
+@pytest.mark.requirement("S4:retry")
+def test_a_short_wait_is_waited_and_a_long_one_is_not():
+    assert then("rate_limited", retry_after=1.0) == Next(do="retry", wait=1.0)
+    assert then("rate_limited", retry_after=30.0) == Next(do="next", bench=30.0)
+    assert then("rate_limited", retry_after=86_400) == Next(do="next", bench=600.0)
+    assert then("overloaded", retry_after=30.0) == Next(do="next", bench=30.0)
+    assert then("server", retry_after=1.5).wait == 1.5
+    assert then("rate_limited", tries=3, retry_after=1.0).do == "next"
+    assert then("rate_limited").do == "retry"
+
+
+@pytest.mark.requirement("S4:retry")
+def test_there_is_no_waiting_past_the_deadline():
+    assert then("rate_limited", retry_after=1.0, left=0.5).do == "next"
+    assert then("server", left=0.1).do == "next"
+    assert then("server", left=0.0).do == "stop"
+    assert then("deadline").do == "stop"
+
+
+@pytest.mark.requirement("S4:retry", "S4:fallback")
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("bad_request", Next(do="stop")),
+        ("context_length", Next(do="next", larger=True)),
+        ("refused", Next(do="next")),
+        ("unauthorized", Next(do="next", loud=True, bench=30.0)),
+        ("not_found", Next(do="next", loud=True, bench=30.0)),
+        ("no_key", Next(do="next", bench=30.0)),
+        ("truncated", Next(do="next", bench=30.0)),
+        ("idle", Next(do="next", bench=30.0)),
+        ("first_byte", Next(do="next", bench=30.0)),
+    ],
+)
+def test_what_waiting_does_not_mend_goes_on_at_once_or_ends(kind: FailureKind, expected: Next):
+    assert then(kind) == expected
+
+
+@pytest.mark.requirement("S4:fallback")
+def test_a_benched_model_is_passed_by_and_then_tried_by_one():
+    time = [0.0]
+    benched = Benched(lambda: time[0])
+    benched.sit("m", 30)
+    benched.sit("m", 5)
+    assert benched.now() == {"m"}
+    time[0] = 30
+    assert benched.now() == frozenset()
+    benched.trying("m")
+    assert benched.now() == {"m"}, "while one call tries it, the others pass it by"
+    time[0] = 91
+    assert benched.now() == frozenset(), "a trial that never ended does not bench it for ever"
+    benched.rise("m")
+    benched.trying("m")
+    assert benched.now() == frozenset()

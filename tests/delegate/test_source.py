@@ -1,0 +1,268 @@
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from delegate.delegates import METER, Both, delegate, saying
+from delegate.streams import ANSWERS, Scripted
+from ullage.delegate.failure import ProviderFailed
+from ullage.delegate.report import DELEGATE
+from ullage.delegate.source import DelegateSource
+from ullage.delegate.tools import TOOLS
+from ullage.errors import InvalidArguments, SourceFailed, UnknownHandle, UnknownTool
+from ullage.testing import check_source
+from ullage.tool import Call, Caller, JsonObject, Progress, Reply
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class FakeHeld:
+    texts: Mapping[str, str]
+    asked: list[int] = field(default_factory=list[int])
+
+    async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
+        self.asked.append(max_tokens)
+        if any(handle not in self.texts for handle in handles):
+            raise UnknownHandle("no such handle")
+        return "\n".join(self.texts[handle] for handle in handles)
+
+
+async def called(
+    both: Both, tool: str, arguments: JsonObject, held: FakeHeld | None = None, progress: Progress | None = None
+) -> Reply:
+    async with both.client() as client:
+        source = DelegateSource(delegate=delegate(client), held=held)
+        return await source.call(Call(tool=tool, arguments=arguments, progress=progress))
+
+
+def said(reply: Reply) -> str:
+    return str(reply.content[0]["text"])
+
+
+def meta(reply: Reply) -> Any:  # noqa: ANN401 - whatever JSON there is
+    return reply.meta[DELEGATE]
+
+
+@pytest.mark.requirement("S4:reply", "S4:schema")
+@pytest.mark.parametrize("name", ["delegate.run", "delegate_run"])
+async def test_the_answer_is_the_text_and_the_rest_is_metadata(name: str):
+    reply = await called(Both(Scripted([ANSWERS["chat"]])), name, {"prompt": "Please write hello"})
+    assert said(reply) == "Hello there"
+    found = meta(reply)
+    assert found["decision"] == {"provider": "openai", "model": "gpt-4o-mini", "alias": "chat-default"}
+    assert found["parameters"] == {"max_output_tokens": 2048, "temperature": 0.7}
+    assert found["usage"]["total_tokens"] == 44
+    assert found["cost"]["total"] == pytest.approx(0.000162)
+    assert found["meta"]["fallback_used"] is False
+    assert found["meta"]["attempts"][0]["success"] is True
+    assert found["rationale"][0].startswith("language: en (detected)")
+    assert "choices" not in json.dumps(found)
+
+
+@pytest.mark.requirement("S4:reply", "S4:fallback")
+async def test_every_attempt_is_told_with_why_it_failed():
+    reply = await called(
+        Both(Scripted([ANSWERS["chat"]], cut_after=2)), "delegate.run", {"prompt": "Please write hello"}
+    )
+    attempts = meta(reply)["meta"]["attempts"]
+    assert [one["success"] for one in attempts] == [False, False, False, True]
+    assert attempts[0]["kind"] == "cut"
+    assert attempts[0]["usage"]["output_tokens"] > 0
+    assert meta(reply)["meta"]["fallback_used"] is True
+
+
+@pytest.mark.requirement("S4:schema")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "`prompt` is missing"),
+        ({"prompt": "x", "promt": "y"}, "`promt` is not known"),
+        ({"prompt": 3}, "`prompt` must be a text"),
+        ({"prompt": "  "}, "`prompt` must be a text"),
+        ({"prompt": "x", "metadata": {"tone": "y"}}, "`metadata.tone` is not known"),
+        ({"prompt": "x", "metadata": []}, "`metadata` must be an object"),
+        ({"prompt": "x", "metadata": {"domain": "law"}}, "no domain is called `law`"),
+        ({"prompt": "x", "metadata": {"temperature": "hot"}}, "`temperature` must be a number"),
+        ({"prompt": "x", "caps": {"maxOutputTokens": 0}}, "`maxOutputTokens` must be a whole number"),
+        ({"prompt": "x", "caps": {"max": 1}}, "`caps.max` is not known"),
+        ({"prompt": "x", "context": [1]}, "`context` must be a list of texts"),
+        ({"prompt": "x", "context": ["r_1"]}, "no results are held here"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_at_every_level(arguments: JsonObject, message: str):
+    both = Both(Scripted([ANSWERS["chat"]]))
+    with pytest.raises(InvalidArguments, match=message):
+        await called(both, "delegate.run", arguments)
+    assert both.openai.requests == []
+
+
+@pytest.mark.requirement("S4:schema")
+async def test_all_settings_reach_the_provider():
+    both = Both(Scripted([ANSWERS["chat"]]))
+    await called(
+        both,
+        "delegate.run",
+        {
+            "prompt": "Escreva algo",
+            "forceModel": "chat-premium",
+            "metadata": {"language": "pt-BR", "tier": "pro", "domain": "creative", "temperature": 1},
+            "caps": {"maxOutputTokens": 77},
+        },
+    )
+    body = both.openai.bodies[0]
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("gpt-4o", 77, 1.0)
+
+
+@pytest.mark.requirement("S4:schema")
+async def test_what_is_held_is_put_before_the_prompt_without_passing_the_caller():
+    both, held = Both(Scripted([ANSWERS["chat"]])), FakeHeld({"r_1": "forty-two rows"})
+    await called(both, "delegate.run", {"prompt": "Sum up", "context": ["r_1"]}, held)
+    assert both.openai.bodies[0]["messages"][-1]["content"] == "<context>\nforty-two rows\n</context>\n\nSum up"
+    assert held.asked == [20_000]
+    with pytest.raises(UnknownHandle):
+        await called(both, "delegate.run", {"prompt": "x", "context": ["r_2"]}, held)
+
+
+PATCH = """diff --git a/hello.py b/hello.py
+--- a/hello.py
++++ b/hello.py
+@@ -1,2 +1,2 @@
+ def hello():
+-    return 1
++    return 2
+"""
+FILES: dict[str, Any] = {"hello.py": "def hello():\n    return 1\n"}
+
+
+@pytest.mark.requirement("S4:more")
+async def test_a_patch_that_does_not_apply_is_asked_for_again_with_the_reason():
+    wrong = PATCH.replace("return 1", "return 7")
+    both = Both(Scripted([saying("Sure!"), saying(wrong), saying(f"Here:\n```diff\n{PATCH}```\nDone.")]))
+    reply = await called(both, "delegate.diff", {"prompt": "Please return 2", "files": FILES})
+    assert said(reply) == PATCH
+    assert meta(reply)["asked"] == 3
+    again = both.openai.bodies[2]["messages"]
+    assert "no `diff --git" in again[3]["content"]
+    assert "hunk 1 of `hello.py` does not fit" in again[5]["content"]
+    assert both.openai.bodies[0]["temperature"] == 0.25
+
+
+@pytest.mark.requirement("S4:more")
+async def test_a_patch_that_never_applies_is_an_error_and_not_an_answer():
+    with pytest.raises(SourceFailed, match="none of 3 answers"):
+        await called(Both(Scripted([saying("no")])), "delegate.diff", {"prompt": "Please x", "files": FILES})
+
+
+SUITE = """Here you are.
+
+## Commands
+```sh
+pytest -q
+```
+
+## Files
+### test_hello.py
+```python
+def test_hello():
+    assert True
+```
+"""
+
+
+@pytest.mark.requirement("S4:more")
+async def test_tests_come_with_their_command_and_are_at_least_python():
+    broken = SUITE.replace("assert True", "assert (")
+    outside = SUITE.replace("### test_hello.py", "### ../test_hello.py")
+    both = Both(Scripted([saying(broken), saying(outside), saying(SUITE)]))
+    reply = await called(both, "delegate.tests", {"files": FILES, "prompt": "Please be thorough"})
+    assert "### test_hello.py" in said(reply)
+    assert said(reply).startswith("## Commands\n```\npytest -q\n```")
+    system = both.openai.bodies[0]["messages"][0]["content"]
+    assert "pytest" in system
+    assert "20250101" in system
+
+
+@pytest.mark.requirement("S4:more")
+async def test_the_framework_can_be_named():
+    both = Both(Scripted([saying(SUITE)]))
+    await called(both, "delegate.tests", {"files": FILES, "framework": "unittest"})
+    assert "Write tests with unittest" in both.openai.bodies[0]["messages"][0]["content"]
+
+
+@pytest.mark.requirement("S4:more")
+async def test_several_models_are_asked_side_by_side_and_their_agreement_is_measured():
+    both = Both(Scripted([saying("The answer is 42.")]), Scripted([ANSWERS["gemini"]]))
+    reply = await called(
+        both, "delegate.consensus", {"prompt": "What is it?", "models": ["chat-default", "long-context", "reasoning"]}
+    )
+    assert "## chat-default\nThe answer is 42." in said(reply)
+    assert "## long-context\nHello there" in said(reply)
+    assert said(reply).endswith("[agreement of words: 0%]")
+    assert meta(reply)["agreement"] == 0.0
+    assert meta(reply)["groups"] == [["chat-default"], ["long-context"]]
+    assert list(meta(reply)["failed"]) == ["reasoning"]
+
+
+@pytest.mark.requirement("S4:more")
+async def test_those_who_agree_are_quoted_once_and_a_judge_writes_for_all():
+    both = Both(Scripted([saying("Hello there")]))
+    models: Any = ["chat-default", "long-context"]
+    assert said(await called(both, "delegate.consensus", {"prompt": "Greet", "models": models})) == "Hello there"
+    judged = await called(both, "delegate.consensus", {"prompt": "Greet", "models": models, "judge": "chat-premium"})
+    assert said(judged) == "Hello there"
+    assert meta(judged)["judge"]["decision"]["alias"] == "chat-premium"
+    assert '<answer model="long-context">' in both.openai.bodies[-1]["messages"][-1]["content"]
+
+
+@pytest.mark.requirement("S4:more")
+async def test_a_consensus_of_one_is_refused_and_of_none_raises_what_went_wrong():
+    with pytest.raises(InvalidArguments, match="needs two"):
+        await called(Both(Scripted([saying("x")])), "delegate.consensus", {"prompt": "x", "models": ["reasoning"]})
+    down = Scripted([httpx2.Response(400)])
+    with pytest.raises(ProviderFailed, match="400"):
+        await called(
+            Both(down, Scripted([httpx2.Response(400)])),
+            "delegate.consensus",
+            {"prompt": "x", "models": ["chat-default", "long-context"]},
+        )
+
+
+async def test_a_client_that_wants_to_know_hears_how_far_it_is():
+    told = list[tuple[float, str | None]]()
+
+    async def progress(done: float, total: float | None, word: str | None) -> None:
+        told.append((done, word))
+
+    slow = Scripted([ANSWERS["chat"]], stall=0.19)
+    with anyio.fail_after(10):
+        await called(Both(slow), "delegate.run", {"prompt": "Please write hello"}, progress=progress)
+    assert told
+    assert told[0][1] == f"{told[0][0]:.0f} characters"
+
+
+async def test_an_error_is_not_wrapped_by_the_telling():
+    async def progress(done: float, total: float | None, word: str | None) -> None: ...
+
+    with pytest.raises(InvalidArguments):
+        await called(Both(Scripted([saying("x")])), "delegate.run", {}, progress=progress)
+
+
+async def test_a_name_nobody_knows_is_refused():
+    with pytest.raises(UnknownTool):
+        await called(Both(Scripted([saying("x")])), "delegate.sing", {})
+
+
+@pytest.mark.requirement("S4:schema")
+async def test_all_definitions_together_are_short_and_sound():
+    from ullage.gateway import definition_text
+
+    assert sum(METER.count(definition_text(tool), "gpt-4o").tokens for tool in TOOLS) <= 1_000
+    async with Both(Scripted([saying("x")])).client() as client:
+        await check_source(
+            DelegateSource(delegate=delegate(client)), Call(tool="delegate.run", arguments={"prompt": "Please say x"})
+        )

@@ -1,0 +1,130 @@
+import csv
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from delegate.delegates import Both, delegate
+from delegate.streams import ANSWERS, Scripted
+from ullage.delegate.export import COLUMNS, UsageExport
+from ullage.delegate.failure import ProviderFailed
+from ullage.delegate.happening import Happening, Observer
+from ullage.delegate.run import Ask
+from ullage.delegate.telemetry import Level, Telemetry, lines
+from ullage.messages import Message, Text
+
+pytestmark = pytest.mark.anyio
+SECRET = "the launch code is 0000"
+
+
+@dataclass
+class Seen:
+    happenings: list[Happening] = field(default_factory=list[Happening])
+
+    def happened(self, happening: Happening) -> None:
+        self.happenings.append(happening)
+
+
+async def run(openai: Scripted, *observers: Observer) -> Happening:
+    seen = Seen()
+    async with Both(openai).client() as client:
+        asking = delegate(client)
+        asking.observers = (seen, *observers)
+        ask = Ask(messages=(Message(role="user", parts=(Text(f"Please say: {SECRET}"),)),), task="-docs")
+        try:
+            await asking.run(ask)
+        except ProviderFailed:
+            assert seen.happenings[0].outcome is None
+    return seen.happenings[0]
+
+
+@pytest.mark.requirement("S4:telemetry")
+async def test_a_run_is_told_with_its_route_and_cost():
+    found = list(lines(await run(Scripted([ANSWERS["chat"]])), None))
+    level, line = found[-1]
+    assert (level, line["event"], line["model"], line["task"]) == ("info", "route", "gpt-4o-mini", "-docs")
+    assert line["cost_usd"] == pytest.approx(0.000162)
+    assert [one for one, _ in found] == ["debug", "info"]
+
+
+@pytest.mark.requirement("S4:telemetry")
+async def test_fallbacks_errors_and_warnings_are_told():
+    found = [(level, line["event"]) for level, line in lines(await run(Scripted([httpx2.Response(401)])), None)]
+    assert ("warn", "fallback") in found
+    assert ("warn", "warning") in found
+    failed = list(lines(await run(Scripted([httpx2.Response(400)])), None))
+    assert failed[-1][0] == "error"
+    assert "400" in str(failed[-1][1]["error"])
+
+
+@pytest.mark.requirement("S4:telemetry", "S4:env")
+async def test_a_call_that_costs_too_much_is_an_alert():
+    happening = await run(Scripted([ANSWERS["chat"]]))
+    assert [line["event"] for _, line in lines(happening, Decimal("0.0001"))][-1] == "cost_alert"
+    assert [line["event"] for _, line in lines(happening, Decimal(1))][-1] == "route"
+
+
+@pytest.mark.requirement("S4:telemetry", "S4:env")
+@pytest.mark.parametrize(("level", "events"), [("debug", 2), ("info", 1), ("warn", 0), ("error", 0)])
+async def test_only_what_matters_enough_is_logged_and_never_a_prompt(
+    level: Level, events: int, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG, "ullage.delegate")
+    await run(Scripted([ANSWERS["chat"]]), Telemetry(level=level))
+    assert len(caplog.messages) == events
+    assert all(json.loads(message) for message in caplog.messages)
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.requirement("S4:telemetry", "S4:env")
+async def test_each_attempt_is_a_line_of_the_export(tmp_path: Path):
+    export = UsageExport(tmp_path / "deep" / "usage.csv")
+    await run(Scripted([httpx2.Response(401)]), export)
+    await run(Scripted([ANSWERS["chat"]]), export)
+    with export.path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert [(row["model"], row["success"], row["error"]) for row in rows] == [
+        ("gpt-4o-mini", "False", "unauthorized"),
+        ("gemini-1.5-pro", "True", ""),
+        ("gpt-4o-mini", "True", ""),
+    ]
+    assert rows[0]["task"] == "'-docs", "nothing is taken for a formula"
+    assert rows[2]["cost"] == "0.000162"
+    assert SECRET not in export.path.read_text(encoding="utf-8")
+
+
+async def test_an_export_that_cannot_be_written_is_said_once_and_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    export = UsageExport(tmp_path)
+    for _ in range(2):
+        assert (await run(Scripted([ANSWERS["chat"]]), export)).outcome is not None
+    assert caplog.text.count("cannot be written") == 1
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from ullage.delegate.export import _append
+for number in range(200):
+    _append(Path(sys.argv[1]), [[sys.argv[2], number, "x" * 300]])
+"""
+
+
+@pytest.mark.requirement("S4:telemetry")
+def test_processes_that_share_an_export_never_mix_their_lines(tmp_path: Path):
+    place = tmp_path / "usage.csv"
+    writers = [subprocess.Popen([sys.executable, "-c", _WRITER, str(place), str(one)]) for one in range(3)]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    with place.open(encoding="utf-8", newline="") as file:
+        heading, *rows = csv.reader(file)
+    assert tuple(heading) == COLUMNS
+    assert len(rows) == 600
+    assert all(len(row) == 3 for row in rows)
