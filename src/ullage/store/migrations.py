@@ -133,3 +133,45 @@ def ledger(connection: Connection) -> None:
         Column("cached", Boolean, nullable=False),
         Column("detail", Text, nullable=False),
     ).create(connection, checkfirst=False)
+
+
+@migration
+def results(connection: Connection) -> None:
+    tables = MetaData()
+    Table(
+        "ullage_results",
+        tables,
+        Column("handle", String(40), primary_key=True),
+        Column("principal", Text, nullable=False),
+        Column("server", Text, nullable=False),
+        Column("tool", Text, nullable=False),
+        Column("created", Double, nullable=False, index=True),
+        Column("size", BigInteger, nullable=False),
+        Column("shape", Text, nullable=False),
+    )
+    Table(
+        "ullage_result_pieces",
+        tables,
+        Column("handle", String(40), ForeignKey("ullage_results.handle", ondelete="CASCADE"), primary_key=True),
+        Column("position", Integer, primary_key=True, autoincrement=False),
+        Column("first", BigInteger, nullable=False),
+        Column("units", Integer, nullable=False),
+        Column("data", LargeBinary, nullable=False),
+    )
+    tables.create_all(connection, checkfirst=False)
+
+
+@migration
+def spends(connection: Connection) -> None:
+    Table(
+        "ullage_spends",
+        MetaData(),
+        Column("id", String(40), primary_key=True),
+        Column("time", Double, nullable=False, index=True),
+        Column("principal", Text, nullable=False),
+        Column("session", Text, nullable=False),
+        Column("task", Text),
+        Column("tokens", BigInteger, nullable=False),
+        Column("picodollars", BigInteger),
+        Column("settled", Boolean, nullable=False),
+    ).create(connection, checkfirst=False)

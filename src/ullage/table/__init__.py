@@ -1,5 +1,48 @@
 """How do rows cost least?"""
 
 from .cell import Cell, Row
+from .clean import Cleaned, clean, clean_row
+from .decode import decode
+from .encode import ABSENT, Absent, encode, record_lines, row_line
+from .fit import Fitted, Footer, fit, fit_steps
+from .found import Found, find_table, find_table_in
+from .path import Path, read_path, write_path
+from .recode import Recoded, recode, recode_steps
+from .scan import Record, Scanned, scan
+from .weigh import Weigh, WeighSteps, in_steps
+from .writing import records_json, written
 
-__all__ = ["Cell", "Row"]
+__all__ = [
+    "ABSENT",
+    "Absent",
+    "Cell",
+    "Cleaned",
+    "Fitted",
+    "Footer",
+    "Found",
+    "Path",
+    "Recoded",
+    "Record",
+    "Row",
+    "Scanned",
+    "Weigh",
+    "WeighSteps",
+    "clean",
+    "clean_row",
+    "decode",
+    "encode",
+    "find_table",
+    "find_table_in",
+    "fit",
+    "fit_steps",
+    "in_steps",
+    "read_path",
+    "recode",
+    "recode_steps",
+    "record_lines",
+    "records_json",
+    "row_line",
+    "scan",
+    "write_path",
+    "written",
+]

@@ -1,0 +1,161 @@
+"""What was asked of a database, and within which bounds?
+
+A call's arguments, checked. More rows or tokens than the settings allow are not refused but held to what they allow, so
+that a model need not know the limit to ask; the reply says so.
+"""
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from ullage.errors import InvalidArguments
+from ullage.tool import Json, JsonObject, Tool
+
+from .describe import DETAILS, Detail
+from .tools import FORMATS
+
+__all__ = [
+    "LEAST_TOKENS",
+    "MOST_SAMPLES",
+    "Format",
+    "QueryAsked",
+    "SchemaAsked",
+    "TableAsked",
+    "read_original_query",
+    "read_query",
+    "read_schema",
+    "read_sql",
+    "read_table",
+]
+
+LEAST_TOKENS = 50
+"""No less would hold a footer that says what is missing."""
+MOST_SAMPLES = 20
+
+Format = Literal["csv", "json", "original"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryAsked:
+    sql: str
+    rows: int
+    """To come back at most: what was asked for, within the limit."""
+    clamped: bool
+    """Whether more were asked for than the limit allows."""
+    budget: int | None
+    """Tokens of the reply's text; None for no limit of ours."""
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaAsked:
+    pattern: str
+    detail: Detail | None
+    """None for as much as fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableAsked:
+    name: str
+    sample: int
+
+
+def read_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | None) -> QueryAsked:
+    """`limit` is of rows and `budget` of tokens, as the settings have them."""
+    given = _known(tool, arguments)
+    asked, tokens = _number(given, "max_rows", least=1), _number(given, "max_tokens", least=LEAST_TOKENS)
+    wanted = _one_of(given, "format", FORMATS) or "csv"
+    return QueryAsked(
+        sql=_text(given, "sql"),
+        rows=limit if asked is None else min(asked, limit),
+        clamped=asked is not None and asked > limit,
+        budget=min((one for one in (tokens, budget) if one is not None), default=None),
+        format=cast("Format", wanted),
+    )
+
+
+def read_original_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | None) -> QueryAsked:
+    """As the original has it: less than one row means as many as the limit allows."""
+    given = _known(tool, arguments)
+    asked = _number(given, "maxRows")
+    return QueryAsked(
+        sql=_text(given, "queryDescription"),
+        rows=limit if asked is None or asked < 1 else min(asked, limit),
+        clamped=asked is not None and asked > limit,
+        budget=budget,
+        format="original",
+    )
+
+
+def read_schema(tool: Tool, arguments: JsonObject) -> SchemaAsked:
+    given = _known(tool, arguments)
+    pattern = given.get("pattern", given.get("databaseName", ""))
+    if not isinstance(pattern, str):
+        raise _misfit("`pattern` must be a string", 'give a part of a name, or {"pattern": "order*"}')
+    return SchemaAsked(pattern, cast("Detail | None", _one_of(given, "detail", DETAILS)))
+
+
+def read_table(tool: Tool, arguments: JsonObject) -> TableAsked:
+    """`sample` may be true, which a model may take it for."""
+    given = _known(tool, arguments)
+    name = _text(given, "tableName" if "tableName" in _properties(tool) else "name")
+    if isinstance(given.get("sample"), bool):
+        return TableAsked(name, 3 if given["sample"] else 0)
+    return TableAsked(name, min(_number(given, "sample", least=0) or 0, MOST_SAMPLES))
+
+
+def read_sql(tool: Tool, arguments: JsonObject) -> str:
+    return _text(_known(tool, arguments), "sql")
+
+
+def _properties(tool: Tool) -> tuple[str, ...]:
+    return tuple(cast("Mapping[str, Json]", tool.input_schema["properties"]))
+
+
+def _known(tool: Tool, arguments: JsonObject) -> dict[str, Json]:
+    """What was given and is not null, which is what some clients send for what they leave out."""
+    names = _properties(tool)
+    unknown = next((key for key in arguments if key not in names), None)
+    if unknown is not None:
+        nearest = difflib.get_close_matches(unknown, names, n=1)
+        hint = f"did you mean `{nearest[0]}`?" if nearest else f"{tool.name} takes {', '.join(names)}"
+        raise _misfit(f"{tool.name} has no argument `{unknown}`", hint, names)
+    return {key: value for key, value in arguments.items() if value is not None}
+
+
+def _text(given: Mapping[str, Json], key: str) -> str:
+    value = given.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise _misfit(f"`{key}` must be a string that is not empty", f'give {{"{key}": "…"}}')
+    return value
+
+
+def _number(given: Mapping[str, Json], key: str, least: int | None = None) -> int | None:
+    """A whole number, also where it was written as text or with a point."""
+    value = given.get(key)
+    if value is None:
+        return None
+    try:
+        number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
+    except ValueError:
+        number = None
+    if isinstance(value, float) and value.is_integer():
+        number = int(value)
+    if number is None or (least is not None and number < least):
+        bound = "" if least is None else f" of {least} or more"
+        raise _misfit(f"`{key}` must be a whole number{bound}", f"leave `{key}` out, or give such a number")
+    return number
+
+
+def _one_of(given: Mapping[str, Json], key: str, allowed: Collection[str]) -> str | None:
+    value = given.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or value.lower() not in allowed:
+        raise _misfit(f"`{key}` must be one of {', '.join(allowed)}", "take one of these", tuple(allowed))
+    return value.lower()
+
+
+def _misfit(message: str, suggestion: str, options: tuple[str, ...] = ()) -> InvalidArguments:
+    return InvalidArguments(message, suggestion=suggestion, options=options)

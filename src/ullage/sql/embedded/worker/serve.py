@@ -1,0 +1,91 @@
+"""Which question is answered by whom, and what happens when it cannot be?
+
+The first message says which file is to be read and within which memory; each other is a question. After every answer
+the connection is gone, and with it everything a statement could have left behind.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import BinaryIO, Protocol
+
+from .answering import Send, encoded
+from .asked import Message
+from .failure import Failure
+from .pipe import Pipe
+from .source import Source
+
+__all__ = ["serve"]
+
+
+class Confine(Protocol):
+    def __call__(self, *, memory: int, file_bytes: int) -> None: ...
+
+
+def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Callable[[], None]) -> None:
+    pipe = Pipe(source, sink, when_alone)
+    hello = pipe.receive()
+    if hello is None:
+        return
+    try:
+        database = _source(hello)
+    except Failure as failure:
+        pipe.send(_told(failure))
+        return
+    confine(memory=hello["memory"], file_bytes=database.file_bytes)
+    _converse(pipe, database, patience=hello["idle"])
+    pipe.send(encoded({"bye": True}))
+
+
+def _source(hello: Message) -> Source:
+    if hello["kind"] == "sqlite":
+        from .sqlite_file import SqliteFile
+
+        return SqliteFile(hello["path"], uri=hello["uri"], memory=hello["memory"])
+    if hello["kind"] == "table":
+        from .sqlite_table import SqliteTable
+
+        return SqliteTable(memory=hello["memory"])
+    try:
+        from .duckdb_file import DuckdbFile
+    except ModuleNotFoundError as error:
+        raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
+    return DuckdbFile(hello["path"], memory=hello["memory"])
+
+
+def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:
+    while (message := pipe.receive(patience)) is not None:
+        try:
+            with _failing_as_told():
+                _do(message, database, pipe.send)
+        except Failure as failure:
+            pipe.send(_told(failure))
+            if failure.kind == "memory":
+                return
+
+
+def _do(message: Message, database: Source, send: Send) -> None:
+    match message["do"]:
+        case "ask":
+            database.ask(message, send)
+        case "structure":
+            send(encoded({"value": database.structure(message)}))
+        case "functions":
+            send(encoded({"value": database.functions(message)}))
+        case _:
+            database.take(message)
+
+
+@contextmanager
+def _failing_as_told() -> Generator[None]:
+    try:
+        yield
+    except Failure:
+        raise
+    except MemoryError as error:
+        raise Failure("memory", "the question needs more memory than there is for one") from error
+    except Exception as error:  # a statement that nobody foresaw must not end the process
+        raise Failure("query", f"{type(error).__name__}: {error}") from error
+
+
+def _told(failure: Failure) -> bytes:
+    return encoded({"failed": failure.kind, "code": failure.code, "text": failure.text})

@@ -1,0 +1,145 @@
+"""Does a constant in this query ask for more than any answer can hold?
+
+Only what is written out is weighed: a length, or what is multiplied from such. What comes from the tables is for the
+deadline and the limits of the engine.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from .wording import refuse
+
+__all__ = ["LARGEST", "check_bomb"]
+
+LARGEST = 1_000_000
+"""Characters, bytes or elements that one call may make of a constant."""
+
+_LENGTHS: Mapping[str, int] = {
+    "zeroblob": 0,
+    "randomblob": 0,
+    "random_bytes": 0,
+    "gen_random_bytes": 0,
+    "normal_rand": 0,
+    "str": 1,
+    "list_resize": 1,
+    "array_resize": 1,
+    "repeat_row": 1,
+    "array_fill": 1,
+}
+"""By name, which argument is a length."""
+_FORMATS = frozenset({"format", "printf", "sformat"})
+_WIDTH = re.compile(r"\d{5,}")
+_ARITHMETIC: Mapping[type[exp.Expr], Callable[[float, float], float]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+    exp.Div: operator.truediv,
+    exp.Pow: operator.pow,
+    exp.BitwiseLeftShift: lambda left, right: left * 2**right,
+}
+_LARGER_THAN_ANY = 1e300
+
+
+def check_bomb(node: exp.Expr) -> None:
+    if isinstance(node, exp.Repeat | exp.Pad | exp.Space | exp.Format | exp.Anonymous | exp.GenerateSeries):
+        size = _size(node)
+        if size > LARGEST:
+            refuse(f"{_name(node)}()", f"is to make more than {LARGEST} at once", "Write a smaller length.")
+
+
+def _name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous) or not isinstance(node, exp.Func):
+        return node.name.lower()
+    return node.sql_name().lower()
+
+
+def _size(node: exp.Expr) -> float:
+    """How many characters or elements the expression makes, as far as constants tell."""
+    if isinstance(node, exp.Literal):
+        return max(1, len(node.name)) if node.is_string else 1
+    if isinstance(node, exp.Repeat):
+        return _size(node.this) * _length(node.args.get("times"))
+    if isinstance(node, exp.Pad):
+        return _length(node.expression)
+    if isinstance(node, exp.Space):
+        return _length(node.this)
+    if isinstance(node, exp.GenerateSeries):
+        return _elements(node)
+    within = max((_size(one) for one in node.iter_expressions()), default=1)
+    return max(within * _factor(node), _named(node))
+
+
+def _factor(node: exp.Expr) -> float:
+    if isinstance(node, exp.Replace):
+        return max(1, len(node.args["replacement"].name) if node.args.get("replacement") else 1)
+    return 2 if isinstance(node, exp.Hex) else 1
+
+
+def _named(node: exp.Expr) -> float:
+    name = _name(node) if isinstance(node, exp.Func) else ""
+    if name in _FORMATS:
+        return _width(node)
+    place = _LENGTHS.get(name)
+    if place is None or not isinstance(node, exp.Anonymous) or place >= len(node.expressions):
+        return 1
+    return _length(node.expressions[place])
+
+
+def _width(node: exp.Expr) -> float:
+    """Of a format: its own digits, and the numbers given to its stars."""
+    first, *rest = [*([node.this] if isinstance(node, exp.Format) else []), *node.expressions] or [exp.Null()]
+    widths = [float(digits) for digits in _WIDTH.findall(first.name)]
+    return max([*widths, *(_length(one) for one in rest if "*" in first.name)], default=1)
+
+
+def _elements(node: exp.GenerateSeries) -> float:
+    """As a value; in FROM its rows are streamed, and the deadline is for them."""
+    if not isinstance(node.parent, exp.Select | exp.Alias | exp.Func | exp.Paren | exp.Bracket):
+        return 1
+    start, end = _constant(node.args.get("start")), _constant(node.args.get("end"))
+    return abs(end - (start or 0)) if end is not None else 1
+
+
+def _length(node: object) -> float:
+    """At least 1; of a list of lengths, their product."""
+    if isinstance(node, exp.Array):
+        product = 1.0
+        for one in node.expressions:
+            product = min(product * _length(one), _LARGER_THAN_ANY)
+        return product
+    return max(1.0, _constant(node) or 1.0)
+
+
+def _constant(node: object) -> float | None:
+    if isinstance(node, exp.Literal):
+        return _number(node.name)
+    if isinstance(node, exp.Paren | exp.Cast):
+        return _constant(node.this)
+    if isinstance(node, exp.Neg):
+        inner = _constant(node.this)
+        return None if inner is None else -inner
+    return _computed(node)
+
+
+def _computed(node: object) -> float | None:
+    compute = _ARITHMETIC.get(type(node)) if isinstance(node, exp.Binary | exp.Pow) else None
+    if compute is None or not isinstance(node, exp.Expr):
+        return None
+    left, right = _constant(node.this), _constant(node.expression)
+    if left is None or right is None:
+        return None
+    try:
+        result = compute(left, right)
+    except ArithmeticError:
+        return _LARGER_THAN_ANY
+    return result if isinstance(result, float) else _LARGER_THAN_ANY
+
+
+def _number(text: str) -> float | None:
+    try:
+        return min(float(text), _LARGER_THAN_ANY)
+    except ValueError:
+        return None

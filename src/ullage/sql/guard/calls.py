@@ -1,0 +1,82 @@
+"""Does this text call only what reads?
+
+A name before a parenthesis is a call, however the parser takes it: the text is what will run. Words of the grammar,
+types and the names of column lists are told apart from calls; the tree is asked only where such a list stands.
+"""
+
+from collections.abc import Set
+
+from .functions import CATALOGUES
+from .lexer import Token
+from .passage import Passage
+from .settings import check_setting
+from .statement import Terms
+from .vocabulary import BEFORE_PARENTHESIS, TYPES
+from .wording import refuse
+
+__all__ = ["check_calls", "check_function"]
+
+_NO_CALLS = BEFORE_PARENTHESIS | TYPES
+_WITHOUT_ARGUMENTS = {"mysql": frozenset({"last_insert_id"})}
+"""Those that set something when they are given one."""
+_BARE_HINTS = frozenset({"nolock", "readuncommitted", "readpast"})
+"""Of SQL Server, which may follow a table without WITH; a call of one is still seen in the tree."""
+_SCHEMAS = frozenset({"dbo", "sys", "guest", "information_schema", "master", "msdb"})
+"""Of SQL Server: what is called of one of these is no value's method."""
+_ASKS_A_SETTING = frozenset({"current_setting"})
+
+
+def check_calls(passage: Passage, terms: Terms, lists: Set[int]) -> None:
+    """`lists` are the numbers of tokens that name a column list."""
+    for number, token in enumerate(passage.tokens):
+        if token.is_name and passage.mark(number + 1) == "(" and number not in lists:
+            _check_call(passage, number, terms)
+
+
+def _check_call(passage: Passage, number: int, terms: Terms) -> None:
+    token = passage.tokens[number]
+    qualifier = _qualifier(passage, number)
+    if qualifier is None and token.kind == "word" and token.name in _NO_CALLS:
+        return
+    if terms.dialect == "oracle" and passage.mark(number + 2) == "+" and passage.mark(number + 3) == ")":
+        return
+    if terms.dialect == "tsql" and passage.word(number + 2) in _BARE_HINTS and passage.mark(number + 3) == ")":
+        return
+    check_function(token.name, qualifier, terms)
+    if token.name in _WITHOUT_ARGUMENTS.get(terms.dialect, ()) and passage.mark(number + 2) != ")":
+        refuse(f"{token.text}(…)", "with an argument sets it", f"Call {token.text}() without one.")
+    if token.name in _ASKS_A_SETTING:
+        check_setting(_literal(passage, number + 2))
+
+
+def _qualifier(passage: Passage, number: int) -> str | None:
+    """What stands before the name's dot; empty where that is a value."""
+    if passage.mark(number - 1) != ".":
+        return None
+    before = passage.tokens[number - 2] if number >= 2 else None
+    return before.name if before is not None and before.is_name else ""
+
+
+def _literal(passage: Passage, number: int) -> str | None:
+    token: Token = passage.tokens[number]
+    alone = token.kind == "string" and passage.mark(number + 1) in (")", ",")
+    return token.text.strip("'") if alone else None
+
+
+def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
+    catalogue = CATALOGUES[terms.dialect]
+    full = f"{qualifier}.{name}" if qualifier else name
+    if {name, full} & terms.allowed or full in catalogue.packages:
+        return
+    if qualifier is not None:
+        if name in catalogue.methods and qualifier not in _SCHEMAS:
+            return
+        if catalogue.schemas is not None and qualifier not in catalogue.schemas:
+            refuse(f"{full}()", "is a function of somebody's making", _YOURS)
+    if not catalogue.knows(name, terms.functions):
+        known = catalogue.denied.fullmatch(name) is not None
+        refuse(f"{full}()", "may do more than read" if known else "is not known to only read", _REWRITE if known else _YOURS)
+
+
+_REWRITE = "Leave the call out: here a statement may only compute from the tables it reads."
+_YOURS = "Use a built-in function; one of your own must be named under `functions` in the settings of this database."

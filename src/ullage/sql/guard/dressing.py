@@ -1,0 +1,59 @@
+"""What is the parser shown in place of what it does not know?
+
+Only what cannot matter to the judgement is changed: an operator of the engine's own for another in the same place, a
+modifier of SELECT for nothing, an outer join's mark for one without blanks, a name that it takes for a keyword for another. The text that runs is never touched.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ullage.sql.engine import Dialect
+
+from .lexer import Token
+
+__all__ = ["dressed", "frame"]
+
+_BINARY = """
+<<= >>= <<| |>> &<| |&> ~= ~<~ ~<=~ ~>=~ ~>~ *= *<> *< *> *<= *>= ?# ?-| ?|| <^ >^ <% %> <<% %>> <<-> <->> <=> <#> <+> <~>
+<%> ^@ @@@ ## <<<-> <->>> ?@ ?<@ ?@> &&& <<#>> <<->> ~== @>> <<@ ^<@ ^@> ~>
+""".split()
+_UNARY = "@ @-@ !! ?- %% %#".split()
+_POSTGRES: Mapping[str, str] = {**dict.fromkeys(_BINARY, "="), **dict.fromkeys(_UNARY, "-")}
+"""Operators of PostgreSQL and its common extensions that sqlglot does not read."""
+
+_MODIFIERS = frozenset(
+    """
+high_priority sql_small_result sql_big_result sql_buffer_result sql_cache sql_no_cache sql_calc_found_rows
+""".split()
+)
+_BEFORE_MODIFIERS = _MODIFIERS | {"select", "all", "distinct", "distinctrow", "straight_join"}
+
+
+def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
+    """One text for each token."""
+    around = zip((None, *tokens), tokens, (*tokens[1:], None), strict=False)
+    shown = [_dressed(before, token, after, dialect) for before, token, after in around]
+    if dialect == "oracle":
+        for place in range(len(shown) - 2):
+            if shown[place : place + 3] == ["(", "+", ")"]:
+                shown[place : place + 3] = ["(+)", "", ""]
+    return shown
+
+
+def _dressed(before: Token | None, token: Token, after: Token | None, dialect: Dialect) -> str:
+    if token.kind == "number":
+        return token.text.replace("_", "")
+    if dialect == "postgres" and token.kind == "operator":
+        return _POSTGRES.get(token.text, token.text)
+    if dialect == "mysql" and token.kind == "word":
+        if token.name in _MODIFIERS and before is not None and before.is_word(*_BEFORE_MODIFIERS):
+            return ""
+        if token.name == "charset" and (after is None or not after.is_mark("(")):
+            return "charset_of"
+    return token.text
+
+
+def frame(tokens: Sequence[Token], dialect: Dialect) -> tuple[str, str]:
+    """What stands around them: in MySQL the parser reads VALUES only within FROM."""
+    if dialect == "mysql" and tokens and tokens[0].is_word("values"):
+        return "SELECT * FROM (", ") AS shown"
+    return "", ""

@@ -1,0 +1,77 @@
+"""May this statement be run on this database?
+
+An allow-list at every level, which fails closed: characters, tokens, the first word, then whatever that word calls for.
+It is the first of several locks and never the only one: the engine and its role hold what a parser gets wrong. Nothing
+is run here, and nothing is known of what the tables hold.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from ullage.sql.engine import Dialect, Stability
+
+from .explain import check_explain
+from .lexer import read
+from .passage import Passage, one_statement
+from .pragmas import check_pragma
+from .query import check_query, is_query
+from .showing import check_describe, check_show
+from .statement import Kind, Statement, Terms
+from .wording import refuse
+
+__all__ = ["judge"]
+
+_Check = Callable[[Passage, Terms], tuple[str, ...]]
+_NOTHING: Mapping[str, Stability] = MappingProxyType({})
+
+_ROOTS: Mapping[Dialect, Mapping[str, tuple[Kind, _Check]]] = {
+    "postgres": {"explain": ("explain", check_explain), "show": ("show", check_show)},
+    "mysql": {
+        "explain": ("explain", check_describe),
+        "analyze": ("explain", check_explain),
+        "describe": ("describe", check_describe),
+        "desc": ("describe", check_describe),
+        "show": ("show", check_show),
+    },
+    "sqlite": {"explain": ("explain", check_explain), "pragma": ("pragma", check_pragma)},
+    "duckdb": {
+        "explain": ("explain", check_explain),
+        "describe": ("describe", check_describe),
+        "desc": ("describe", check_describe),
+        "summarize": ("describe", check_describe),
+        "show": ("show", check_show),
+        "pragma": ("pragma", check_pragma),
+    },
+    "tsql": {},
+    "oracle": {},
+}
+"""What a statement may begin with besides a query."""
+
+
+def judge(
+    sql: str,
+    dialect: Dialect,
+    *,
+    functions: Mapping[str, Stability] = _NOTHING,
+    allowed: frozenset[str] = frozenset(),
+) -> Statement:
+    """Raises `Refused`, which names what may not be and how to write it instead."""
+    terms = Terms(dialect=dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
+    tokens = one_statement(read(sql, dialect))
+    passage = Passage(tokens)
+    kind, check = _root(passage, terms)
+    try:
+        tables = check(passage, terms)
+    except RecursionError:
+        refuse(tokens[0].text, "begins what is nested too deeply", "Ask a simpler question.")
+    return Statement(kind=kind, sql=sql[tokens[0].start : tokens[-1].end], tables=tables)
+
+
+def _root(passage: Passage, terms: Terms) -> tuple[Kind, _Check]:
+    if is_query(passage, terms):
+        return "select", check_query
+    found = _ROOTS[terms.dialect].get(passage.word(0))
+    if found is None:
+        begins = tuple(sorted({"select", "with", "values", *_ROOTS[terms.dialect]}))
+        refuse(passage.tokens[0].text, "does not begin a statement that only reads", "Begin with SELECT or WITH.", begins)
+    return found

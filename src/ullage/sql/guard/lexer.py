@@ -1,0 +1,280 @@
+"""What are the words of this text, as its engine will read them?
+
+Written for this guard because a second reader is needed: what the engine takes for a string and the parser for code
+is how a parser is deceived. Whatever is not surely one thing is refused. Nothing is judged here beyond that.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ullage.sql.engine import Dialect
+
+from .lexicon import LEXICONS, Lexicon
+from .wording import refuse
+
+__all__ = ["Token", "read"]
+
+LONGEST = 100_000
+"""Characters of a statement. A parser's time grows faster than its text."""
+
+_SPACES = " \t\n\r\f\v"
+_MARKS = "()[]{},;."
+_OPERATORS = "+-*/<>=~!@#%^&|?:"
+_UNARY_BEFORE = "~!@#%^&|?"
+"""PostgreSQL: only an operator with one of these may end in a plus or a minus."""
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F_]+|0[bB][01]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?", re.ASCII)
+_DOLLAR = re.compile(r"\$(?:[^\W\d]\w*)?\$")
+_HINT = re.compile(r"\b(?:set_var|max_execution_time|resource_group|set)\s*\(", re.IGNORECASE)
+_CLOSERS = {"[": "]", "{": "}", "(": ")", "<": ">"}
+
+TokenKind = Literal["word", "quoted", "string", "number", "operator", "mark"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    kind: TokenKind
+    text: str
+    name: str
+    """Of a word or quoted name: without quotes, in lower case. Else the text."""
+    start: int
+    end: int
+    spaced: bool
+    """Whether a space or a comment stands before it."""
+
+    def is_word(self, *words: str) -> bool:
+        return self.kind == "word" and self.name in words
+
+    def is_mark(self, mark: str) -> bool:
+        return self.kind == "mark" and self.text == mark
+
+    @property
+    def is_name(self) -> bool:
+        return self.kind in ("word", "quoted")
+
+
+def read(sql: str, dialect: Dialect) -> tuple[Token, ...]:
+    if len(sql) > LONGEST:
+        refuse(f"{len(sql)} characters", f"is more than a statement may have ({LONGEST})", "Ask a smaller question.")
+    return tuple(_Reader(sql, dialect).tokens())
+
+
+class _Reader:
+    """A place in a text, and how to get on from it."""
+
+    def __init__(self, sql: str, dialect: Dialect) -> None:
+        self._sql = sql
+        self._at = 0
+        self._dialect: Dialect = dialect
+        self._rules: Lexicon = LEXICONS[dialect]
+
+    def tokens(self) -> list[Token]:
+        found: list[Token] = []
+        while True:
+            before = self._at
+            self._skip()
+            if self._at >= len(self._sql):
+                return found
+            start = self._at
+            kind, name = self._next()
+            text = self._sql[start : self._at]
+            spaced = start > before
+            found.append(Token(kind=kind, text=text, name=name or text, start=start, end=self._at, spaced=spaced))
+
+    def _peek(self, length: int = 1, ahead: int = 0) -> str:
+        return self._sql[self._at + ahead : self._at + ahead + length]
+
+    def _skip(self) -> None:
+        """Over white space and comments."""
+        while self._at < len(self._sql):
+            if self._peek() in _SPACES:
+                self._at += 1
+            elif self._opens_line():
+                self._line_comment()
+            elif self._peek(2) == "/*":
+                self._block_comment()
+            else:
+                return
+
+    def _opens_line(self) -> bool:
+        if self._peek() == "#":
+            return self._rules.hashes
+        if self._peek(2) != "--":
+            return False
+        return not self._rules.dashes_need_space or self._peek(1, 2) in ("", *_SPACES)
+
+    def _line_comment(self) -> None:
+        end = self._sql.find("\n", self._at)
+        end = len(self._sql) if end < 0 else end
+        self._check_comment(self._sql[self._at : end].removesuffix("\r"))
+        self._at = end
+
+    def _block_comment(self) -> None:
+        start, depth = self._at, 0
+        while True:
+            opens, closes = self._sql.find("/*", self._at), self._sql.find("*/", self._at + (2 if not depth else 0))
+            if closes < 0:
+                refuse("/*", "opens a comment that is not closed", "Close the comment with */ or leave it out.")
+            if (depth == 0 or self._rules.nested) and 0 <= opens < closes:
+                depth, self._at = depth + 1, opens + 2
+                continue
+            depth, self._at = depth - 1, closes + 2
+            if depth == 0:
+                break
+        self._check_comment(self._sql[start : self._at])
+
+    def _check_comment(self, comment: str) -> None:
+        if self._dialect == "mysql" and comment.startswith(("/*!", "/*M!", "/*m!")):
+            refuse(comment[:4].strip(), "opens a comment that this database runs", "Write what you mean without it.")
+        if comment.startswith("/*+") and _HINT.search(comment):
+            refuse(comment, "is a hint that changes settings", "Leave the hint out.")
+        inner = comment.replace("\r\n", "\n") if comment.startswith("/*") else comment
+        for one in inner:
+            if one not in "\t\n\f\v" and unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp"):
+                refuse(one, "in a comment may end it or not", "Leave the comment out.")
+
+    def _next(self) -> tuple[TokenKind, str]:
+        one = self._peek()
+        readers: tuple[tuple[bool, Callable[[], tuple[TokenKind, str]]], ...] = (
+            (one in self._rules.strings, self._string),
+            (one in self._rules.names, self._quoted),
+            (self._begins_word(one), self._word),
+            (one.isdigit() or (one == "." and self._peek(1, 1).isdigit()), self._number),
+            (one == "$" and self._rules.dollars, self._dollar_string),
+            (one == "$" and self._dialect == "tsql", self._money),
+            (one in _MARKS, self._mark),
+            (one in _OPERATORS, self._operator),
+        )
+        for fits, reader in readers:
+            if fits:
+                return reader()
+        refuse(one, "has no meaning in this place", "Write plain SQL, with such characters only within quotes.")
+
+    def _begins_word(self, one: str) -> bool:
+        return one in self._rules.initials or _is_letter(one)
+
+    def _goes_on(self, one: str) -> bool:
+        return one != "" and (one in self._rules.inner or one in "0123456789" or _is_letter(one))
+
+    def _word(self) -> tuple[TokenKind, str]:
+        start = self._at
+        while self._goes_on(self._peek()):
+            self._at += 1
+        word = self._sql[start : self._at].lower()
+        if self._peek() == "'":
+            if word in self._rules.escaping:
+                return self._string(backslash=True)
+            if word in self._rules.prefixes:
+                return self._string()
+            if self._rules.alternative and word in ("q", "nq"):
+                return self._alternative()
+        if word == "u" and self._peek(2) in ("&'", '&"') and self._dialect != "mysql":
+            refuse("U&", "opens a text with Unicode escapes", "Write the characters themselves.")
+        return "word", word
+
+    def _string(self, *, backslash: bool = False) -> tuple[TokenKind, str]:
+        quote = self._peek()
+        start = self._at
+        self._at = self._closing(quote, backslash=backslash or self._rules.backslash)
+        if not backslash and self._dialect == "postgres" and "\\'" in self._sql[start : self._at]:
+            # By a setting, or after an E'…' on the line above, the quote is escaped.
+            refuse("\\'", "ends a string or does not, by what stands before it", "Write it as E'…' with \\\\ or \\'.")
+        self._check_text(start)
+        return "string", ""
+
+    def _closing(self, quote: str, *, backslash: bool = False) -> int:
+        at = self._at + 1
+        while at < len(self._sql):
+            if backslash and self._sql[at] == "\\":
+                at += 2
+            elif self._sql[at] != quote:
+                at += 1
+            elif self._sql[at + 1 : at + 2] == quote:
+                at += 2
+            else:
+                return at + 1
+        refuse(quote, "opens a text that is not closed", f"Close it with {quote}, and double that within.")
+
+    def _quoted(self) -> tuple[TokenKind, str]:
+        start, opener = self._at, self._peek()
+        closer = self._rules.names[opener]
+        self._at = self._closing(closer)
+        if closer == "]" and self._dialect == "sqlite":
+            self._at = self._sql.index("]", start) + 1
+        self._check_text(start)
+        return "quoted", self._sql[start + 1 : self._at - 1].replace(closer * 2, closer).lower()
+
+    def _check_text(self, start: int) -> None:
+        if any(one == "\0" or "\ud800" <= one <= "\udfff" for one in self._sql[start : self._at]):
+            refuse("\0", "is no character of a text", "Leave it out.")
+
+    def _alternative(self) -> tuple[TokenKind, str]:
+        start, opener = self._at, self._peek(1, 1)
+        closer = _CLOSERS.get(opener, opener) + "'"
+        end = self._sql.find(closer, self._at + 2) if opener.strip() else -1
+        if end < 0:
+            refuse("q'", "opens a text that is not closed", "Write a plain '…' string.")
+        self._at = end + len(closer)
+        self._check_text(start)
+        return "string", ""
+
+    def _dollar_string(self) -> tuple[TokenKind, str]:
+        tag = _DOLLAR.match(self._sql, self._at)
+        if tag is None:
+            refuse("$", "stands for a value that is not given", "Write the value itself.")
+        start, end = self._at, self._sql.find(tag[0], tag.end())
+        if end < 0:
+            refuse(tag[0], "opens a text that is not closed", "Write a plain '…' string.")
+        self._at = end + len(tag[0])
+        self._check_text(start)
+        return "string", ""
+
+    def _money(self) -> tuple[TokenKind, str]:
+        self._at += 1
+        if not self._peek().isdigit():
+            refuse("$", "has no meaning in this place", "Leave it out.")
+        return self._number()
+
+    def _number(self) -> tuple[TokenKind, str]:
+        found = _NUMBER.match(self._sql, self._at)
+        if found is None:
+            refuse(self._peek(), "is no number that every reader knows", "Write digits from 0 to 9.")
+        start, self._at = self._at, found.end()
+        if self._dialect == "oracle" and self._peek() in tuple("dDfF"):
+            self._at += 1
+        if self._goes_on(self._peek()):
+            refuse(self._sql[start : self._at + 1], "is a number that runs into a word", "Put a space between them.")
+        return "number", ""
+
+    def _mark(self) -> tuple[TokenKind, str]:
+        self._at += 1
+        return "mark", ""
+
+    def _operator(self) -> tuple[TokenKind, str]:
+        start = self._at
+        while self._peek() and self._peek() in _OPERATORS and not self._interrupts(start):
+            self._at += 1
+        if self._dialect == "postgres":
+            self._give_back(start)
+        return "operator", ""
+
+    def _interrupts(self, start: int) -> bool:
+        """Whether a comment, or a colon of another operator, begins here."""
+        if self._peek(2) == "/*" or self._opens_line():
+            return True
+        written = self._sql[start : self._at]
+        return bool(written) and (":" in (self._peek(), written[-1])) and written + self._peek() not in ("::", ":=")
+
+    def _give_back(self, start: int) -> None:
+        while self._at - start > 1 and self._sql[self._at - 1] in "+-":
+            if any(one in _UNARY_BEFORE for one in self._sql[start : self._at - 1]):
+                return
+            self._at -= 1
+
+
+def _is_letter(one: str) -> bool:
+    if one.isascii():
+        return one.isalpha()
+    return unicodedata.category(one)[0] in "LM" or unicodedata.category(one) in ("Nd", "Nl", "Pc")

@@ -1,0 +1,26 @@
+"""Which of the server's settings may be asked for?
+
+Those that tell of the host, its files, its keys or its passwords may not. Reading is meant; setting is no query at all.
+"""
+
+import re
+
+from .wording import refuse
+
+__all__ = ["check_setting"]
+
+_HIDDEN = re.compile(
+    r".*(?:_file|_directory|directories|_directory_mode|_path|_command|_library|_libraries|conninfo|passw|secret|token|"
+    r"access_key|_key|credential|certificate|listen_addresses|unix_socket|krb|^ssl_|primary_slot|data_dir|event_source|"
+    r"external_pid|cluster_name|home_dir|temp_dir|extension_repository).*"
+)
+_PATHS_ALL_THE_SAME = frozenset({"search_path", "log_file_mode"})
+
+
+def check_setting(name: str | None) -> None:
+    """None for one that is not written as a plain string."""
+    if name is None:
+        refuse("current_setting", "asks for a setting that is not written out", "Write the name as a plain '…' string.")
+    lowered = name.lower().strip()
+    if lowered not in _PATHS_ALL_THE_SAME and _HIDDEN.fullmatch(lowered):
+        refuse(name, "is a setting that tells of the host", "Ask for settings of queries, such as timezone.")

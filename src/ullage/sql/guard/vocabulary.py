@@ -1,0 +1,42 @@
+"""Which words may stand before a parenthesis without being a call, and which types does everybody know?
+
+Data only.
+"""
+
+__all__ = ["BEFORE_PARENTHESIS", "TYPES"]
+
+BEFORE_PARENTHESIS = frozenset(
+    """
+a against all and anti any apply array as asc asof at before bernoulli between by case check columns connect cross
+cube cycle day default define desc describe distinct else end escape except exclude exists explain fetch filter
+first following for force format from full glob global group groups having hour ignore ilike in include index inner
+intersect interval is join keep key lambda last lateral left like limit list local map match match_recognize
+materialized measures minus minute month nearest nested next not nowait null nulls of offset on only operator option
+or order outer over overflow overlaps partition passing path pattern percent pivot positional preceding prior
+qualify range recursive regexp rename repeatable replace reservoir respect returning right rlike rollup root row
+rows sample search second seed select semi separator sets similar skip some start struct subpartition summarize
+system table tablesample then ties top union unique unpivot use using values when where window with within without
+wrapper xor year zone
+""".split()
+)
+"""Words of the grammar; a function under one of these names is still seen in the tree."""
+
+TYPES = frozenset(
+    """
+_bool _int4 _int8 _numeric _text _uuid _varchar aclitem anyarray array bfile bigint bignum bigserial binary bit blob
+bool boolean box box2d box3d bpchar bytea char character cid cidr circle citext clob cstring cube date
+datemultirange daterange datetime datetime2 datetime64 datetimeoffset dec decimal double enum fixed float float4
+float8 geography geometry geometrycollection halfvec hierarchyid hstore hugeint image inet int int1 int128 int16
+int2 int256 int2vector int32 int4 int4multirange int4range int64 int8 int8multirange int8range integer interval json
+jsonb jsonpath line linestring list long longblob longtext lquery lseg ltree ltxtquery macaddr macaddr8 map
+mediumblob mediumint mediumtext money multilinestring multipoint multipolygon name national nchar nclob ntext null
+number numeric nummultirange numrange nvarchar nvarchar2 object oid oidvector path pg_lsn pg_node_tree pg_snapshot
+point polygon precision raster raw real refcursor regclass regcollation regconfig regdictionary regnamespace regoper
+regoperator regproc regprocedure regrole regtype row rowid rowversion serial set signed smalldatetime smallfloat
+smallint smallmoney smallserial sparsevec sql_variant string struct sysname text tid time time_ns timestamp
+timestamp_ms timestamp_ns timestamp_s timestamp_us timestampltz timestampntz timestamptz timetz tinyblob tinyint
+tinytext tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector txid_snapshot ubigint uhugeint uint uint16
+uint32 uint64 uint8 uinteger union uniqueidentifier unknown unsigned urowid usmallint utinyint uuid varbinary varbit
+varchar varchar2 variant varint varying vector xid xid8 xml year
+""".split()
+)

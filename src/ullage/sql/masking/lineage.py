@@ -1,0 +1,298 @@
+"""Where do masked values go in a query?
+
+Each query gives columns, and each column may carry the values of masked ones, through names, stars, subqueries, WITH
+and UNION ALL, as long as they are passed on untouched. Any other use of a masked column would tell something of its
+values and is refused, and so is everything that is not understood. What is masked is `known`'s affair, what a name
+means `scope`'s, what stands in FROM `sources`'.
+"""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+from sqlglot import exp
+
+from ullage.sql.engine import Dialect
+
+from .known import UNCOUNTED, Columns, Output, Tables, fold
+from .naming import Ctes, Named, renamed
+from .refusing import not_understood, refuse, refuse_any
+from .scope import Masks, Scope, Source
+
+__all__ = ["Lineage"]
+
+_CLAUSES = (
+    "where",
+    "group",
+    "having",
+    "qualify",
+    "windows",
+    "order",
+    "limit",
+    "offset",
+    "sample",
+    "distinct",
+    "connect",
+)
+_SHAPE = ("this", "expression", "expressions", "with_", "from_", "joins", "laterals", "alias", "hint", "locks")
+_SIDES = ("by_name", "side", "kind", "on")
+"""Of a UNION in other ways than by place."""
+_RECURSIVE = ("sqlite", "tsql", "oracle")
+"""Where WITH may read itself without saying so."""
+_PLACES = (exp.Group, exp.Ordered, exp.Tuple, exp.Paren, exp.Distinct, exp.Rollup, exp.Cube, exp.GroupingSets)
+"""Around a number that stands for a column."""
+_ROWS_OF = frozenset(
+    """
+    generate_series explodinggenerateseries generateseries range unnest explode jsontable json_table json_each json_tree
+    jsonb_each json_each_text jsonb_each_text json_array_elements jsonb_array_elements json_array_elements_text
+    jsonb_array_elements_text json_object_keys jsonb_object_keys jsonb_path_query json_to_recordset jsonb_to_recordset
+    regexp_split_to_table string_to_table regexp_matches generate_subscripts string_split pragma_table_info
+    pragma_index_list pragma_foreign_key_list duckdb_tables duckdb_columns duckdb_constraints duckdb_indexes
+    """.split()  # noqa: SIM905
+)
+"""Functions in FROM that read nothing but their arguments, or only describe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    tables: Tables
+    dialect: Dialect
+
+    def query(self, node: exp.Expr, ctes: Ctes, outer: Scope | None = None) -> Columns:
+        """The columns that a query gives."""
+        ctes = self._with(node, ctes, outer)
+        if isinstance(node, exp.Select):
+            return self._select(node, ctes, outer)
+        if isinstance(node, exp.SetOperation):
+            return self._set(node, ctes, outer)
+        if isinstance(node, exp.Values):
+            return self._values(node, ctes, outer)
+        if not isinstance(node, exp.Subquery):
+            not_understood(node)
+        columns = self.query(node.this, ctes, outer)
+        self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
+        return columns
+
+    def _with(self, node: exp.Expr, ctes: Ctes, outer: Scope | None) -> Ctes:
+        clause = node.args.get("with_")
+        if clause is None:
+            return ctes
+        if clause.args.get("search") or clause.args.get("cycle") or clause.args.get("udfs"):
+            not_understood(clause)
+        names = [fold(cte.alias) for cte in clause.expressions]
+        if len({*names, *ctes}) != len(names) + len(ctes):
+            not_understood(clause)
+        is_recursive = bool(clause.args.get("recursive")) or self.dialect in _RECURSIVE
+        known = dict(ctes)
+        if is_recursive:
+            known |= {fold(cte.alias): Named(cte.args["alias"].this, None) for cte in clause.expressions}
+        for cte, name in zip(clause.expressions, names, strict=True):
+            columns = self._cte(cte, known, outer) if is_recursive else self.query(cte.this, known, outer)
+            known[name] = Named(cte.args["alias"].this, renamed(cte, columns))
+        return known
+
+    def _cte(self, cte: exp.Expr, ctes: Ctes, outer: Scope | None) -> Columns:
+        """One that may read itself: read again until nothing more comes through."""
+        name, body = fold(cte.alias), cte.this
+        if not isinstance(body, exp.SetOperation):
+            return self.query(body, ctes, outer)
+        columns = self.query(body.this, self._with(body, ctes, outer), outer)
+        while True:
+            itself = replace(ctes[name], columns=renamed(cte, columns))
+            again = self.query(body, {**ctes, name: itself}, outer)
+            if again == columns:
+                return columns
+            columns = again
+
+    def _select(self, node: exp.Select, ctes: Ctes, outer: Scope | None) -> Columns:
+        scope, first = Scope(outer), node.args.get("from_")
+        for source in (*([first.this] if first else ()), *_list(node, "joins"), *_list(node, "laterals")):
+            self._add(source, scope, ctes)
+        columns: list[Output] = []
+        for projection in node.expressions:
+            columns += self._projection(projection, scope, ctes)
+        self._clauses(node, scope, ctes, tuple(columns))
+        return tuple(columns)
+
+    def _set(self, node: exp.SetOperation, ctes: Ctes, outer: Scope | None) -> Columns:
+        left, right = (self.query(side, ctes, outer) for side in (node.this, node.expression))
+        is_odd = any(node.args.get(key) for key in _SIDES)
+        is_odd = is_odd or UNCOUNTED in (*left, *right) or len(left) != len(right)
+        if is_odd or node.args.get("distinct") or not isinstance(node, exp.Union):
+            refuse_any((*left, *right), node, "UNION (without ALL), INTERSECT or EXCEPT")
+        pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
+        columns = tuple(replace(one, masks=one.masks | other.masks) for one, other in pairs) or left
+        self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
+        return columns
+
+    def _values(self, node: exp.Values, ctes: Ctes, outer: Scope | None) -> Columns:
+        scope = Scope(outer)
+        for row in node.expressions:
+            self._uses(row, scope, ctes)
+        first = node.expressions[0]
+        return tuple(Output("") for _ in (first.expressions if isinstance(first, exp.Tuple) else (first,)))
+
+    def _add(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
+        """A table, subquery or function in FROM, with what is joined to it."""
+        if isinstance(node, exp.Join):
+            self._join(node, scope, ctes)
+            return
+        if node.args.get("pivots"):
+            not_understood(node)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+            if node.alias:
+                not_understood(node)
+            self._add(node.this, scope, ctes)
+        else:
+            name = fold(node.alias_or_name)
+            if any(name and source.name == name for source in scope.sources):
+                not_understood(node)
+            scope.sources.append(Source(name, renamed(node, self._columns_of(node, scope, ctes))))
+        for inner in (*_list(node, "joins"), *_list(node, "laterals")):
+            self._add(inner, scope, ctes)
+
+    def _join(self, node: exp.Join, scope: Scope, ctes: Ctes) -> None:
+        self._add(node.this, scope, ctes)
+        is_natural = node.method.upper() == "NATURAL"
+        for name in _list(node, "using"):
+            for source in scope.sources:
+                refuse(source.column(name.name) or frozenset(), node, "USING")
+        for source in scope.sources if is_natural else ():
+            refuse(source.masks, node, "NATURAL JOIN")
+        if is_natural or node.args.get("using") or node.kind.upper() in ("SEMI", "ANTI"):
+            scope.is_merged = True
+        if node.args.get("expressions") or node.args.get("pivots"):
+            not_understood(node)
+        for condition in (*_list(node, "on"), *_list(node, "match_condition")):
+            self._uses(condition, scope, ctes)
+
+    def _columns_of(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
+        """Of one source in FROM."""
+        inner = node.this
+        if isinstance(node, exp.Subquery | exp.Values):
+            return self.query(node, ctes, scope)
+        if isinstance(node, exp.Lateral) and isinstance(inner, exp.Subquery):
+            return self.query(inner, ctes, scope)
+        if isinstance(node, exp.Table) and isinstance(inner, exp.Identifier):
+            return self._table(node, ctes)
+        rows_from = [table.this for table in _list(node, "rows_from")]
+        for function in rows_from or [inner if isinstance(node, exp.Table | exp.Lateral) else node]:
+            name = function.name if isinstance(function, exp.Anonymous) else type(function).__name__
+            if fold(name) not in _ROWS_OF:
+                not_understood(node)
+            self._uses_in(function, scope, ctes)
+        return (UNCOUNTED,)
+
+    def _table(self, node: exp.Table, ctes: Ctes) -> Columns:
+        named = None if node.db else ctes.get(fold(node.name))
+        if named is None:
+            columns = self.tables.columns(node.name, node.db, node.catalog)
+        else:
+            columns = named.columns if named.is_meant_by(node.this, folds=self.dialect != "mysql") else None
+        return not_understood(node) if columns is None else columns
+
+    def _projection(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
+        inner = node.unalias()
+        if isinstance(inner, exp.Star | exp.Column) and inner.is_star and inner is not node:
+            # DuckDB calls every column so.
+            not_understood(node)
+        if isinstance(inner, exp.Star):
+            return self._star(inner, scope.sources, scope)
+        if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
+            return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope)
+        passed = self._passed(inner.unnest(), scope, ctes)
+        if passed is None:
+            self._uses(inner, scope, ctes)
+            passed = Output("")
+        if not isinstance(node, exp.Alias):
+            # Only a plain column is called by its own name everywhere.
+            return (passed if isinstance(node, exp.Column) else replace(passed, name=""),)
+        name = fold(node.alias)
+        scope.aliases[name] = scope.aliases.get(name, frozenset()) | passed.masks
+        return (replace(passed, name=name),)
+
+    def _passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
+        """A column or a scalar subquery that stands by itself."""
+        if isinstance(node, exp.Column):
+            return Output(fold(node.name), self._meaning(node, scope))
+        if not isinstance(node, exp.Query):
+            return None
+        columns = self.query(node, ctes, scope)
+        if len(columns) != 1 or columns[0] == UNCOUNTED:
+            not_understood(node)
+        return columns[0]
+
+    def _star(self, star: exp.Star, sources: list[Source], scope: Scope) -> Columns:
+        left_out = {fold(column.name) for column in _list(star, "except_")}
+        columns = [column for source in sources for column in source.columns if column.name not in left_out]
+        is_odd = any(star.args.get(key) for key in ("replace", "rename", "ilike"))
+        if is_odd or (scope.is_merged and sources is scope.sources):
+            refuse_any(columns, star, "this `*`")
+            return (UNCOUNTED,)
+        return tuple(columns)
+
+    def _meaning(self, node: exp.Column, scope: Scope) -> Masks:
+        """The masked columns that a name may mean."""
+        *path, name = (part.name for part in node.parts)
+        if not path:
+            for source in scope.row(name):
+                refuse(source.masks, node, f"`{name}`, which means the whole row")
+            masks = scope.column(name)
+        elif scope.row(path[-1]):
+            masks = scope.column_of(path[-1], name)
+        else:
+            masks = scope.column_of(path[0], path[1]) if len(path) > 1 else scope.column(path[0])
+            refuse(masks or frozenset(), node)
+        if masks is None and not (not path and scope.row(name)):
+            not_understood(node)
+        return masks or frozenset()
+
+    def _clauses(self, node: exp.Expr, scope: Scope, ctes: Ctes, columns: Columns) -> None:
+        """Everything of a query besides what it gives and where from."""
+        if any(value and key not in (*_CLAUSES, *_SHAPE, *_SIDES) for key, value in node.args.items()):
+            not_understood(node)
+        for key in _CLAUSES:
+            for clause in _list(node, key):
+                self._uses(clause, scope, ctes)
+                self._numbers(clause, columns)
+
+    def _numbers(self, node: exp.Expr, columns: Columns) -> None:
+        """Where a column is used by its number, or all are."""
+        is_all = bool(node.args.get("all")) or any(each.name.upper() == "ALL" for each in node.find_all(exp.Var))
+        if is_all or (isinstance(node, exp.Distinct) and not node.args.get("on")):
+            refuse_any(columns, node, node.key.upper())
+        for number in node.find_all(exp.Literal):
+            if number.is_int and isinstance(number.parent, _PLACES) and not isinstance(node, exp.Where):
+                at = int(number.name)
+                refuse_any(columns if UNCOUNTED in columns else columns[at - 1 : at], node, node.key.upper())
+
+    def _uses(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
+        """Refuses where an expression touches anything masked."""
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            for source in scope.row(node.table) or not_understood(node):
+                refuse(source.masks, node)
+        elif isinstance(node, exp.Column):
+            refuse(self._meaning(node, scope), node.parent or node)
+        elif isinstance(node, exp.Query):
+            columns = self.query(node, ctes, scope)
+            if not isinstance(node.parent, exp.Exists):
+                refuse_any(columns, node, "an expression")
+        elif isinstance(node, exp.Columns) or (isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)):
+            not_understood(node.parent or node)
+        elif isinstance(node, exp.Identifier | exp.Var):
+            refuse(scope.column(node.name) or frozenset(), node.parent or node)
+        elif isinstance(node, exp.Lambda):
+            names = {fold(name.name): frozenset[str]() for name in node.expressions}
+            self._uses(node.this, Scope(scope, aliases=names), ctes)
+        else:
+            self._uses_in(node, scope, ctes)
+
+    def _uses_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
+        for child in node.iter_expressions():
+            self._uses(child, scope, ctes)
+
+
+def _list(node: exp.Expr, key: str) -> list[exp.Expr]:
+    """What stands under a key, however many."""
+    value: object = node.args.get(key)
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, exp.Expr)]

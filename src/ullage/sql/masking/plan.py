@@ -1,0 +1,108 @@
+"""Which columns of an answer are hidden?
+
+Found from the statement before it is run, and applied to what came back. A statement that would show masked values in
+any other way than as a whole column is refused; so is one that is not understood, as soon as anything is masked.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from ullage.errors import Refused
+from ullage.sql.engine import Dialect
+from ullage.sql.structure import Structure
+from ullage.table import Row
+
+from .known import UNCOUNTED, Columns, Output, Tables, fold
+from .lineage import Lineage
+from .refusing import not_understood, refuse_any
+
+__all__ = ["MASK", "MaskPlan", "mask_plan"]
+
+MASK = "***"
+
+_ASKED = re.compile(r"\s*(EXPLAIN|DESCRIBE|DESC|SHOW|PRAGMA)\b", re.IGNORECASE)
+"""Statements that show no values. What a plan is about is read all the same: the rows it expects may tell of them."""
+_OPTIONS = re.compile(
+    r"\s*(?:QUERY\s+PLAN|ANALY[SZ]E|VERBOSE|EXTENDED|PARTITIONS|FORMAT\s*=\s*\w+|\([^()]*\)(?=\s*\w))", re.IGNORECASE
+)
+_QUERY = re.compile(r"\b(?:SELECT|WITH|FROM|TABLE|VALUES)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskPlan:
+    columns: Columns = field(default=(), repr=False)
+    """What the statement should give; none where nothing is masked."""
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The columns to hide, counted from 0."""
+        return tuple(number for number, column in enumerate(self.columns) if column.masks)
+
+    def apply(self, columns: Sequence[str], rows: Sequence[Row]) -> tuple[Row, ...]:
+        """The rows with `***` for every value of a hidden column, NULL or not."""
+        if not self.positions:
+            return tuple(rows)
+        if len(columns) != len(self.columns) or not all(map(_is_called, columns, self.columns)):
+            raise Refused(
+                "the answer has other columns than the statement and the known tables let expect, and some are masked",
+                suggestion="read the schema again, and name the columns that you need",
+            )
+        hidden = set(self.positions)
+        return tuple(tuple(MASK if at in hidden else cell for at, cell in enumerate(row)) for row in rows)
+
+
+def _is_called(name: str, column: Output) -> bool:
+    """A database may add something to a name that comes twice."""
+    return not column.name or fold(name).startswith(column.name)
+
+
+def mask_plan(sql: str, dialect: Dialect, structure: Structure, patterns: Sequence[str]) -> MaskPlan:
+    """Raises `Refused` where a masked column is put to any other use than being selected."""
+    asked = _ASKED.match(sql)
+    if not patterns or (asked and not _QUERY.search(sql)):
+        return MaskPlan()
+    tree = _parse(sql if asked is None else _without_options(sql, asked.end()), dialect)
+    if not isinstance(tree, exp.Query | exp.Values):
+        not_understood(tree)
+    lineage = Lineage(Tables(structure, tuple(patterns)), dialect)
+    columns = lineage.query(tree, {}) if _is_touched(tree, lineage.tables) else ()
+    if asked or not any(column.masks for column in columns):
+        return MaskPlan()
+    if UNCOUNTED in columns:
+        refuse_any(columns, tree, "a query whose columns cannot be counted")
+    return MaskPlan(columns)
+
+
+def _without_options(sql: str, start: int) -> str:
+    while match := _OPTIONS.match(sql, start):
+        start = match.end()
+    return sql[start:]
+
+
+def _parse(sql: str, dialect: Dialect) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(sql, dialect=dialect)
+    except (SqlglotError, RecursionError) as error:
+        raise Refused(
+            "columns of this database are masked, and this statement is not understood",
+            suggestion="ask with a plain SELECT",
+        ) from error
+
+
+def _is_touched(tree: exp.Expr, tables: Tables) -> bool:
+    """Whether a statement may read anything masked. Names of its own queries are looked up as tables too."""
+    own = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            return True
+        columns = tables.columns(table.name, table.db, table.catalog)
+        if columns is None and (table.db or fold(table.name) not in own):
+            return True
+        if any(column.masks for column in columns or ()):
+            return True
+    return False

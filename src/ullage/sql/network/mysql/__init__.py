@@ -1,0 +1,5 @@
+"""How are MySQL and MariaDB asked?"""
+
+from .session import MySQLSession
+
+__all__ = ["MySQLSession"]

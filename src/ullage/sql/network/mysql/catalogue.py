@@ -1,0 +1,121 @@
+"""What do the rows of MySQL's catalogues say?"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ullage.table import Cell, Row
+
+from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger
+
+__all__ = ["structure"]
+
+_PRIMARY = "PRIMARY"
+_Grouped = Mapping[tuple[Cell, ...], list[Row]]
+
+
+def structure(found: Mapping[str, list[Row]], database: Cell) -> Structure:
+    names = ("columns", "indexes", "foreign keys", "checks", "triggers")
+    columns, indexes, keys, checks, triggers = (_grouped(found[name], 2) for name in names)
+    tables = [
+        Table(
+            name=str(name),
+            schema=_schema(schema, database),
+            kind="view" if kind == "VIEW" else "table",
+            columns=tuple(map(_column, columns[schema, name])),
+            primary_key=tuple(str(row[4]) for row in indexes[schema, name] if row[2] == _PRIMARY),
+            foreign_keys=tuple(_foreign_key(rows, database) for rows in _parts(keys[schema, name])),
+            indexes=tuple(_index(rows) for rows in _parts(indexes[schema, name]) if rows[0][2] != _PRIMARY),
+            checks=tuple(f"CHECK ({row[3]})" for row in checks[schema, name]),
+            triggers=tuple(map(_trigger, triggers[schema, name])),
+            rows=rows if isinstance(rows, int) and kind != "VIEW" else None,
+            definition=_text(definition),
+            # The server writes VIEW into the comment of every view.
+            comment=None if kind == "VIEW" else _text(comment),
+        )
+        for schema, name, kind, rows, comment, definition in found["tables"]
+    ]
+    return Structure(
+        tables=tuple(sorted(tables, key=lambda one: (one.name, one.schema or ""))),
+        routines=tuple(_routine(rows, database) for rows in _grouped(found["routines"], 3).values()),
+        name=_text(database),
+    )
+
+
+def _grouped(rows: Iterable[Row], width: int) -> _Grouped:
+    grouped: defaultdict[tuple[Cell, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        grouped[row[:width]].append(row)
+    return grouped
+
+
+def _parts(rows: list[Row]) -> Iterable[list[Row]]:
+    """The rows of each index or key of a table."""
+    return _grouped(rows, 3).values()
+
+
+def _column(row: Row) -> Column:
+    _, _, name, kind, nullable, default, extra, comment = row
+    said = str(extra).lower()
+    return Column(
+        name=str(name),
+        type=str(kind),
+        nullable=nullable == "YES",
+        # MariaDB writes the word where there is no default.
+        default=None if default == "NULL" else _text(default),
+        generated="auto_increment" in said or "stored generated" in said or "virtual generated" in said,
+        comment=_text(comment),
+    )
+
+
+def _foreign_key(rows: list[Row], database: Cell) -> ForeignKey:
+    _, _, name, _, other, table, _, on_update, on_delete = rows[0]
+    schema = _schema(other, database)
+    return ForeignKey(
+        columns=tuple(str(row[3]) for row in rows),
+        table=str(table) if schema is None else f"{schema}.{table}",
+        to=tuple(str(row[6]) for row in rows),
+        name=str(name),
+        on_update=_text(on_update),
+        on_delete=_text(on_delete),
+    )
+
+
+def _index(rows: list[Row]) -> Index:
+    return Index(
+        name=str(rows[0][2]),
+        # An index over an expression has no column.
+        columns=tuple(_text(row[4]) or "(expression)" for row in rows),
+        unique=not rows[0][3],
+    )
+
+
+def _trigger(row: Row) -> Trigger:
+    _, _, name, timing, event, statement = row
+    return Trigger(name=str(name), timing=_text(timing), event=_text(event), statement=_text(statement))
+
+
+def _routine(rows: list[Row], database: Cell) -> Routine:
+    schema, name, kind, *_ = rows[0]
+    # The parameter at place 0 is what a function returns.
+    named = [_parameter(row) for row in rows if isinstance(row[3], int) and row[3] > 0]
+    returns = next((_text(row[6]) for row in rows if row[3] == 0), None)
+    return Routine(
+        name=str(name),
+        kind="procedure" if kind == "PROCEDURE" else "function",
+        schema=_schema(schema, database),
+        arguments=", ".join(named),
+        returns=returns,
+    )
+
+
+def _parameter(row: Row) -> str:
+    _, _, kind, _, mode, name, type_name = row
+    return f"{mode} {name} {type_name}" if kind == "PROCEDURE" else f"{name} {type_name}"
+
+
+def _schema(schema: Cell, database: Cell) -> str | None:
+    return None if schema == database else str(schema)
+
+
+def _text(value: Cell) -> str | None:
+    return None if value is None or value == "" else str(value)

@@ -1,0 +1,5 @@
+"""How is PostgreSQL asked?"""
+
+from .session import PostgreSQLSession
+
+__all__ = ["PostgreSQLSession"]

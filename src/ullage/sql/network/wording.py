@@ -1,0 +1,32 @@
+"""What of a database's message may be passed on?
+
+Its first line, without what is secret and without values: a conversion that fails quotes the value, and so would hand
+out a column that is masked. What the question itself says may be repeated.
+"""
+
+import re
+
+__all__ = ["first_line", "without_data", "without_secrets"]
+
+_QUOTED = {'"': re.compile(r'"(.*)"', re.DOTALL), "'": re.compile(r"'(.*)'", re.DOTALL)}
+_PIECES = {'"': re.compile(r'"([^"]*)"'), "'": re.compile(r"'([^']*)'")}
+
+
+def first_line(text: str) -> str:
+    """Drivers add the statement or a stack of hints below it."""
+    return text.strip().partition("\n")[0].strip()
+
+
+def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "…")
+    return text
+
+
+def without_data(message: str, sql: str, quote: str) -> str:
+    """A value may itself hold quotes, so that all from the first quote to the last goes where any piece is unknown."""
+    pieces = [found[1] for found in _PIECES[quote].finditer(message)]
+    asked = sql.casefold()
+    if message.count(quote) % 2 == 0 and all(piece.casefold() in asked for piece in pieces):
+        return message
+    return _QUOTED[quote].sub(f"{quote}…{quote}", message)

@@ -1,0 +1,81 @@
+from decimal import Decimal
+
+import pytest
+
+from ullage.errors import QueryFailed
+from ullage.sql import Limits
+from ullage.sql.embedded import TableWorker
+from ullage.sql.embedded.loading import batches, storable, unique_names
+from ullage.table import Row
+
+
+@pytest.fixture
+async def worker():
+    worker = TableWorker(limits=Limits(cell=100))
+    yield worker
+    await worker.close()
+
+
+@pytest.mark.anyio
+async def test_a_held_result_is_asked_by_sql(worker: TableWorker):
+    rows: list[Row] = [
+        (1, "a", Decimal("1.50"), None),
+        (2, "b", Decimal("2.25"), {"k": [1]}),
+        (3, "c", Decimal(3), [2]),
+    ]
+    asked = "SELECT sum(price), max(\"Id\"), max(json_extract(more, '$.k[0]')) FROM result WHERE id < 3"
+    answer = await worker.ask_table(["id", "name", "price", "more"], rows, asked, seconds=5, limit=10)
+    assert answer.rows == ((3.75, 2, 1),)
+    second = await worker.ask_table(["x"], [(5,)], "SELECT * FROM result", seconds=5, limit=10)
+    assert (second.columns, second.rows) == (("x",), ((5,),))
+
+
+@pytest.mark.anyio
+async def test_hostile_and_like_names_are_made_columns(worker: TableWorker):
+    columns = ['a"); DROP TABLE result; --', "id", "ID", "", "a\0b", "id_2"]
+    answer = await worker.ask_table(columns, [(1, 2, 3, 4, 5, 6)], "SELECT * FROM result", seconds=5, limit=10)
+    assert answer.columns == ('a"); DROP TABLE result; --', "id", "ID_2", "column_4", "ab", "id_2_2")
+    assert answer.rows == ((1, 2, 3, 4, 5, 6),)
+
+
+@pytest.mark.anyio
+async def test_a_held_result_cannot_be_changed_or_left(worker: TableWorker):
+    for sql in ("DELETE FROM result", "ATTACH 'x.db' AS x", "CREATE TABLE more (a)", "SELECT 1; SELECT 2"):
+        with pytest.raises(QueryFailed):
+            await worker.ask_table(["a"], [(1,)], sql, seconds=5, limit=10)
+
+
+@pytest.mark.anyio
+async def test_fifty_thousand_records_are_asked_at_once(worker: TableWorker):
+    rows: list[Row] = [(number, f"name {number}", "half \ud800", True) for number in range(50_000)]
+    answer = await worker.ask_table(["n", "a", "b", "c"], rows, "SELECT * FROM result", seconds=30, limit=2)
+    assert answer.rows == ((0, "name 0", "half ?", 1), (1, "name 1", "half ?", 1))
+    assert answer.more
+    counted = await worker.ask_table(["n", "a", "b", "c"], rows, "SELECT sum(n) FROM result", seconds=30, limit=2)
+    assert counted.rows == ((sum(range(50_000)),),)
+
+
+@pytest.mark.anyio
+async def test_what_is_no_table_is_refused(worker: TableWorker):
+    for columns in ([], [str(number) for number in range(2_001)]):
+        with pytest.raises(QueryFailed, match="columns"):
+            await worker.ask_table(columns, [], "SELECT 1", seconds=5, limit=1)
+
+
+def test_values_become_ones_that_can_be_counted_with():
+    assert storable(Decimal("1.5")) == 1.5
+    assert storable(Decimal("1E+2")) == 100
+    assert isinstance(storable(Decimal(10**30)), float)
+    assert storable(2**70) == str(2**70)
+    assert storable([1, "é"]) == '[1, "é"]'
+    assert storable(None) is None
+
+
+def test_rows_are_sent_in_batches():
+    rows: list[Row] = [("x" * 50_000,)] * 7
+    assert [len(batch) for batch in batches(rows)] == [3, 3, 1]
+    assert list(batches([])) == []
+
+
+def test_a_name_is_unique_whatever_its_case():
+    assert unique_names(["a", "A", "a_2", " "]) == ("a", "A_2", "a_2_2", "column_4")

@@ -1,0 +1,44 @@
+"""Which statements are known to be attacks, and which to be questions?
+
+`cases.jsonl` and the adversary's own corpus beside it: one JSON object a line with `id`, `engine`, `category`, `layer`
+(`static`: the guard refuses it; `role`, `limits`: another lock may be the one that makes it harmless), `sql`, `why`
+and `expect` (`reject` or `allow`).
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ADVERSARY", "CASES", "DIALECTS", "Case", "read_cases"]
+
+CASES = Path(__file__).parent / "cases.jsonl"
+ADVERSARY = Path(__file__).parent.parent / "adversary.jsonl"
+DIALECTS = {"mssql": "tsql"}
+"""Engines whose dialect has another name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    id: str
+    engine: str
+    category: str
+    layer: str
+    sql: str
+    why: str
+    attack: bool
+
+    @property
+    def dialect(self) -> str:
+        return DIALECTS.get(self.engine, self.engine)
+
+
+def read_cases(*paths: Path) -> Iterator[Case]:
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            raw = json.loads(line)
+            attack = raw.pop("expect") == "reject"
+            yield Case(
+                **{name: raw.get(name, "") for name in ("id", "engine", "category", "layer", "sql", "why")},
+                attack=attack,
+            )

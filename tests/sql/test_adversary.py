@@ -1,0 +1,34 @@
+"""An adversary who knew the guard's purpose but not its code wrote these statements; each was seen to run on the engine
+where one was at hand."""
+
+from collections import Counter
+
+import pytest
+from fuzz.cases import ADVERSARY, Case, read_cases
+from fuzz.judging import verdict
+
+ENGINES = ("postgres", "mysql", "sqlite", "duckdb", "mssql", "oracle")
+ROWS = list(read_cases(ADVERSARY))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_attack_is_refused(engine: str) -> None:
+    attacks = [case for case in ROWS if case.engine == engine and case.attack and case.layer == "static"]
+    assert attacks
+    assert [_told(case) for case in attacks if not verdict(case.sql, case.dialect).startswith("refused")] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_everyday_question_is_allowed(engine: str) -> None:
+    questions = [case for case in ROWS if case.engine == engine and not case.attack]
+    assert questions
+    assert [_told(case) for case in questions if verdict(case.sql, case.dialect) != "allowed"] == []
+
+
+def test_no_case_is_written_twice() -> None:
+    written = Counter((case.engine, case.sql) for case in ROWS)
+    assert [case for case, times in written.items() if times > 1] == []
+
+
+def _told(case: Case) -> str:
+    return f"{case.id}: {case.sql!r} {verdict(case.sql, case.dialect)}"

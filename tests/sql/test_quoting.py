@@ -1,0 +1,22 @@
+import pytest
+
+from ullage.sql import Dialect, Table
+from ullage.sql.quoting import first_rows
+
+
+@pytest.mark.parametrize(
+    ("dialect", "statement"),
+    [
+        ("sqlite", 'SELECT * FROM "a""b" LIMIT 3'),
+        ("postgres", 'SELECT * FROM "a""b" LIMIT 3'),
+        ("mysql", 'SELECT * FROM `a"b` LIMIT 3'),
+        ("tsql", 'SELECT TOP 3 * FROM [a"b]'),
+        ("oracle", 'SELECT * FROM "a""b" FETCH FIRST 3 ROWS ONLY'),
+    ],
+)
+def test_a_table_is_named_as_its_dialect_does(dialect: Dialect, statement: str):
+    assert first_rows(dialect, Table(name='a"b'), 3) == statement
+
+
+def test_a_table_of_another_schema_is_named_with_it():
+    assert first_rows("tsql", Table(name="t]; DROP", schema="s"), 1) == "SELECT TOP 1 * FROM [s].[t]]; DROP]"
