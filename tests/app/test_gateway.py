@@ -70,12 +70,18 @@ async def test_sixty_tools_cost_what_three_do_and_all_of_them_can_be_called(work
     async with opened(work, include=(include,)) as gateway:
         await gateway.view(30)
         tools = (await gateway.flagged(None).source.tools()).tools
-        assert [one.name for one in tools] == ["find_tool", "call_tool", "call_tool_write", "count-tokens"]
+        assert [one.name for one in tools] == [
+            "find_tool",
+            "call_tool",
+            "call_tool_write",
+            "count-tokens",
+            "read_result",
+        ]
 
         def weigh(text: str) -> int:
             return count(text, "gpt-4o").tokens
 
-        assert sum(weigh(definition_text(one)) for one in tools[:3]) <= 400
+        assert sum(weigh(definition_text(one)) for one in tools if one.name != "count-tokens") <= 400
         instructions = gateway.flagged(None).identity.spoken()
         assert instructions is not None
         assert 0 < weigh(instructions) <= 300
@@ -89,9 +95,9 @@ async def test_few_tools_are_listed_as_they_are_and_the_choice_outlives_the_proc
     for _ in range(2):
         async with opened(work, include=(include,)) as gateway:
             await gateway.view(30)
-            assert await names(gateway) == ["count-tokens", "notes__echo", "notes__write"]
+            assert await names(gateway) == ["count-tokens", "read_result", "notes__echo", "notes__write"]
             # A name that has no profile of its own shares what was decided for everybody.
-            assert await names(gateway, "someone") == ["count-tokens", "notes__echo", "notes__write"]
+            assert await names(gateway, "someone") == ["count-tokens", "read_result", "notes__echo", "notes__write"]
     async with opened(work, include=(include,)) as gateway:
         assert gateway.find().surface == gateway.find("someone").surface == "direct"
     assert starts(log) == 1
@@ -104,7 +110,7 @@ async def test_pinned_tools_are_listed_hidden_ones_only_answer_and_denied_ones_a
     write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n[own]\nhidden = ["count-tokens"]', notes=notes)
     async with opened(work) as gateway:
         await gateway.view(30)
-        assert await names(gateway) == ["find_tool", "call_tool", "call_tool_write", "notes__echo"]
+        assert await names(gateway) == ["find_tool", "call_tool", "call_tool_write", "read_result", "notes__echo"]
         found = json.loads(text(await ask(gateway, "find_tool", tool_description="secret drop count-tokens tokens")))
         said = json.dumps(found["tools"] + found["more"])
         assert "secret" not in said
@@ -150,8 +156,8 @@ async def test_a_client_may_have_another_surface_one_door_and_names_without_hyph
     write_toml(work / "ullage.toml", top, notes=scripted(tool("echo")))
     async with opened(work) as gateway:
         await gateway.view(30)
-        assert await names(gateway) == ["find_tool", "call_tool", "count-tokens"]
-        assert await names(gateway, "plain") == ["count_tokens", "notes__echo"]
+        assert await names(gateway) == ["find_tool", "call_tool", "count-tokens", "read_result"]
+        assert await names(gateway, "plain") == ["count_tokens", "read_result", "notes__echo"]
         reply = await ask(gateway, "call_tool", tool_name="notes__echo", parameters={"text": "through one door"})
         assert text(reply) == "through one door"
         assert json.loads(text(await ask(gateway, "count_tokens", "plain", text="hi")))["token_count"] == 1
@@ -163,7 +169,7 @@ async def test_servers_that_die_or_do_not_exist_harm_nobody_and_are_named(work: 
     include = write_json(work / "mcp.json", notes=scripted(ECHO), dead=unruly("exits"), gone=gone)
     async with opened(work, include=(include,)) as gateway:
         view = await gateway.view(30)
-        assert [entry.listed for entry in view.entries] == ["count-tokens", "notes__echo"]
+        assert [entry.listed for entry in view.entries] == ["count-tokens", "read_result", "notes__echo"]
         reasons = {one.server: one.reason for one in view.missing}
         assert reasons.keys() == {"dead", "gone"}
         assert "no such table" in reasons["dead"]
@@ -178,6 +184,7 @@ async def test_servers_that_die_or_do_not_exist_harm_nobody_and_are_named(work: 
 @pytest.mark.requirement("S1:live")
 async def test_a_second_start_lists_without_a_server_and_a_session_asks_each_server_once(work: Path):
     log = work / "starts"
+    write_toml(work / "ullage.toml", "[results]\nencode = false")
     include = write_json(work / "mcp.json", notes=scripted(starts=log))
     for _ in range(2):
         async with opened(work, include=(include,)) as gateway:
@@ -241,7 +248,7 @@ async def test_what_breaks_in_the_background_ends_nothing(work: Path, caplog: py
     async with opened(work) as gateway:
         gateway.spawn(broken)
         await anyio.sleep(0.01)
-        assert await names(gateway) == ["count-tokens"]
+        assert await names(gateway) == ["count-tokens", "read_result"]
     assert "something went wrong in the background" in caplog.text
 
 
@@ -265,7 +272,7 @@ async def test_an_edit_of_the_settings_is_followed_and_only_what_matters_is_anno
         source: Any = gateway.flagged(None).source
         source.watch(heard.append)
         await gateway.view(30)
-        assert await names(gateway) == ["count-tokens", "notes__echo", "notes__write"]
+        assert await names(gateway) == ["count-tokens", "read_result", "notes__echo", "notes__write"]
         heard.clear()
 
         write_toml(file, f"# means the same\n{direct}", notes=notes)
@@ -283,14 +290,14 @@ async def test_an_edit_of_the_settings_is_followed_and_only_what_matters_is_anno
         await until(lambda: "and taken over" in caplog.text)
         await until(lambda: heard)
         await gateway.view(30)
-        assert await names(gateway) == ["count-tokens", "late__look", "notes__echo"]
+        assert await names(gateway) == ["count-tokens", "read_result", "late__look", "notes__echo"]
         assert "from the next start on: gateway.model" in caplog.text
         assert starts(log) == 1
 
         heard.clear()
         write_toml(file, direct, late={**later, "env": {"PASS": "${NOBODY_SET_THIS}"}})
         await until(lambda: heard)
-        assert await names(gateway) == ["count-tokens"]
+        assert await names(gateway) == ["count-tokens", "read_result"]
         await until(lambda: "NOBODY_SET_THIS" in caplog.text)
         assert [one.server for one in gateway.health()] == []
         assert len(heard) == 1
@@ -301,7 +308,7 @@ async def test_a_server_called_as_we_are_keeps_its_name_and_disturbs_nobody(work
     file = write_toml(work / "ullage.toml", '[gateway]\nmode = "direct"\n', notes=scripted(ECHO))
     async with opened(work, follow=True) as gateway:
         await gateway.view(30)
-        assert await names(gateway) == ["count-tokens", "notes__echo"]
+        assert await names(gateway) == ["count-tokens", "read_result", "notes__echo"]
         write_toml(file, '[gateway]\nmode = "direct"\n', notes=scripted(ECHO), ullage=scripted(ECHO))
         with anyio.fail_after(20):
             while "ullage__echo" not in await names(gateway):
@@ -374,4 +381,4 @@ async def test_our_own_tools_can_be_denied_too(work: Path):
     )
     async with opened(work) as gateway:
         await gateway.view(30)
-        assert await names(gateway) == ["find_tool", "call_tool", "count-tokens"]
+        assert await names(gateway) == ["find_tool", "call_tool", "count-tokens", "read_result"]

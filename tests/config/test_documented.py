@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 import ullage.config.loading
-from ullage.config import ClientProfile, Flags, Gateway
-from ullage.config.keys import CLIENT, GATEWAY, OWN, SERVER, TABLES, reference
+from ullage.config import ClientProfile, Flags, Gateway, Results
+from ullage.config.keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SERVER, TABLES, reference
 from ullage.config.page import Page
+from ullage.config.source_keys import LIMITS, SOURCE
 from ullage.config.ullage_toml import read_ullage_toml
-from ullage.gateway import Rules, Server
+from ullage.gateway import Rules, Server, ServerResults
+from ullage.sql import DatabaseSettings, Limits
 
 MakePage = Callable[..., Page]
 
@@ -40,7 +42,13 @@ def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in CLIENT} == names(ClientProfile)
     # `deny = ["*"]` with `allow` says what `only` does; `under` is how a project's rules are bound by the user's.
     written = names(Rules) - {"only", "under"}
-    assert {key.target for key in SERVER} == (names(Server) | written) - {"name", "rules", "came_from"}
+    handled = names(ServerResults)
+    assert {key.target for key in HANDLING} == handled
+    assert {key.target for key in SERVER} == (names(Server) | written | handled) - {"name", "rules", "came_from"}
+    assert {key.target for key in RESULTS} == names(Results)
+    assert set(LIMITS) == names(Limits)
+    known = names(DatabaseSettings) | names(Limits)
+    assert {key.target for key in SOURCE} == known - {"name", "limits", "came_from"}
     assert {key.target for key in OWN} == written - {"read_only", "writing"}
 
 
@@ -51,6 +59,18 @@ def test_the_defaults_in_the_reference_are_the_defaults():
         assert shown[name] == f"{getattr(gateway, name)}".lower().removesuffix(".0")
     for name in ("disabled", "shared", "start_timeout", "call_timeout"):
         assert shown[name] == f"{getattr(server, name)}".lower().removesuffix(".0")
+    for key in RESULTS:
+        assert key.default == f"{getattr(Results(), key.name)}".lower().removesuffix(".0")
+
+
+def test_the_defaults_of_a_source_in_the_reference_are_the_defaults():
+    shown = {key.target: key.default for key in SOURCE}
+    limits, database = Limits(), DatabaseSettings(name="x", url="y")
+    assert int(shown["bytes"]) * 1_000_000 == limits.bytes
+    for name in ("rows", "seconds", "cell", "concurrency"):
+        assert shown[name] == f"{getattr(limits, name)}".removesuffix(".0")
+    for name in ("cache", "schema_cache"):
+        assert shown[name] == f"{getattr(database, name)}".removesuffix(".0")
 
 
 def test_every_flag_and_variable_is_in_the_guide():
@@ -61,9 +81,19 @@ def test_every_flag_and_variable_is_in_the_guide():
 
 def test_the_example_of_the_guide_is_valid(page: MakePage):
     example = textwrap.dedent(GUIDE.partition("have.\n\n")[2].partition("\n`ullage doctor`")[0])
-    layer = read_ullage_toml(page(example, {"GITHUB_TOKEN": "x", "DOCS_TOKEN": "y"}))
+    layer = read_ullage_toml(page(example, {"GITHUB_TOKEN": "x", "DOCS_TOKEN": "y", "SHOP_PASSWORD": "z"}))
     assert layer.issues == ()
     assert set(layer.servers) == {"github", "docs"}
+    assert set(layer.databases) == {"shop"}
+
+
+@pytest.mark.parametrize(("heading", "after"), [("## Databases", "`database` is a URL"), ("## Results", "## Which")])
+def test_the_examples_of_databases_and_results_are_valid(page: MakePage, heading: str, after: str):
+    text = GUIDE.partition(f"{heading}\n")[2].partition(after)[0]
+    example = "\n".join(line[4:] for line in text.splitlines() if line.startswith("    "))
+    layer = read_ullage_toml(page(example, {"SHOP_URL": "postgresql://host/shop"}))
+    assert layer.issues == ()
+    assert layer.databases or layer.handling
 
 
 def test_the_python_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

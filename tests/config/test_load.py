@@ -77,6 +77,10 @@ def test_flags_come_before_variables_before_the_project_before_the_user(desk: De
         "gateway.start_wait": "default",
         "gateway.underscore_names": "default",
         "own.deny": str(user),
+        "results.budget": "default",
+        "results.encode": "default",
+        "results.keep_hours": "default",
+        "results.keep_megabytes": "default",
         "store.url": "ULLAGE_STORE",
     }
 

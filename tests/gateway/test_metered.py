@@ -2,6 +2,7 @@ import base64
 import json
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,7 +60,7 @@ async def tokens_of(reply: Reply, caller: Caller = ADA) -> int:
     return (await meta_of(reply, caller))["tokens"]["estimated"]
 
 
-@pytest.mark.requirement("U:reference")
+@pytest.mark.requirement("U:reference", "S0:meta", "S0:meta:tokens", "S0:meta:performance")
 async def test_a_reply_says_its_tokens_and_its_time():
     assert await meta_of(Reply.text("Hello, world!")) == {
         "tokens": {
@@ -71,7 +72,7 @@ async def test_a_reply_says_its_tokens_and_its_time():
     }
 
 
-@pytest.mark.requirement("U:reference")
+@pytest.mark.requirement("U:reference", "S0:meta:tokens")
 async def test_the_model_the_user_named_for_the_client_is_counted_for():
     exact = await meta_of(Reply.text("Hello, world!"), Caller(principal="a", session="s", model="openai/gpt-4"))
     assert exact["tokens"] == {"estimated": 4, "approximationMethod": "gpt-4"}
@@ -156,6 +157,82 @@ async def test_what_a_source_put_into_the_metadata_stays():
     assert meta["tokens"]["estimated"] == 1
     assert book.entries[0].cached
     assert (await meta_of(Reply.text("a", meta={META: "nonsense"})))["tokens"]["estimated"] == 1
+
+
+ROWS = [{"id": number, "name": f"item {number}", "price": 2.5} for number in range(40)]
+TABLE = {"rowCount": 40, "columnCount": 3, "truncated": False}
+
+
+@pytest.mark.requirement("S0:meta:data", "S0:meta")
+@pytest.mark.parametrize(
+    ("reply", "data"),
+    [
+        (Reply.text(json.dumps(ROWS)), TABLE),
+        (Reply.text(json.dumps({"query": "x", "data": ROWS}, indent=2)), TABLE),
+        (Reply.text(json.dumps(ROWS * 100)), {**TABLE, "rowCount": 4_000}),
+        (Reply.text(json.dumps({"next": None, "data": ROWS * 100})), {**TABLE, "rowCount": 4_000}),
+        (Reply(structured=Structured(ROWS)), TABLE),
+        (Reply(structured=Structured({"rows": ROWS * 100})), {**TABLE, "rowCount": 4_000}),
+        (Reply.text("id,name\n1,a\n2,b\n3,c"), {"rowCount": 3, "columnCount": 2, "truncated": False}),
+    ],
+)
+async def test_a_table_of_any_tool_says_its_rows_and_columns(reply: Reply, data: dict[str, Any]):
+    assert (await meta_of(reply))["data"] == data
+
+
+@pytest.mark.requirement("S0:meta:data")
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply.text("Hello, world!"),
+        Reply.text(""),
+        Reply.text("[1, 2, 3"),
+        Reply.text(json.dumps({"name": "one thing", "size": 3})),
+        Reply.text(json.dumps(ROWS), is_error=True),
+        Reply.text(json.dumps({"text": "prose " * 20_000, "notes": ROWS[:2]})),
+        Reply.text(json.dumps([f"word {number}" for number in range(20_000)])),
+        Reply.text("[" + "prose " * 20_000),
+        Reply.text("prose, of no consequence\n" * 20_000),
+        Reply(content=({"type": "text", "text": json.dumps(ROWS)},) * 2),
+        Reply(content=({"type": "text", "text": None},)),
+        Reply(content=({"type": "image", "data": "QUJD", "mimeType": "image/png"},)),
+        Reply(structured=Structured("a text")),
+        Reply(structured=Structured({"text": "prose"})),
+        Reply(),
+    ],
+)
+async def test_what_is_no_table_says_nothing_of_rows(reply: Reply):
+    assert "data" not in await meta_of(reply)
+
+
+@pytest.mark.requirement("S0:meta:data")
+async def test_what_a_source_says_of_its_rows_is_not_looked_for_again():
+    said = {"rowCount": 40, "columnCount": 3, "truncated": True, "maxRowsLimit": 40}
+    reply = Reply.text(json.dumps(ROWS), meta={META: {"data": said}})
+    assert (await meta_of(reply))["data"] == said
+
+
+@pytest.mark.requirement("S0:meta:tokens")
+@pytest.mark.parametrize(("each", "tokens"), [(4, 3), (3, 4)])
+async def test_a_plain_rule_counts_where_the_user_asks_for_it_by_name(each: int, tokens: int):
+    rule = f"character_count_div_{each}"
+    plain = Reference(model=None, counted_as=rule, label=rule, window=200_000, exact=False)
+
+    async def answer(_: Call) -> Reply:
+        return Reply.text("Olá, mundo")
+
+    source = replace(metered(answer), reference=lambda _: plain)
+    meta: Any = (await source.call(Call(tool="toy"))).meta[META]
+    assert meta["tokens"] == {
+        "estimated": tokens,
+        "approximationMethod": rule,
+        "warning": "Actual tokens may vary by LLM tokenizer",
+    }
+    count = METER.count("Olá, mundo", rule)
+    assert (count.tokens, count.method) == (tokens, Method.ESTIMATED)
+    assert count.low < METER.count("Olá, mundo", "gpt-4o").tokens < count.high
+    assert METER.count("", rule).tokens == 0
+    assert METER.count("x" * 100_001, rule).tokens == -(-100_001 // each)
 
 
 async def test_the_ledger_is_told_who_called_what_and_what_came_of_it():

@@ -1,7 +1,7 @@
 """What is one client given?
 
-A `Find` and a `Metered` of its own around what all clients share, since what is listed and counted may differ by its
-profile. What stands behind them is not known here.
+A `Budgeted`, a `Find` and a `Metered` of its own around what all clients share, since what is listed and counted may
+differ by its profile. What stands behind them is not known here.
 """
 
 import time
@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from ullage import __version__
 from ullage.config import Settings
 from ullage.gateway import (
+    Budgeted,
+    Cached,
     Find,
     FindSettings,
     Guarded,
     Merge,
     Metered,
-    References,
+    ResultRules,
     StoredForms,
     Surroundings,
     Underscored,
+    Vault,
 )
 from ullage.ledger import Recorder
 from ullage.tool import Caller, ToolSource
@@ -27,13 +30,14 @@ from ullage.wire import Identity, Profile
 
 from .counting import meter
 from .fingerprint import fingerprint
+from .referring import references
 from .surfaces import StoredSurfaces
 
 __all__ = ["LISTED", "OWN", "Kit", "Served", "find_settings"]
 
 OWN = "ullage"
 """What our own tools' server is called among the others, unless one of them is called so."""
-LISTED = ("count-tokens",)
+LISTED = ("count-tokens", "read_result")
 """Of our own tools, those that are listed unless the settings hide them; the rest are found."""
 
 
@@ -50,6 +54,12 @@ class Kit:
     """What all clients share."""
 
     merge: Merge
+    cached: Cached
+    """Around the merge."""
+    vault: Vault
+    rules: Callable[[], ResultRules]
+    own: Callable[[], str]
+    """What our own tools' server is called."""
     recorder: Recorder
     surfaces: StoredSurfaces
     forms: StoredForms
@@ -57,7 +67,7 @@ class Kit:
 
     def serve(self, settings: Settings, client: str | None) -> Served:
         chosen = settings.gateway_for(client)
-        reference = References(meter().models, chosen.window)
+        reference = references(meter(), chosen.window)
         around = Surroundings(
             recorder=self.recorder,
             reference=reference,
@@ -66,7 +76,15 @@ class Kit:
             spawn=self.spawn,
             lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
         )
-        find = Find(Guarded(self.merge), meter(), find_settings(settings, client), around)
+        budgeted = Budgeted(
+            inner=Guarded(self.cached),
+            rules=self.rules,
+            vault=self.vault,
+            meter=meter(),
+            reference=reference,
+            own=self.own,
+        )
+        find = Find(budgeted, meter(), find_settings(settings, client), around)
         source: ToolSource = Metered(
             inner=find, meter=meter(), recorder=self.recorder, clock=time.perf_counter, reference=reference
         )

@@ -9,17 +9,23 @@ from dataclasses import astuple
 
 from ullage.config import Gateway, Settings
 from ullage.gateway import Server
+from ullage.sql import DatabaseSettings
 
 __all__ = ["fingerprint"]
 
 
 def fingerprint(settings: Settings, chosen: Gateway) -> str:
-    parts = [*(_server(server) for server in settings.servers), astuple(settings.own), _shown(chosen)]
+    servers, databases = map(_server, settings.servers), map(_database, settings.databases)
+    parts = [*servers, *databases, astuple(settings.own), _shown(chosen)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def _server(server: Server) -> tuple[object, ...]:
     return server.name, server.key, server.disabled, server.prefix, astuple(server.rules)
+
+
+def _database(database: DatabaseSettings) -> tuple[object, ...]:
+    return database.name, database.default, database.description
 
 
 def _shown(chosen: Gateway) -> tuple[object, ...]:

@@ -52,6 +52,8 @@ def until_restart(before: Settings, after: Settings) -> tuple[str, ...]:
     """Keys that differ, and that were settled when somebody connected or something was opened."""
     changed = ["store.url"] if before.store != after.store else []
     changed += ["http.tokens"] if before.tokens != after.tokens else []
+    kept = ("keep_hours", "keep_megabytes")
+    changed += [f"results.{key}" for key in kept if getattr(before.results, key) != getattr(after.results, key)]
     changed += [f"gateway.{key}" for key in _SETTLED if getattr(before.gateway, key) != getattr(after.gateway, key)]
     for name in sorted(before.clients.keys() & after.clients.keys()):
         old, new = before.clients[name], after.clients[name]

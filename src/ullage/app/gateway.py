@@ -1,13 +1,15 @@
 """How is a gateway put together from settings, and kept in step with them?
 
-    Metered(Find(Guarded(Merge({server: Kept(Supervised), …, "ullage": own tools}))))
+    Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
 
-One `Gateway` a process: one host of servers, one catalogue, one ledger, one merge; a `Find` and a `Metered` for each
-client's profile, since what is listed and counted may differ. It decides nothing about tools or tokens.
+One `Gateway` a process: one host of servers, one catalogue, one vault, one ledger, one merge; a `Budgeted`, a `Find`
+and a `Metered` for each client's profile, since what is listed and counted may differ. It decides nothing about tools
+or tokens.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,24 +23,33 @@ from ullage.gateway import (
     ASSUMED,
     EDITION,
     NAMES,
+    Cached,
     Catalogue,
     Find,
     Kept,
     Member,
     Merge,
-    Server,
+    ResultReader,
+    ResultRules,
     StoredForms,
+    Vault,
     View,
 )
 from ullage.ledger import Recorder, Recording, Unrecorded
 from ullage.models import DEFAULT_MODEL
 from ullage.store import Database
 from ullage.tokens import CountSource
-from ullage.wire import Health, Host, Profile, Supervised
+from ullage.tool import ToolSource
+from ullage.wire import Health, Host, Profile
 
 from .clients import LISTED, OWN, Kit, Served, find_settings
 from .counting import meter
+from .databases import Databases, LateDatabase, look_at
 from .following import follow
+from .held_tables import HeldTables
+from .own import OwnTools
+from .referring import Weighing, references
+from .servers import Servers
 from .surfaces import StoredSurfaces
 
 __all__ = ["OWN", "Gateway", "open_gateway"]
@@ -51,14 +62,6 @@ _QUIET = 0.5
 Work = Callable[[], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Behind:
-    """A server's part of the gateway."""
-
-    kept: Kept
-    supervised: Supervised
-
-
 @dataclass(slots=True, kw_only=True)
 class Gateway:
     """Every server behind one face, while `open_gateway` lasts."""
@@ -66,19 +69,31 @@ class Gateway:
     loaded: Loaded
     host: Host
     merge: Merge
-    catalogue: Catalogue
+    servers: Servers
+    databases: Databases
+    vault: Vault
     recorder: Recorder
     surfaces: StoredSurfaces
     forms: StoredForms
     spawn: Callable[[Work], None]
     store_error: StoreFailed | None = None
     """Why nothing is kept of this session; None where it is."""
-    is_own_address: Callable[[str], bool] = lambda _: False
-    """Whether a URL leads to this very gateway, which would then ask itself for ever."""
-    _own: CountSource = field(default_factory=lambda: CountSource(meter()))
-    _left_out: set[str] = field(default_factory=set[str])
-    _behind: dict[str, _Behind] = field(default_factory=dict[str, _Behind])
+    tables: HeldTables = field(default_factory=HeldTables)
+    cached: Cached = field(init=False)
+    _own: ToolSource = field(init=False)
+    _rules: ResultRules = field(init=False)
+    """One value for as long as the settings stay: others go by its being the same."""
     _served: dict[str | None, Served] = field(default_factory=dict[str | None, Served])
+    _is_watching: bool = False
+    """Whether databases are looked at in the background."""
+
+    def __post_init__(self) -> None:
+        self._rules = self.settings.result_rules
+        reader = ResultReader(
+            vault=self.vault, rules=lambda: self._rules, meter=meter(), reference=references(meter()), query=self.tables
+        )
+        self._own = OwnTools((CountSource(meter()), reader))
+        self.cached = Cached(self.merge, lambda: self._rules, time.monotonic)
 
     @property
     def settings(self) -> Settings:
@@ -117,91 +132,78 @@ class Gateway:
             await self.find(client).tools()
 
     def warm_up(self) -> None:
-        """Has the vocabularies loaded once the first requests are answered, so that no later one waits for that."""
-        self.spawn(_load_vocabularies)
+        """Has the vocabularies loaded once the first requests are answered, so that no later one waits for that, and
+        then has whoever runs this told what is wrong with a database."""
+        self._is_watching = True
+        self.spawn(partial(self._warm_up, [self.databases[one.name] for one in self.settings.databases]))
+
+    async def _warm_up(self, databases: Sequence[LateDatabase]) -> None:
+        await _load_vocabularies()
+        for database in databases:
+            await look_at(database)
 
     def health(self) -> tuple[Health, ...]:
         return self.host.health()
 
     def kept(self, server: str) -> Kept:
-        return self._behind[server].kept
+        return self.servers.kept(server)
 
     async def adopt(self, loaded: Loaded) -> None:
-        """Takes other settings over: servers that stay are not disturbed, those that left are retired. Where that
-        fails, all stays as it was."""
-        before = self.loaded, dict(self._behind)
+        """Takes other settings over: what stays is not disturbed, what left is retired. Where that fails, all stays as
+        it was."""
+        before, self.loaded = self.loaded, loaded
         try:
-            self.loaded = loaded
-            gone = self._arrange({server.name: server for server in self._wanted()})
+            wanted = self.servers.wanted(self.settings)
+            servers, databases = self.servers.arranged(wanted), self.databases.arranged(self.settings)
+            members = [
+                *self.databases.members(databases, self.settings),
+                *self.servers.members(servers, wanted),
+            ]
+            self.merge.replace([self._own_member(), *members])
         except BaseException:
-            self.loaded, self._behind = before
+            self.loaded = before
             raise
+        self._rules = self.settings.result_rules
+        gone = self.servers.take(servers, wanted)
+        self.cached.forget(behind.kept.server.name for behind in gone)
         for behind in gone:
-            self.spawn(lambda behind=behind: self._retire(behind))
-
-    def _wanted(self) -> list[Server]:
-        servers = [server for server in self.settings.servers if not server.disabled]
-        circular = {server.name for server in servers if server.url is not None and self.is_own_address(server.url)}
-        for name in sorted(circular - self._left_out):
-            _log.warning("server `%s` is left out: its address is where this very gateway is served", name)
-        self._left_out = circular
-        return [server for server in servers if server.name not in circular]
-
-    def _arrange(self, wanted: dict[str, Server]) -> list[_Behind]:
-        """Puts these servers behind the gateway; returns those that stood there and no longer do."""
-        leaving = [name for name, behind in self._behind.items() if not _same(behind, wanted.get(name))]
-        gone = [self._behind.pop(name) for name in leaving]
-        for name, server in wanted.items():
-            self._behind[name] = self._refitted(server)
-        self.merge.replace([self._own_member(), *(self._member(server) for server in wanted.values())])
-        for name, server in wanted.items():
-            self._behind[name].kept.server = server
+            self.spawn(partial(self.servers.retire, behind, lambda: self.settings))
+        self._take_databases(databases)
         for client, served in self._served.items():
             served.find.replace(find_settings(self.settings, client))
-        return gone
 
-    async def _retire(self, behind: _Behind) -> None:
-        await self.host.retire(behind.supervised)
-        await behind.kept.close()
-        left = behind.kept.server
-        if all(server.name != left.name for server in self.settings.servers):
-            await self.catalogue.forget(left)
-
-    def _refitted(self, server: Server) -> _Behind:
-        known = self._behind.get(server.name)
-        supervised = self.host.source(server)
-        return known or _Behind(Kept(supervised, server, self.catalogue, spawn=self.spawn), supervised)
+    def _take_databases(self, arranged: Mapping[str, LateDatabase]) -> None:
+        came, left = self.databases.take(arranged)
+        for database in left:
+            self.spawn(database.close)
+        for database in came if self._is_watching else ():
+            self.spawn(partial(look_at, database))
 
     @property
     def own_name(self) -> str:
         """What our own tools' server is called; another server may be called as we are, and keeps its name."""
-        taken = {server.name for server in self.settings.servers}
+        taken = {one.name for one in (*self.settings.servers, *self.settings.databases)}
         # No server's name in the settings has brackets.
         return f"{OWN} (own)" if OWN in taken else OWN
 
     def _own_member(self) -> Member:
-        rules = replace(self.settings.own, pinned=(*self.settings.own.pinned, *LISTED))
+        own = self.settings.own
+        unused = () if self.settings.may_cut else ("read_result",)
+        rules = replace(own, pinned=(*own.pinned, *LISTED), hidden=(*own.hidden, *unused))
         return Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
-
-    def _member(self, server: Server) -> Member:
-        return Member(
-            name=server.name,
-            source=self._behind[server.name].kept,
-            prefix=server.spoken_prefix,
-            rules=server.rules,
-            description=server.description,
-        )
 
     def _make_served(self, client: str | None) -> Served:
         return Kit(
-            merge=self.merge, recorder=self.recorder, surfaces=self.surfaces, forms=self.forms, spawn=self.spawn
+            merge=self.merge,
+            cached=self.cached,
+            vault=self.vault,
+            rules=lambda: self._rules,
+            own=lambda: self.own_name,
+            recorder=self.recorder,
+            surfaces=self.surfaces,
+            forms=self.forms,
+            spawn=self.spawn,
         ).serve(self.settings, client)
-
-
-def _same(behind: _Behind, server: Server | None) -> bool:
-    """Whether it is the server it was, as far as starting it goes; its rules may differ."""
-    before = behind.kept.server
-    return server is not None and (before.key, before.shared) == (server.key, server.shared)
 
 
 @asynccontextmanager
@@ -219,7 +221,7 @@ async def open_gateway(
     tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
     async with Host(environment=environment, withheld=tokens) as host, anyio.create_task_group() as tasks:
         gateway = _build(loaded, host, database, recording, tasks)
-        gateway.store_error, gateway.is_own_address = store_error, is_own_address
+        gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
         await gateway.surfaces.load(
             find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
         )
@@ -233,6 +235,8 @@ async def open_gateway(
         finally:
             with anyio.CancelScope(shield=True):
                 await gateway.surfaces.save()
+                await gateway.databases.close()
+                await gateway.tables.close()
             tasks.cancel_scope.cancel()
     with anyio.CancelScope(shield=True):
         if recording is not None:
@@ -249,11 +253,15 @@ def _build(
     def spawn(work: Work) -> None:
         tasks.start_soon(_guarded, work)
 
+    catalogue = Catalogue(database, lambda text: meter().count(text, ASSUMED.counted_as).tokens)
+    results = loaded.settings.results
     return Gateway(
         loaded=loaded,
         host=host,
         merge=Merge(spawn=spawn, reserved=NAMES),
-        catalogue=Catalogue(database, lambda text: meter().count(text, ASSUMED.counted_as).tokens),
+        servers=Servers(host=host, catalogue=catalogue, spawn=spawn),
+        databases=Databases(weigh=Weighing(meter())),
+        vault=Vault(database, size=int(results.keep_megabytes * 1_000_000), age=results.keep_hours * 3_600),
         recorder=recording or Unrecorded(),
         surfaces=StoredSurfaces(StoredForms(database, edition="surface"), spawn),
         forms=StoredForms(database, edition=EDITION),

@@ -78,6 +78,7 @@ def _flags(arguments: argparse.Namespace) -> Flags:
         store=arguments.store,
         model=getattr(arguments, "model", None),
         mode=getattr(arguments, "mode", None),
+        sample=getattr(arguments, "sample", False),
     )
 
 

@@ -1,6 +1,7 @@
-"""Say what is wrong with the settings and with each server behind Ullage, and what to do about it.
+"""Say what is wrong with the settings, and with each server and database behind Ullage, and what to do about it.
 
-Starts every server once and asks for its tools. Ends with 1 where something is wrong.
+Starts every server once and asks for its tools, and asks every database what its role may do. Ends with 1 where
+something is wrong.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from ullage.tool import Json
 from ullage.wire import Health
 
 from .configured import add_flags, check, chosen, examined, with_gateway
+from .databases import FoundDatabase, database_json, database_lines, look_at_databases
 from .output import bold, dim, emit, emit_json, green, red, yellow
 from .shown import entries_of, kept_back, tokens_of, unmatched
 from .wording import NO_SERVERS, how_many, without_name
@@ -27,7 +29,7 @@ __all__ = ["arguments", "run"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("server", nargs="?", metavar="SERVER", help="look at this one only")
+    parser.add_argument("server", nargs="?", metavar="SERVER", help="look at this server or database only")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_flags(parser)
 
@@ -57,22 +59,25 @@ class _Seen:
     loaded: Loaded
     found: Sequence[_Found] = ()
     """Empty where the settings cannot be used."""
+    databases: Sequence[FoundDatabase] = ()
     store_error: StoreFailed | None = None
 
     @property
     def is_well(self) -> bool:
         wrong = [issue for issue in self.loaded.issues if issue.severity != "note"]
-        return not wrong and self.store_error is None and all(one.is_well for one in self.found)
+        return not wrong and self.store_error is None and all(one.is_well for one in (*self.found, *self.databases))
 
 
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
     loaded = examined(arguments)
-    servers = [] if loaded.errors else chosen(loaded, arguments.server)
+    databases = [one for one in loaded.settings.databases if arguments.server in (None, one.name)]
+    is_database = bool(databases) and arguments.server is not None
+    servers = [] if loaded.errors or is_database else chosen(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Seen:
-        found = await _look(gateway, servers)
-        return _Seen(loaded=loaded, found=found, store_error=gateway.store_error)
+        found, asked = await _look(gateway, servers), await look_at_databases(gateway, databases)
+        return _Seen(loaded=loaded, found=found, databases=asked, store_error=gateway.store_error)
 
     seen = _Seen(loaded=loaded) if loaded.errors else with_gateway(loaded, look)
     if arguments.json:
@@ -132,6 +137,10 @@ def _print(seen: _Seen) -> None:
         emit()
         for line in _server(one):
             emit(line)
+    for database in seen.databases:
+        emit()
+        for line in database_lines(database):
+            emit(line)
     emit()
     emit(_verdict(seen))
 
@@ -153,14 +162,15 @@ def _verdict(seen: _Seen) -> str:
     if seen.loaded.errors:
         return "No server was looked at: the settings cannot be used until their errors are mended."
     started = [one for one in seen.found if not one.server.disabled]
-    if not started:
+    if not started and not seen.databases:
         return NO_SERVERS if not seen.found else "Every server is disabled."
-    well = sum(one.is_well for one in started)
     if seen.is_well:
         return "All is well."
     left_out = len(_left_out(seen.loaded))
     rest = f"; {left_out} {'was' if left_out == 1 else 'were'} left out" if left_out else ""
-    return f"{well} of {how_many(len(started), 'server')} answered{rest}."
+    parts = ((started, "server"), (seen.databases, "database"))
+    counts = [f"{sum(one.is_well for one in some)} of {how_many(len(some), thing)}" for some, thing in parts if some]
+    return f"{' and '.join(counts)} answered{rest}."
 
 
 def _left_out(loaded: Loaded) -> set[str]:
@@ -219,6 +229,7 @@ def _json(seen: _Seen) -> dict[str, Json]:
         "issues": [_issue_json(issue) for issue in seen.loaded.issues],
         "store_error": None if seen.store_error is None else _error_json(seen.store_error),
         "servers": [_found_json(one) for one in seen.found],
+        "databases": [database_json(one) for one in seen.databases],
     }
 
 

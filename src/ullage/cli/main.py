@@ -27,6 +27,7 @@ VERBS = {
     "find": "which tool does this?",
     "models": "which models exist, with window, tokenizer and price?",
     "serve": "put Ullage in front of my servers, over MCP",
+    "sql": "what does this database answer?",
     "tools": "which tools are there, and what do they cost?",
 }
 """Each verb and the question it answers; its file in this room has the same name."""

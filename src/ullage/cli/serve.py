@@ -1,6 +1,7 @@
 """Serve the gateway over MCP: on standard input and output, or with --http on an address.
 
-Behind it stand the servers of ullage.toml, and of other programs' files named there or with --include.
+Behind it stand the servers and databases of ullage.toml, and the servers of other programs' files named there or with
+--include.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import anyio
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.config import Loaded, read_tokens
 from ullage.errors import InvalidArguments
+from ullage.sql import SAMPLE, DatabaseSettings
 from ullage.wire import Address, Profile, Tokens, listen, serve_http, serve_stdio
 
 from .configured import add_flags, examined, log_to_stderr, read, say
@@ -24,7 +26,8 @@ from .ending import until_asked, until_told
 __all__ = ["arguments", "run"]
 
 _NAMED = 8
-"""Servers named in the welcome."""
+"""Servers and databases named in the welcome."""
+_SAMPLE_QUESTION = "Which three products of the shop brought in the most?"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +51,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="with --http: another name under which it is reached; may be given again",
+    )
+    parser.add_argument(
+        "--sample", action="store_true", help="have a sample shop to ask, as source `shop`; made on first use"
     )
     parser.add_argument("--mode", choices=("auto", "search", "direct"), help="show tools behind find_tool, or directly")
     parser.add_argument("--model", metavar="NAME", help="the model whose tokens and window figures are about")
@@ -137,7 +143,7 @@ def _explain(loaded: Loaded) -> None:
     say(
         "Ullage speaks MCP here, on standard input and output: a client program starts it, for example with",
         "  claude mcp add ullage -- ullage serve",
-        _behind(loaded),
+        *_behind(loaded),
         "To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.",
     )
 
@@ -145,17 +151,29 @@ def _explain(loaded: Loaded) -> None:
 def _welcome(loaded: Loaded, address: Address, tokens: Tokens) -> list[str]:
     bearer = ' --header "Authorization: Bearer TOKEN"' if tokens else ""
     headers = ', "headers": {"Authorization": "Bearer TOKEN"}' if tokens else ""
+    behind, *databases = _behind(loaded)
     return [
-        f"Ullage serves MCP at {address.url}. {_behind(loaded)}",
+        f"Ullage serves MCP at {address.url}. {behind}",
+        *databases,
         f"  Claude Code:  claude mcp add --transport http ullage {address.url}{bearer}",
         f'  any client:   {{"mcpServers": {{"ullage": {{"type": "http", "url": "{address.url}"{headers}}}}}}}',
         "Ctrl-C ends it.",
     ]
 
 
-def _behind(loaded: Loaded) -> str:
-    names = [server.name for server in loaded.settings.servers if not server.disabled]
+def _behind(loaded: Loaded) -> list[str]:
+    settings = loaded.settings
+    names = [server.name for server in settings.servers if not server.disabled]
+    names += [f"database {database.name}" for database in settings.databases]
     if not names:
-        return "No servers stand behind it yet: name some in ullage.toml, or with --include FILE."
+        return ["No servers stand behind it yet: name some in ullage.toml, or with --include FILE."]
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"Behind it: {', '.join(names[:_NAMED])}{rest}."
+    return [f"Behind it: {', '.join(names[:_NAMED])}{rest}.", *_to_be_asked(settings.default_database)]
+
+
+def _to_be_asked(database: DatabaseSettings | None) -> list[str]:
+    """Something to ask once a client is connected."""
+    if database is None:
+        return []
+    question = _SAMPLE_QUESTION if database.url == SAMPLE else f"What is in the database {database.name}?"
+    return [f"  ask a model:  {question}"]

@@ -3,7 +3,7 @@
 from .issue import Issue, Severity
 from .loading import Flags, Loaded, examine, load, read_tokens
 from .places import Places
-from .settings import ClientProfile, Gateway, Mode, Settings, Token
+from .settings import ClientProfile, Gateway, Mode, Results, Settings, Token
 from .watching import Reload, Reloading, watch
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Places",
     "Reload",
     "Reloading",
+    "Results",
     "Settings",
     "Severity",
     "Token",

@@ -1,21 +1,23 @@
 """Which of several places decides a setting?
 
-The first that says it. A server, a client's profile and a token are each decided as a whole, the other settings key
-by key. Where a server stands in two places the higher wins and that is noted; what another file held back stays held
-back (see `holding`).
+The first that says it. A server, a database, a client's profile and a token are each decided as a whole, the other
+settings key by key. Where a server stands in two places the higher wins and that is noted; what another file held back
+stays held back (see `holding`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ullage.gateway import Rules, Server
+from ullage.gateway import Rules, Server, ServerResults
+from ullage.sql import DatabaseSettings
 
 from .holding import held_back
 from .issue import Issue
 from .layer import Layer
 from .narrowing import within
-from .settings import ClientProfile, Gateway, Settings, Token
+from .settings import ClientProfile, Gateway, Results, Settings, Token
+from .sources import bound
 
 __all__ = ["DEFAULT", "Combined", "combine"]
 
@@ -30,10 +32,11 @@ class Combined:
     issues: tuple[Issue, ...]
 
 
-def combine(layers: Sequence[Layer], *, store: str) -> Combined:
+def combine(layers: Sequence[Layer], *, store: str, sample: str = "") -> Combined:
     """All layers, highest first, as one; `store` is where things live if nobody says."""
     values, why = _decided(layers)
     servers, issues = _servers(layers, why)
+    databases, notes = _databases(layers, why)
     clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
     tokens: dict[str, Token] = _whole([(layer.source, layer.tokens) for layer in layers], "http.tokens", why)
     settings = Settings(
@@ -43,13 +46,19 @@ def combine(layers: Sequence[Layer], *, store: str) -> Combined:
         own=_own(layers, values),
         clients=dict(sorted(clients.items())),
         tokens=tuple(tokens[name] for name in sorted(tokens)),
+        databases=tuple(databases.values()),
+        results=Results(**_under("results.", values)),
+        handling={name: said for name in servers if (said := _handling(name, layers, why)) is not None},
+        sample=sample,
     )
-    return Combined(settings, why, (*(issue for layer in layers for issue in layer.issues), *issues))
+    clashes = (_clash(name, why) for name in databases if name in servers)
+    return Combined(settings, why, (*(issue for layer in layers for issue in layer.issues), *issues, *notes, *clashes))
 
 
 def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
     values = dict[str, Any]()
-    why = dict.fromkeys(("store.url", *(f"gateway.{one.name}" for one in fields(Gateway))), DEFAULT)
+    names = (*(f"gateway.{one.name}" for one in fields(Gateway)), *(f"results.{one.name}" for one in fields(Results)))
+    why = dict.fromkeys(("store.url", *names), DEFAULT)
     for layer in reversed(layers):
         values |= layer.values
         why |= dict.fromkeys(layer.values, layer.source)
@@ -95,6 +104,45 @@ def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Se
 
 def _entries(layers: Sequence[Layer]) -> Iterator[tuple[Layer, str, Server | None]]:
     return ((layer, name, server) for layer in layers for name, server in layer.servers.items())
+
+
+def _handling(name: str, layers: Sequence[Layer], why: Mapping[str, str]) -> ServerResults | None:
+    """What the place that has the server says of its results."""
+    home = why[f"servers.{name}"]
+    return next((layer.handling[name] for layer in layers if layer.source == home and name in layer.handling), None)
+
+
+def _databases(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, DatabaseSettings], tuple[Issue, ...]]:
+    """By name, in the order of the files."""
+    taken, found, issues = dict[str, Layer](), dict[str, DatabaseSettings](), list[Issue]()
+    for layer in layers:
+        for name, database in layer.databases.items():
+            winner = taken.setdefault(name, layer)
+            if winner is not layer:
+                said = f"source `{name}` is also in `{winner.source}`, which is the one used"
+                issues.append(Issue(severity="note", message=said, file=layer.source, key=f"sources.{name}"))
+                continue
+            why[f"sources.{name}"] = layer.source
+            if database is not None:
+                found[name] = _bound(database, layer, layers)
+    return found, tuple(issues)
+
+
+def _bound(database: DatabaseSettings, winner: Layer, layers: Sequence[Layer]) -> DatabaseSettings:
+    said = (layer.databases.get(database.name) for layer in layers if layer.is_users and winner.is_project)
+    users = next(filter(None, said), None)
+    return database if users is None else bound(database, users)
+
+
+def _clash(name: str, why: Mapping[str, str]) -> Issue:
+    server, source = why[f"servers.{name}"], why[f"sources.{name}"]
+    return Issue(
+        severity="error",
+        message=f"`{name}` is a server in `{server}` and a source in `{source}`, and no two may have one name",
+        file=source,
+        key=f"sources.{name}",
+        suggestion=f"rename one of them, such as [sources.{name}-db]",
+    )
 
 
 def _note(name: str, winner: Layer, loser: Layer) -> Issue:

@@ -5,8 +5,8 @@ entry has and what they are called is its file's matter.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ from .issue import Issue
 from .page import Page, dotted
 from .variables import Expanded, expand
 
-__all__ = ["Entry", "is_ullage", "launch_fault", "server_of"]
+__all__ = ["Entry", "is_ullage", "launch_fault", "server_of", "unresolved"]
 
 _EXPANDED = ("command", "arguments", "environment", "directory", "url", "headers")
 _LAUNCHERS = re.compile(
@@ -47,7 +47,7 @@ def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...
         return None, (page.issue("note", said, entry.path, server=entry.name),)
     found = list[Expanded]()
     values = {**entry.values, **_expanded(page, entry.values, found)}
-    faults = () if values.get("disabled") else (*_unresolved(page, entry, found), *_unusable(page, entry, values))
+    faults = () if values.get("disabled") else (*_unready(page, entry, found), *_unusable(page, entry, values))
     if faults:
         return None, faults
     values["transport"] = values.get("transport") or _transport(values.get("url"))
@@ -76,21 +76,25 @@ def _mapped(value: object, change: Callable[[str], str]) -> object:
     return {key: change(text) for key, text in cast("Mapping[str, str]", value).items()}
 
 
-def _unresolved(page: Page, entry: Entry, found: list[Expanded]) -> tuple[Issue, ...]:
+def _unready(page: Page, entry: Entry, found: list[Expanded]) -> tuple[Issue, ...]:
+    issues = unresolved(page, f"server `{entry.name}`", entry.path, found)
+    return tuple(replace(issue, server=entry.name) for issue in issues)
+
+
+def unresolved(page: Page, what: str, path: tuple[str, ...], found: Sequence[Expanded]) -> tuple[Issue, ...]:
+    """Why this is left out: variables that nobody has set, or that only another program knows."""
     unset = dict.fromkeys(name for one in found for name in one.unset)
     foreign = dict.fromkeys(name for one in found for name in one.foreign)
     said = list[tuple[str, str]]()
     if unset:
         names = ", ".join(f"`{name}`" for name in unset)
         hint = f"export it, or write a default: ${{{next(iter(unset))}:-default}}"
-        said.append((f"server `{entry.name}` is left out: {names} not set in the environment", hint))
+        said.append((f"{what} is left out: {names} not set in the environment", hint))
     if foreign:
         names = ", ".join(f"`${{{name}}}`" for name in foreign)
         hint = "write ${VARIABLE} instead, and set that variable"
-        said.append((f"server `{entry.name}` is left out: only the file's own program knows {names}", hint))
-    return tuple(
-        page.issue("problem", message, entry.path, server=entry.name, suggestion=hint) for message, hint in said
-    )
+        said.append((f"{what} is left out: only the file's own program knows {names}", hint))
+    return tuple(page.issue("problem", message, path, suggestion=hint) for message, hint in said)
 
 
 def _unusable(page: Page, entry: Entry, values: Mapping[str, Any]) -> tuple[Issue, ...]:

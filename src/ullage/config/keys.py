@@ -4,10 +4,12 @@ One table for reading, for the nearest name in an error, and for the reference i
 where its field is declared.
 """
 
-from dataclasses import dataclass
-
+from .key import Key
 from .kinds import (
     ADDRESS,
+    AMOUNT,
+    BUDGET,
+    BUDGETS,
     FLAG,
     FRACTION,
     LINES,
@@ -18,29 +20,17 @@ from .kinds import (
     SECONDS,
     STORE,
     TEXT,
+    TIMES,
     TRANSPORT,
     VARIABLE,
     WAIT,
     WHOLE,
-    Kind,
 )  # fmt: skip
+from .source_keys import SOURCE
 
-__all__ = ["CLIENT", "GATEWAY", "OWN", "SERVER", "STORE_KEYS", "TABLES", "TOKEN", "TOP", "Key", "reference"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    name: str
-    kind: Kind
-    means: str
-    default: str = "none"
-    field: str = ""
-    """What the value is called in the code, where that is another word."""
-
-    @property
-    def target(self) -> str:
-        return self.field or self.name
-
+__all__ = [
+    "CLIENT", "GATEWAY", "HANDLING", "OWN", "RESULTS", "SERVER", "STORE_KEYS", "TABLES", "TOKEN", "TOP", "reference",
+]  # fmt: skip
 
 _ALLOW = Key(name="allow", kind=NAMES, means="Tools allowed whatever `ask` and `deny` say.")
 _ASK = Key(
@@ -73,7 +63,7 @@ GATEWAY = (
     Key(
         name="model",
         kind=TEXT,
-        means="Whose tokens are counted and whose window is meant.",
+        means="Whose tokens are counted and whose window is meant; or a plain rule such as `character_count_div_4`.",
         default="o200k_base and 200,000",
     ),
     Key(name="window", kind=WHOLE, means="The window in tokens, instead of the model's.", default="the model's"),
@@ -102,6 +92,58 @@ GATEWAY = (
         default="false",
     ),
 )
+RESULTS = (
+    Key(
+        name="budget",
+        kind=BUDGET,
+        means="Tokens that any result may have; what is left out is kept behind a handle. 0 for no limit.",
+        default="10000",
+    ),
+    Key(
+        name="encode",
+        kind=FLAG,
+        means="Write JSON tables as the cheapest text that loses nothing, where that is smaller.",
+        default="true",
+    ),
+    Key(
+        name="keep_hours",
+        kind=AMOUNT,
+        means="Hours for which a result that was cut can be read by its handle.",
+        default="24",
+    ),
+    Key(
+        name="keep_megabytes",
+        kind=AMOUNT,
+        means="Megabytes of such results that are kept, packed; the oldest go first.",
+        default="200",
+    ),
+)
+HANDLING = (
+    Key(
+        name="budget",
+        kind=BUDGET,
+        means="Tokens that a result of this server may have; 0 for no limit.",
+        default="that of `[results]`",
+    ),
+    Key(
+        name="budgets",
+        kind=BUDGETS,
+        means='The same by tool, by name or pattern, the first that fits: `{ "list_*" = 2000 }`.',
+    ),
+    Key(
+        name="encode",
+        kind=FLAG,
+        means="As in `[results]`, for this server.",
+        default="that of `[results]`",
+    ),
+    Key(name="whole", kind=NAMES, means="Tools whose results are neither cut nor written otherwise."),
+    Key(
+        name="cache",
+        kind=TIMES,
+        means="Seconds in which the same call of a tool is answered from memory: `{ get_rates = 60 }`.",
+    ),
+)
+"""Of a server's keys, those about its results."""
 SERVER = (
     Key(name="command", kind=TEXT, means="The program to start. Either this or `url`."),
     Key(name="args", kind=LINES, means="Its arguments.", field="arguments"),
@@ -176,6 +218,7 @@ SERVER = (
     Key(name="writing", kind=NAMES, means="Tools that do change something, whatever their annotations claim."),
     _PINNED,
     _HIDDEN,
+    *HANDLING,
 )
 CLIENT = (
     Key(name="model", kind=TEXT, means="The model this client uses.", default="that of `[gateway]`"),
@@ -197,7 +240,7 @@ STORE_KEYS = (
     Key(
         name="url",
         kind=STORE,
-        means="Where the catalogue and the ledger live: `sqlite:///path` or `postgresql://…`.",
+        means="Where the catalogue, the ledger and results that were cut live: `sqlite:///path` or `postgresql://…`.",
         default="an SQLite file in the user's data folder",
     ),
 )
@@ -210,7 +253,9 @@ OWN = (_PINNED, _HIDDEN, _ALLOW, _ASK, _DENY)
 TABLES: dict[str, tuple[Key, ...]] = {
     "": TOP,
     "gateway": GATEWAY,
+    "results": RESULTS,
     "servers.NAME": SERVER,
+    "sources.NAME": SOURCE,
     "clients.NAME": CLIENT,
     "own": OWN,
     "store": STORE_KEYS,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import cast
 
 __all__ = [
-    "ADDRESS", "CHOICES", "FLAG", "FRACTION", "LINES", "MODE", "NAMES", "PAIRS", "PREFIX", "SECONDS", "STORE", "TEXT",
-    "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "Kind", "described",
+    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHOICES", "DATABASE", "FLAG", "FRACTION", "LINES", "MODE", "NAMES",
+    "PAIRS", "PREFIX", "SECONDS", "STORE", "TEXT", "TIMES", "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE",
+    "Kind", "described",
 ]  # fmt: skip
 
 
@@ -52,6 +53,23 @@ def _wait(value: object) -> float | None:
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _budget(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _by_tool(read: Callable[[object], object | None]) -> Callable[[object], object | None]:
+    """A table in which every value is of that kind."""
+
+    def read_table(value: object) -> dict[str, object] | None:
+        if not isinstance(value, dict):
+            return None
+        table = cast("dict[str, object]", value)
+        found = {key: one for key, given in table.items() if key.strip() and (one := read(given)) is not None}
+        return found if len(found) == len(table) else None
+
+    return read_table
 
 
 def _lines(value: object) -> tuple[str, ...] | None:
@@ -103,6 +121,10 @@ WHOLE = Kind("a whole number above 0", _whole, "a number")
 FRACTION = Kind("a number from 0 to 1", _share, "a number")
 SECONDS = Kind("a number of seconds above 0", _seconds, "a number")
 WAIT = Kind("a number of seconds, 0 or more", _wait, "a number")
+AMOUNT = Kind("a number above 0", _seconds, "a number")
+BUDGET = Kind("a whole number, 0 or more", _budget, "a number")
+BUDGETS = Kind("a table of whole numbers, 0 or more", _by_tool(_budget), "a table")
+TIMES = Kind("a table of seconds, 0 or more", _by_tool(_wait), "a table")
 LINES = Kind("a list of texts", _lines, "a list")
 NAMES = Kind("a list of names or patterns", _names, "a list")
 PAIRS = Kind("a table of texts", _pairs, "a table")
@@ -110,6 +132,7 @@ PREFIX = Kind("letters, digits, `_` or `-`, or nothing", _matching(r"[A-Za-z0-9_
 ADDRESS = Kind("an address that begins with http:// or https://", _matching(r"(?s)(?:https?://|\$\{)\S.*"))
 VARIABLE = Kind("the name of a variable", _matching(r"[A-Za-z_][A-Za-z0-9_]*"))
 STORE = Kind("a database's URL", _matching(r"(?s)(?:[a-z][a-z0-9]*(?:\+[a-z0-9_]+)?://|\$\{).*"))
+DATABASE = Kind("a database's URL, a file of SQLite or DuckDB, or `sample`", _text)
 MODE = Kind("`auto`, `search` or `direct`", _one_of({mode: mode for mode in _MODES}))
 TRANSPORT = Kind("`stdio`, `http` or `sse`", _one_of(TRANSPORTS))
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ullage.gateway import Server
+from ullage.gateway import Server, ServerResults
+from ullage.sql import DatabaseSettings
 
 from .issue import Issue
 from .settings import ClientProfile, Token
@@ -24,6 +25,10 @@ class Layer:
     """By dotted key, such as `gateway.mode`."""
     servers: Mapping[str, Server | None] = field(default_factory=dict[str, "Server | None"])
     """None for one that is left out: its name is taken, it does not fall back to a lower place."""
+    handling: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
+    """What is said of these servers' results."""
+    databases: Mapping[str, DatabaseSettings | None] = field(default_factory=dict[str, "DatabaseSettings | None"])
+    """None for one that is left out, as with servers."""
     clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])
     tokens: Mapping[str, Token] = field(default_factory=dict[str, Token])
     include: tuple[str, ...] = ()

@@ -10,17 +10,19 @@ from pathlib import Path
 
 from ullage.errors import BadConfiguration, UnsupportedModel
 from ullage.models import shipped
+from ullage.tokens import PLAIN_RULES
 
 from .codex_toml import read_codex_toml
 from .combining import combine
 from .issue import Issue, refusal
-from .keys import GATEWAY, STORE_KEYS
-from .kinds import CHOICES
+from .keys import GATEWAY, RESULTS, STORE_KEYS
+from .kinds import CHOICES, Kind
 from .layer import Layer
 from .mcp_json import read_mcp_json
 from .page import Page
 from .places import Places, project_files, project_folders
 from .settings import Settings, Token
+from .sources import sample_shop
 from .stamp import Stamp, Stamps, stamp_of
 from .ullage_toml import read_ullage_toml
 
@@ -41,6 +43,8 @@ class Flags:
     store: str | None = field(default=None, repr=False)
     model: str | None = None
     mode: str | None = None
+    sample: bool = False
+    """Whether the sample shop is to be there as a source `shop`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,10 @@ def examine(flags: Flags, environment: Mapping[str, str], directory: Path, *, pl
     spoken = list(_spoken(flags, environment))
     own = list(reading.own_files(_named_file(flags, environment)))
     foreign = list(reading.foreign_files(own, flags.include))
-    combined = combine([*spoken, *own, *foreign], store=reading.places.store)
+    # Last, so that a database of one's own comes before it, and one that is called `shop` in place of it.
+    sample = [Layer(source="--sample", databases={"shop": sample_shop()})] if flags.sample else []
+    layers = [*spoken, *own, *foreign, *sample]
+    combined = combine(layers, store=reading.places.store, sample=reading.places.sample)
     unknown = _unknown_models(combined.settings, combined.why)
     return Loaded(
         settings=combined.settings,
@@ -97,7 +104,8 @@ def _named_file(flags: Flags, environment: Mapping[str, str]) -> Path | None:
 
 def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
     """What flags and variables say, one layer each."""
-    kinds = {f"gateway.{key.name}": key.kind for key in GATEWAY} | {"store.url": STORE_KEYS[0].kind}
+    tables = {"gateway": GATEWAY, "results": RESULTS, "store": STORE_KEYS}
+    kinds = {f"{table}.{key.name}": key.kind for table, keys in tables.items() for key in keys}
     said = (
         ("--store", "store.url", flags.store),
         ("--model", "gateway.model", flags.model),
@@ -105,23 +113,31 @@ def _spoken(flags: Flags, environment: Mapping[str, str]) -> Iterator[Layer]:
         ("ULLAGE_STORE", "store.url", environment.get("ULLAGE_STORE") or None),
         ("ULLAGE_MODEL", "gateway.model", environment.get("ULLAGE_MODEL") or None),
         ("ULLAGE_MODE", "gateway.mode", environment.get("ULLAGE_MODE") or None),
+        ("ULLAGE_BUDGET", "results.budget", environment.get("ULLAGE_BUDGET") or None),
     )
     for source, key, value in said:
         if value is None:
             continue
         kind = kinds[key]
-        if kind.read(value) is None:
+        read = kind.read(_meant(value, kind))
+        if read is None:
             message, options = f"`{source}` must be {kind.wanted}", CHOICES.get(kind.wanted, ())
             yield Layer(source=source, issues=(Issue(severity="error", message=message, key=key, options=options),))
         else:
-            yield Layer(source=source, values={key: value})
+            yield Layer(source=source, values={key: read})
+
+
+def _meant(text: str, kind: Kind) -> object:
+    """A flag and a variable are always texts."""
+    return int(text) if kind.nature == "a number" and text.isdecimal() else text
 
 
 def _unknown_models(settings: Settings, why: Mapping[str, str]) -> Iterator[Issue]:
     profiles = {f"clients.{name}": profile.model for name, profile in settings.clients.items()}
-    for key, model in {"gateway.model": settings.gateway.model, **profiles}.items():
+    named = {"gateway.model": settings.gateway.model, **profiles}
+    for key, model in {key: model for key, model in named.items() if model and model not in PLAIN_RULES}.items():
         try:
-            _ = model and shipped().find(model)
+            shipped().find(model)
         except UnsupportedModel as error:
             yield Issue(
                 severity="error",

@@ -41,6 +41,11 @@ class Places:
         return self.config / FILE_NAME
 
     @property
+    def sample(self) -> str:
+        """The file of the sample shop."""
+        return str(self.data / "sample-shop.db")
+
+    @property
     def store(self) -> str:
         """The URL of the database that is used unless another is named."""
         return f"sqlite:///{(self.data / 'ullage.db').as_posix()}"

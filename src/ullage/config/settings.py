@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ullage.gateway import Rules, Server
+from ullage.gateway import ResultRules, Rules, Server, ServerResults
+from ullage.sql import DatabaseSettings
 
-__all__ = ["ClientProfile", "Gateway", "Mode", "Settings", "Token"]
+__all__ = ["ClientProfile", "Gateway", "Mode", "Results", "Settings", "Token"]
 
 Mode = Literal["auto", "search", "direct"]
 
@@ -35,6 +36,20 @@ class Gateway:
     """Seconds that find_tool waits for servers that are still starting."""
     underscore_names: bool = False
     """List Ullage's own tools as `count_tokens`, not `count-tokens`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """How much of a result is let through, and how long the rest is kept."""
+
+    budget: int = 10_000
+    """Tokens of any result where nothing else is said; 0 for no limit."""
+    encode: bool = True
+    """Whether JSON tables are written as the cheapest text that loses nothing."""
+    keep_hours: float = 24.0
+    """For which a result that was cut can be read by its handle."""
+    keep_megabytes: float = 200.0
+    """Of such results, as they are packed; the oldest go first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +85,36 @@ class Settings:
     """For Ullage's own tools."""
     clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])
     tokens: tuple[Token, ...] = ()
+    databases: tuple[DatabaseSettings, ...] = ()
+    """As the files have them; one that cannot be reached for want of a variable is not among them."""
+    results: Results = field(default_factory=Results)
+    handling: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
+    """By server, what differs from `results`."""
+    sample: str = ""
+    """The file in which the sample shop lies, or will."""
+
+    @property
+    def result_rules(self) -> ResultRules:
+        """How every server's results are handled. A database writes its rows as cheaply as they can be, or as JSON
+        where it is asked to, and then means it."""
+        databases = {database.name: ServerResults(encode=False) for database in self.databases}
+        servers = {**self.handling, **databases}
+        return ResultRules(budget=self.results.budget, encode=self.results.encode, servers=servers)
+
+    @property
+    def may_cut(self) -> bool:
+        """Whether any result may be less than what came."""
+        budgets = [
+            self.results.budget,
+            *(n for one in self.handling.values() for n in (one.budget, *one.budgets.values())),
+        ]
+        return self.results.encode or any(budgets)
+
+    @property
+    def default_database(self) -> DatabaseSettings | None:
+        """The one that is meant where none is named: the one marked so, else the first."""
+        marked = (database for database in self.databases if database.default)
+        return next(marked, self.databases[0] if self.databases else None)
 
     def gateway_for(self, client: str | None) -> Gateway:
         """What holds for a client: its profile where it has one, over what holds for all.

@@ -10,15 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from ullage.gateway import NAMES, Rules, Server
+from ullage.gateway import NAMES, Rules, Server, ServerResults
+from ullage.sql import DatabaseSettings
 
 from .entry import Entry, launch_fault, server_of
 from .issue import Issue, nearest
-from .keys import CLIENT, GATEWAY, OWN, SERVER, STORE_KEYS, TABLES, TOKEN, TOP, Key
+from .key import Key
+from .keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SERVER, STORE_KEYS, TABLES, TOKEN, TOP
 from .kinds import CHOICES, described
 from .layer import Layer
 from .page import Page, dotted
 from .settings import ClientProfile, Token
+from .source_keys import SOURCE
+from .sources import database_of
 from .variables import expand
 from .withheld import Withheld
 
@@ -44,6 +48,8 @@ class _Findings:
     """By server, those left out among them."""
     on: set[str] = field(default_factory=set[str])
     """Servers of which it is written that they are not disabled."""
+    handling: dict[str, ServerResults] = field(default_factory=dict[str, ServerResults])
+    """By server, what is said of its results."""
 
     def error(self, message: str, path: _Path, suggestion: str = "", options: tuple[str, ...] = ()) -> None:
         server = path[1] if len(path) > 1 and path[0] == "servers" else None
@@ -69,14 +75,18 @@ def _layer(document: _Table, findings: _Findings) -> Layer:
     values = {
         **_settings(document, "gateway", GATEWAY, findings),
         **_settings(document, "own", OWN, findings),
+        **_settings(document, "results", RESULTS, findings),
         **_store(document, findings),
     }
     servers = dict(_servers(document, findings))
+    databases = dict(_databases(document, findings))
     clients = list(_named(document, ("clients",), findings))
     return Layer(
         source=findings.page.file,
         values=values,
         servers=servers,
+        handling=findings.handling,
+        databases=databases,
         clients={path[-1]: ClientProfile(**_keys(table, path, CLIENT, findings)) for path, table in clients},
         tokens=dict(_tokens(document, findings)),
         include=plain.get("include", ()),
@@ -188,6 +198,9 @@ def _fit_together(present: dict[str, Any], path: _Path, findings: _Findings) -> 
 
 def _started(values: dict[str, Any], path: _Path, findings: _Findings) -> Iterator[tuple[str, Server | None]]:
     rules = Rules(**{name: values.pop(name) for name in _RULES if name in values})
+    said = {key.target: values.pop(key.target) for key in HANDLING if key.target in values}
+    if said:
+        findings.handling[path[-1]] = ServerResults(**said)
     findings.rules[path[-1]] = rules
     if values.get("disabled") is False:
         findings.on.add(path[-1])
@@ -196,6 +209,22 @@ def _started(values: dict[str, Any], path: _Path, findings: _Findings) -> Iterat
     findings.issues.extend(issues)
     if server is not None or any(issue.severity == "problem" for issue in issues):
         yield path[-1], server
+
+
+def _databases(document: _Table, findings: _Findings) -> Iterator[tuple[str, DatabaseSettings | None]]:
+    marked = list[str]()
+    for path, table in _named(document, ("sources",), findings):
+        before = len(findings.issues)
+        values = _keys(table, path, SOURCE, findings)
+        if "database" not in table:
+            findings.error(f"source `{path[-1]}` has no `database`", path, "write its URL or the path of its file")
+        marked += [path[-1]] if values.get("default") else []
+        if len(marked) > 1:
+            findings.error(f"both `{marked[0]}` and `{path[-1]}` are marked `default`", (*path, "default"))
+        if len(findings.issues) == before:
+            database, issues = database_of(findings.page, path, values)
+            findings.issues.extend(issues)
+            yield path[-1], database
 
 
 def _tokens(document: _Table, findings: _Findings) -> Iterator[tuple[str, Token]]:

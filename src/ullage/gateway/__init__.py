@@ -1,6 +1,7 @@
 """How do many sources look like one small one?"""
 
 from .access import Guarded
+from .cached import Cached
 from .catalog import Catalogue, Kept, StoredForms
 from .definition import definition, definition_hash, definition_text
 from .failed import failed
@@ -9,6 +10,7 @@ from .introduction import Introduced, Introduction
 from .merge import Entry, Member, Merge, Missing, View
 from .metered import META, Metered
 from .reference import ASSUMED, Reference, References
+from .results import Budgeted, ResultReader, ResultRules, ServerResults, Vault
 from .server import Access, Rules, Server, Transport
 from .slim import one_line, signature, slim
 from .underscored import Underscored
@@ -19,6 +21,8 @@ __all__ = [
     "META",
     "NAMES",
     "Access",
+    "Budgeted",
+    "Cached",
     "Catalogue",
     "Decision",
     "Entry",
@@ -34,12 +38,16 @@ __all__ = [
     "Missing",
     "Reference",
     "References",
+    "ResultReader",
+    "ResultRules",
     "Rules",
     "Server",
+    "ServerResults",
     "StoredForms",
     "Surroundings",
     "Transport",
     "Underscored",
+    "Vault",
     "View",
     "definition",
     "definition_hash",

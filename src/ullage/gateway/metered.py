@@ -1,8 +1,9 @@
 """What did this answer cost?
 
-`Metered` puts tokens and time on every reply of a tools/call, whoever answered and whether or not it failed, and writes
-them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply is counted `shown`'s.
-A reply that still needs something is no answer and passes as it is.
+`Metered` puts tokens, time and, on a table, its size on every reply of a tools/call, whoever answered and whether or
+not it failed, and writes them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply is
+counted `shown`'s, what of it is a table `tabular`'s. A reply that still needs something is no answer and passes as it
+is.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from .failed import failed
 from .passing import Passing
 from .reference import INEXACT, Reference
 from .shown import shown
+from .tabular import table_data
 
 __all__ = ["META", "Metered"]
 
@@ -61,7 +63,7 @@ class Metered(Passing[ToolSource]):
         milliseconds = round((self.clock() - started) * 1000, 3)
         reference = self.reference(call.caller)
         count = await patiently(self._count(reply, reference.counted_as))
-        meta = _meta(reply, reference, count, milliseconds)
+        meta = await _meta(reply, reference, count, milliseconds)
         if reply.is_error or call.tool not in self.recorded_elsewhere:
             self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
         return replace(reply, meta={**reply.meta, META: meta})
@@ -117,9 +119,11 @@ class Metered(Passing[ToolSource]):
         )
 
 
-def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: float) -> dict[str, Json]:
+async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: float) -> dict[str, Json]:
     """What a source put there itself stays, save for the two figures that are known here."""
     inner = _inner_meta(reply)
+    if "data" not in inner and (data := await table_data(reply)) is not None:
+        inner = {**inner, "data": data}
     tokens: dict[str, Json] = {"estimated": count.tokens, "approximationMethod": reference.label}
     if not reference.exact or count.method is not Method.EXACT:
         tokens["warning"] = INEXACT

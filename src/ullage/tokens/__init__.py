@@ -5,11 +5,13 @@ from .count import ZERO, Count, Method, total
 from .engine import Engine
 from .memo import Memo
 from .meter import Meter
+from .plain import PLAIN_RULES
 from .source import CountSource, count_to_json
 from .steps import Steps, drain, patiently
 from .weight import Weight
 
 __all__ = [
+    "PLAIN_RULES",
     "ZERO",
     "Anchor",
     "Count",

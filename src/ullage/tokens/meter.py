@@ -18,6 +18,7 @@ from .calibrated import CALIBRATIONS, VOCABULARIES, Calibration, measure_steps
 from .count import ZERO, Count, Method
 from .engine import Engine
 from .memo import Memo, Section
+from .plain import PLAIN_RULES, by_characters, plain_match
 from .rules import rule_of
 from .steps import Steps, drain
 from .weight import Weight
@@ -118,7 +119,7 @@ class Meter:
     def _scale(self, model: str) -> _Scale:
         found = self._scales.get(model)
         if found is None:
-            found = self._new_scale(self.models.find(model))
+            found = self._new_scale(plain_match(model) or self.models.find(model))
             if len(self._scales) >= _NAMES_KEPT:
                 self._scales.clear()
             self._scales[model] = found
@@ -162,6 +163,8 @@ class Meter:
         return count
 
     def _tokenize(self, tokenizer: str, text: str) -> Steps[Count]:
+        if tokenizer in PLAIN_RULES:
+            return by_characters(text, PLAIN_RULES[tokenizer])
         calibration = self._calibrations.get(tokenizer)
         if calibration is not None:
             return (yield from self._calibrated(calibration, text))

@@ -36,6 +36,8 @@ class ServerResults:
     """Tokens; None for what holds for all servers, 0 for no limit."""
     budgets: Mapping[str, int] = field(default_factory=dict[str, int])
     """By tool, instead of `budget`."""
+    encode: bool | None = None
+    """Whether JSON tables are written as cheaper text; None for what holds for all servers."""
     whole: tuple[str, ...] = ()
     """Tools whose results are neither cut nor written otherwise."""
     cache: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -59,7 +61,7 @@ class ResultRules:
             return Handling(budget=asked, encode=False)
         set_here = _first(origin.tool, server.budgets)
         budget = next(one for one in (asked, set_here, server.budget, self.budget) if one is not None)
-        return Handling(budget=budget or None, encode=self.encode)
+        return Handling(budget=budget or None, encode=self.encode if server.encode is None else server.encode)
 
     def cached_for(self, origin: Origin) -> float:
         """Seconds; 0 for not at all."""

@@ -1,0 +1,144 @@
+"""Which databases stand behind the gateway, and when is each of them opened?
+
+When it is first asked something, or looked at in the background: whoever only lists tools does not wait for a parser
+of SQL and a driver to be loaded. One that stays in the settings as it was is not disturbed when others come and go.
+What may be asked of a database is not known here.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from ullage.config import Settings
+from ullage.errors import UllageError
+from ullage.gateway import Member, Rules
+from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES, DatabaseSettings, SqlSource, dialect_of, open_engine, tools_of
+from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Read, Reply
+
+__all__ = ["Databases", "LateDatabase", "look_at"]
+
+_log = logging.getLogger(__name__)
+
+Weigh = Callable[[str], int]
+
+
+@dataclass(slots=True, kw_only=True)
+class LateDatabase:
+    """A database as a source of tools and resources."""
+
+    settings: DatabaseSettings
+    sample: Path
+    """Where the sample shop lies, or will."""
+    weigh: Callable[[Caller], Weigh]
+    _source: SqlSource | None = None
+    _lock: anyio.Lock | None = None
+
+    async def tools(self) -> Listing:
+        dialect, about = dialect_of(self.settings), self.settings.description
+        return Listing(tools_of(dialect, about), revision=f"1 {dialect} {about}")
+
+    async def call(self, call: Call) -> Reply:
+        return await (await self._opened()).call(call)
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return await (await self._opened()).resources()
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return await (await self._opened()).templates()
+
+    async def read(self, read: Read) -> Contents:
+        return await (await self._opened()).read(read)
+
+    async def warnings(self) -> tuple[str, ...]:
+        """What the user should know of it; raises where it cannot be asked."""
+        return await (await self._opened()).warnings()
+
+    async def close(self) -> None:
+        if self._source is not None:
+            await self._source.close()
+            self._source = None
+
+    async def _opened(self) -> SqlSource:
+        if self._source is None:
+            self._lock = self._lock or anyio.Lock()
+            async with self._lock:
+                self._source = self._source or await anyio.to_thread.run_sync(self._open)
+        return self._source
+
+    def _open(self) -> SqlSource:
+        engine = open_engine(self.settings, sample=self.sample)
+        return SqlSource(settings=self.settings, engine=engine, weigh=self.weigh)
+
+
+@dataclass(slots=True, kw_only=True)
+class Databases:
+    """Those of the settings, by name."""
+
+    weigh: Callable[[Caller], Weigh]
+    _late: Mapping[str, LateDatabase] = field(default_factory=dict[str, LateDatabase])
+
+    def __getitem__(self, name: str) -> LateDatabase:
+        return self._late[name]
+
+    def arranged(self, settings: Settings) -> dict[str, LateDatabase]:
+        """Those of the settings, the ones that stay as they are; nothing changes before they are taken."""
+        return {database.name: self._refitted(database, settings) for database in settings.databases}
+
+    def _refitted(self, database: DatabaseSettings, settings: Settings) -> LateDatabase:
+        known = self._late.get(database.name)
+        if known is not None and _alike(known.settings, database):
+            return known
+        return LateDatabase(settings=database, sample=Path(settings.sample), weigh=self.weigh)
+
+    def take(self, arranged: Mapping[str, LateDatabase]) -> tuple[list[LateDatabase], list[LateDatabase]]:
+        """Has just these from now on; returns those that came and those that left, which are to be closed."""
+        before, self._late = self._late, arranged
+        came = [late for name, late in arranged.items() if before.get(name) is not late]
+        return came, [late for name, late in before.items() if arranged.get(name) is not late]
+
+    def members(self, arranged: Mapping[str, LateDatabase], settings: Settings) -> list[Member]:
+        """The default one's tools under their own names, the others' with the database's before them."""
+        default = settings.default_database
+        return [
+            _member(late, settings.own, is_default=default is not None and name == default.name)
+            for name, late in arranged.items()
+        ]
+
+    async def close(self) -> None:
+        for late in self._late.values():
+            await late.close()
+
+
+def _alike(before: DatabaseSettings, now: DatabaseSettings) -> bool:
+    return replace(before, default=now.default, came_from=now.came_from) == now
+
+
+def _member(late: LateDatabase, own: Rules, *, is_default: bool) -> Member:
+    return Member(
+        name=late.settings.name,
+        source=late,
+        prefix="" if is_default else late.settings.name,
+        rules=_rules(own, is_default=is_default),
+        own=True,
+        description=late.settings.description,
+    )
+
+
+def _rules(own: Rules, *, is_default: bool) -> Rules:
+    """The user's rules for our own tools; the names of the system before this one answer, and are never shown."""
+    pinned = (*own.pinned, *LISTED_NAMES) if is_default else own.pinned
+    return replace(own, pinned=pinned, hidden=(*own.hidden, *ORIGINAL_NAMES))
+
+
+async def look_at(late: LateDatabase) -> None:
+    """Says on the log, once, what the user should know of a database: that it cannot be reached, or is not safe."""
+    name = late.settings.name
+    try:
+        for sentence in await late.warnings():
+            _log.warning("%s", sentence)
+    except UllageError as error:
+        _log.warning("database `%s` cannot be asked: %s (%s)", name, error.message, error.suggestion)

@@ -1,0 +1,52 @@
+"""How is SQL run on a result that is held?
+
+As on any database: judged first, then asked of a worker process under its own locks, within its time. The parser and
+the worker are loaded and started when they are first needed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import anyio
+import anyio.to_thread
+
+from ullage.errors import DeadlinePassed
+from ullage.sql.embedded import TableWorker
+from ullage.table import Row
+
+__all__ = ["HeldTables"]
+
+_ROWS = 10_000
+"""Of an answer at most; its tokens are bounded elsewhere."""
+
+
+class HeldTables:
+    """What `read_result` asks SQL of."""
+
+    def __init__(self) -> None:
+        self._worker: TableWorker | None = None
+
+    async def ask(
+        self, columns: Sequence[str], rows: Iterable[Row], sql: str, seconds: float
+    ) -> tuple[Sequence[str], Sequence[Row], bool]:
+        until = anyio.current_time() + seconds
+        statement = await anyio.to_thread.run_sync(_judged, sql)
+        held = await anyio.to_thread.run_sync(list[Row], rows)
+        left = until - anyio.current_time()
+        if left <= 0:
+            raise DeadlinePassed(
+                f"the statement was not read within {seconds:g} s", suggestion="Ask something simpler."
+            )
+        self._worker = self._worker or TableWorker()
+        answer = await self._worker.ask_table(columns, held, statement, seconds=left, limit=_ROWS)
+        return answer.columns, answer.rows, answer.more
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+
+
+def _judged(sql: str) -> str:
+    # The parser takes a while to load, and most results are never asked in SQL.
+    from ullage.sql.guard import judge
+
+    return judge(sql, "sqlite").sql

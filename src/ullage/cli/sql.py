@@ -1,0 +1,261 @@
+"""Ask a database in SQL, under the same locks as an agent.
+
+Without a statement the tables of the database are listed, without a name the databases. Where none is called `sample`
+or `shop`, that name opens a sample shop, made on first use.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from ullage.config import Loaded
+from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
+from ullage.sql import (
+    DIALECTS,
+    SAMPLE,
+    Answer,
+    Asking,
+    DatabaseSettings,
+    Dialect,
+    Engine,
+    Structure,
+    Table,
+    dialect_of,
+    open_engine,
+)
+from ullage.table import Cell, clean, clean_row, records_json, written
+from ullage.tool import Asked, Caller, Json
+from ullage.wire import user_name
+
+from .configured import add_flags, log_to_stderr, read, say
+from .output import columns, dim, emit, emit_json
+from .wording import how_many
+
+__all__ = ["arguments", "run"]
+
+Result = TypeVar("Result")
+
+_SAMPLES = ("sample", "shop")
+_WIDEST = 60
+"""Characters of a value in the table; `--json` and `--csv` have the whole of it."""
+_NO_DATABASES = """\
+No database is in the settings yet. Name one in an ullage.toml:
+  [sources.shop]
+  database = "postgresql://user@host/name"
+or look around in a sample: ullage sql sample"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a source of the settings; `sample` is always there")
+    parser.add_argument("statement", nargs="?", metavar="SQL", help="one SELECT, or - to read it from standard input")
+    parser.add_argument("--max-rows", metavar="N", type=int, help="rows at most, within the limit of the settings")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print rows as CSV for other programs")
+    form.add_argument(
+        "--role-sql", action="store_true", help="print the SQL that makes a role which can only read this database"
+    )
+    add_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    loaded = read(arguments)
+    if arguments.max_rows is not None and arguments.max_rows < 1:
+        raise InvalidArguments("there is no less than one row", suggestion="give --max-rows 1 or more")
+    if arguments.name is None:
+        return _databases(loaded, as_json=arguments.json)
+    database = _chosen(loaded, arguments.name)
+    if arguments.role_sql:
+        return _role(loaded, database)
+    if arguments.statement is None:
+        return _tables(loaded, database, as_json=arguments.json)
+    sql = sys.stdin.read() if arguments.statement == "-" else arguments.statement
+    return _ask(loaded, database, sql, arguments)
+
+
+def _chosen(loaded: Loaded, name: str) -> DatabaseSettings:
+    databases = loaded.settings.databases
+    found = next((database for database in databases if database.name == name), None)
+    if found is not None:
+        return found
+    if name in _SAMPLES:
+        return DatabaseSettings(name=name, url=SAMPLE)
+    raise UnknownResource(
+        f"no database is called `{name}`",
+        suggestion="leave the name out to see them all",
+        options=(*(database.name for database in databases), *([] if databases else _SAMPLES[:1])),
+    )
+
+
+def _databases(loaded: Loaded, *, as_json: bool) -> int:
+    databases, default = loaded.settings.databases, loaded.settings.default_database
+    if as_json:
+        emit_json([_database_json(one, is_default=one is default) for one in databases])
+        return 0
+    for line in columns([_database_row(one, is_default=one is default) for one in databases]):
+        emit(line)
+    if not databases:
+        say(_NO_DATABASES)
+    return 0
+
+
+def _database_row(database: DatabaseSettings, *, is_default: bool) -> tuple[str, ...]:
+    dialect = _dialect(database)
+    kind = "sample shop" if database.url == SAMPLE else "unknown" if dialect is None else DIALECTS[dialect]
+    about = database.description or ""
+    return database.name, kind, "default" if is_default else "", dim(about)
+
+
+def _dialect(database: DatabaseSettings) -> Dialect | None:
+    """None for what is no database; asking it says why."""
+    try:
+        return dialect_of(database)
+    except BadConfiguration:
+        return None
+
+
+def _database_json(database: DatabaseSettings, *, is_default: bool) -> dict[str, Json]:
+    """Without its URL, which may hold a password."""
+    return {
+        "name": database.name,
+        "dialect": _dialect(database),
+        "default": is_default,
+        "description": database.description,
+        "from": database.came_from,
+    }
+
+
+def _role(loaded: Loaded, database: DatabaseSettings) -> int:
+    probe = _with_engine(loaded, database, lambda engine: engine.probe())
+    for one in probe.can_write:
+        say(f"ullage: role `{probe.role}` {one}")
+    if not probe.setup_sql:
+        say(f"ullage: `{database.name}` has no roles; it is opened for reading only")
+        return 0
+    emit(probe.setup_sql.rstrip("\n"))
+    return 0
+
+
+def _tables(loaded: Loaded, database: DatabaseSettings, *, as_json: bool) -> int:
+    structure = _with_engine(loaded, database, lambda engine: engine.structure())
+    if as_json:
+        emit_json([_table_json(table) for table in structure.tables])
+        return 0
+    header = ("table", "kind", "rows", "columns")
+    titles, *lines = columns([header, *map(_table_row, structure.tables)], right=frozenset({2}))
+    emit(dim(titles))
+    for line in lines:
+        emit(line)
+    say(_counted(structure))
+    return 0
+
+
+def _counted(structure: Structure) -> str:
+    routines = f", {how_many(len(structure.routines), 'routine')}" if structure.routines else ""
+    return f"{how_many(len(structure.tables), 'table')}{routines}"
+
+
+def _table_row(table: Table) -> tuple[str, ...]:
+    name = table.name if table.schema is None else f"{table.schema}.{table.name}"
+    rows = "" if table.rows is None else f"~{table.rows:,}"
+    return _flat(name), table.kind, rows, _flat(", ".join(column.name for column in table.columns))
+
+
+def _table_json(table: Table) -> dict[str, Json]:
+    described: list[Json] = [{"name": one.name, "type": one.type, "nullable": one.nullable} for one in table.columns]
+    return {
+        "name": table.name,
+        "schema": table.schema,
+        "kind": table.kind,
+        "rows": table.rows,
+        "primary_key": [*table.primary_key],
+        "columns": described,
+    }
+
+
+def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argparse.Namespace) -> int:
+    limit = database.limits.rows
+    rows = min(arguments.max_rows or limit, limit)
+    request = Asked(caller=Caller(principal=user_name(), session="command line", client=arguments.client))
+
+    async def ask(engine: Engine) -> Answer:
+        return (await Asking.of(database, engine).ask(sql, rows, request)).answer
+
+    answer = _with_engine(loaded, database, ask)
+    if arguments.json:
+        emit(_json(answer))
+    elif arguments.csv:
+        _print_csv(answer)
+    else:
+        _print_table(answer)
+    more = "; there are more: narrow with WHERE or LIMIT, or aggregate" if answer.more else ""
+    cut = f"; {how_many(answer.cut_cells, 'value')} cut" if answer.cut_cells else ""
+    say(f"{how_many(len(answer.rows), 'row')}{more}{cut}")
+    return 0
+
+
+def _json(answer: Answer) -> str:
+    head = {"rowCount": len(answer.rows), "truncated": answer.more, "columnNames": list(answer.columns)}
+    # No text in it holds a raw line break.
+    data = records_json(answer.columns, answer.rows, 2).replace("\n", "\n  ")
+    return f'{json.dumps(head, ensure_ascii=False, indent=2)[:-2]},\n  "data": {data}\n}}'
+
+
+def _print_csv(answer: Answer) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(answer.columns)
+    # Another program gets every character; a terminal would obey some of them.
+    rows = (clean_row(row)[0] for row in answer.rows) if sys.stdout.isatty() else answer.rows
+    writer.writerows([_plain(cell) for cell in row] for row in rows)
+
+
+def _plain(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return cell if isinstance(cell, str) else written(cell)
+
+
+def _print_table(answer: Answer) -> None:
+    shown = [[_shown(cell) for cell in clean_row(row)[0]] for row in answer.rows]
+    numeric = frozenset(index for index in range(len(answer.columns)) if _has_numbers(answer, index))
+    header = [_flat(clean(name).text) for name in answer.columns]
+    titles, *lines = columns([header, *shown], right=numeric)
+    emit(dim(titles))
+    for line in lines:
+        emit(line)
+
+
+def _has_numbers(answer: Answer, index: int) -> bool:
+    """Whether there is nothing else in a column."""
+    cells = [row[index] for row in answer.rows if row[index] is not None]
+    return bool(cells) and all(isinstance(cell, int | float | Decimal) and not isinstance(cell, bool) for cell in cells)
+
+
+def _shown(cell: Cell) -> str:
+    text = "NULL" if cell is None else _flat(_plain(cell))
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def _flat(text: str) -> str:
+    """On one line; what a terminal would obey is gone already."""
+    return clean(text).text.replace("\n", "\\n").replace("\t", " ")
+
+
+def _with_engine(loaded: Loaded, database: DatabaseSettings, work: Callable[[Engine], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        engine = open_engine(database, sample=Path(loaded.settings.sample))
+        try:
+            return await work(engine)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await engine.close()
+
+    log_to_stderr()
+    return anyio.run(run)

@@ -1,0 +1,182 @@
+"""How is any tool's result held to a token budget, with nothing lost and nothing run twice?
+
+`Budgeted` lets through what fits: a small reply as it is, JSON tables in their cheapest form, of a large one the most
+useful head with a last line that says what was left out and how to get it. The whole then lies in the vault before the
+reply goes out; where it cannot be kept, the reply is not cut. How a reply is cut, `cutting` knows, and what the user
+wants, `rules`.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from ullage.tokens import Meter, Steps, drain, patiently
+from ullage.tool import Call, Caller, Listener, Listing, Origin, Reply
+
+from ..definition import definition_hash, revision_of
+from ..merge.view import Entry, View
+from ..passing import Passing
+from ..reference import Reference
+from ..shown import shown
+from ..slim.subschemas import is_small
+from .content import contents
+from .cutting import cut, is_recodable, recoded
+from .held import Held
+from .rules import Handling, ResultRules
+from .scale import Scale
+from .tools import READ
+from .vault import NotKept, Vault
+
+__all__ = ["BUDGET", "Budgeted", "Holdable"]
+
+_log = logging.getLogger(__name__)
+
+BUDGET = "dev.ullage/budget"
+"""In a call's `meta`: the tokens that its caller wants at most."""
+_OWN_BUDGET = "max_tokens"
+"""The same among the arguments of our own tools."""
+_LONG = 50_000
+"""Bytes above which a reply is handled in a worker thread."""
+_VALUES = 2_000
+"""Of structured content that is handled at once."""
+_BAND = 16
+
+
+class Holdable(Protocol):
+    """What `Guarded` offers, as far as it matters here."""
+
+    async def tools(self) -> Listing: ...
+
+    async def view(self, wait: float = 0.0) -> View: ...
+
+    async def call(self, call: Call) -> Reply: ...
+
+    def watch(self, listener: Listener) -> Callable[[], None]: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Budgeted(Passing[Holdable]):
+    """Sources whose every result is held to a budget."""
+
+    inner: Holdable
+    rules: Callable[[], ResultRules]
+    """Asked each time: the settings may change."""
+    vault: Vault
+    meter: Meter
+    reference: Callable[[Caller], Reference]
+    own: Callable[[], str] = lambda: "ullage"
+    """What our own tools' server is called."""
+    _seen: tuple[View, ResultRules, View] | None = field(default=None, repr=False)
+    """The last view, and what was made of it by which rules."""
+
+    async def tools(self) -> Listing:
+        tools = (await self.view()).listing.tools
+        return Listing(tools, revision_of(map(definition_hash, tools)))
+
+    async def view(self, wait: float = 0.0) -> View:
+        """With an outputSchema only where a result is passed on as it is: a cut one would not keep what it says."""
+        view, rules = await self.inner.view(wait), self.rules()
+        if self._seen is None or self._seen[0] is not view or self._seen[1] is not rules:
+            self._seen = view, rules, _promising(view, rules)
+        return self._seen[2]
+
+    async def call(self, call: Call) -> Reply:
+        reply = await self.inner.call(call)
+        origin = reply.origin or Origin("", call.tool)
+        is_own = origin.server == self.own()
+        if reply.needs is not None or (is_own and origin.tool == READ.name):
+            return reply
+        handling = self.rules().handling(origin, _asked(call, is_own=is_own))
+        size = _size(reply)
+        if handling.is_whole or (size is not None and _is_small(reply, size, handling)):
+            return reply
+        scale = Scale(self.meter, self.reference(call.caller).counted_as)
+        work = _settled(reply, handling, scale)
+        is_long = size is None or size > _LONG
+        settled, fits = await (self.vault.aside(lambda: drain(work)) if is_long else patiently(work))
+        if fits:
+            return settled
+        held = _Holding(principal=call.caller.principal, origin=origin, scale=scale, handling=handling)
+        return await self.vault.aside(lambda: self._cut(reply, settled, held))
+
+    def _cut(self, reply: Reply, settled: Reply, held: "_Holding") -> Reply:
+        """In a thread: what fits of a reply that is kept whole from then on."""
+        found = drain(contents(reply))
+        parts = tuple(content.part for content in found)
+        origin = held.origin
+        try:
+            handle = self.vault.keep(
+                Held(principal=held.principal, server=origin.server, tool=origin.tool, parts=parts)
+            )
+        except NotKept:
+            _log.warning("a result of `%s` is passed on whole: there is no room to keep it", origin.tool)
+            return settled
+        return drain(cut(reply, found, handle, held.scale, held.handling))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Holding:
+    """For whom, from where and how a reply is held."""
+
+    principal: str
+    origin: Origin
+    scale: Scale
+    handling: Handling
+
+
+def _asked(call: Call, *, is_own: bool) -> int | None:
+    """The caller's own budget: beside the call, or among the arguments where the tool is ours."""
+    said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
+    return next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
+
+
+def _size(reply: Reply) -> int | None:
+    """Bytes of what is shown, at most; None where that is not plain to see."""
+    if reply.structured is not None and not is_small(reply.structured.value, values=_VALUES, letters=_LONG):
+        return None
+    size = 0
+    for part in shown(reply):
+        if not isinstance(part, str):
+            return None
+        size += len(part) * (1 if part.isascii() else 4)
+    return size
+
+
+def _is_small(reply: Reply, size: int, handling: Handling) -> bool:
+    """Whether it can neither be too much nor be said shorter. No text has more tokens than bytes; a band may reach
+    beyond that."""
+    if handling.budget is not None and 2 * size + _BAND > handling.budget:
+        return False
+    return not handling.encode or not is_recodable(reply)
+
+
+def _settled(reply: Reply, handling: Handling, scale: Scale) -> Steps[tuple[Reply, bool]]:
+    """The reply as it may be passed on whole, and whether it may."""
+    changed = (yield from recoded(reply, scale)) if handling.encode else None
+    settled = reply if changed is None else changed
+    if handling.budget is None:
+        return settled, True
+    fits = (yield from scale.within(settled, handling.budget)) is not None
+    if fits and settled.content and settled.structured is not None:
+        # Some clients show their model this alone.
+        fits = (yield from scale.within(Reply(structured=settled.structured), handling.budget)) is not None
+    return settled, fits
+
+
+def _promising(view: View, rules: ResultRules) -> View:
+    entries = tuple(map(partial(_promised, rules=rules), view.entries))
+    changed = [entry.listed for entry, before in zip(entries, view.entries, strict=True) if entry is not before]
+    if not changed:
+        return view
+    return replace(view, entries=entries, revision=revision_of([view.revision, json.dumps(changed)]))
+
+
+def _promised(entry: Entry, *, rules: ResultRules) -> Entry:
+    if entry.tool.output_schema is None or rules.handling(Origin(entry.server, entry.original)).is_whole:
+        return entry
+    return replace(entry, tool=replace(entry.tool, output_schema=None))

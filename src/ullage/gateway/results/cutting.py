@@ -1,0 +1,209 @@
+"""What is let through of a reply?
+
+A reply is first written as cheaply as loses nothing (`recoded`); where that is still too much, blocks are let through
+in their order while there is room, the first text that does not fit is cut between its records or lines, and what is
+left out is named in the last line. An image or another block that is too large has a line in its place. Keeping what is
+left out is others' affair.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ullage.table import Recoded, find_table, find_table_in, fit_steps, recode_steps, write_path
+from ullage.tokens import Steps
+from ullage.tool import Block, Json, JsonObject, Reply, text_block
+
+from ..metered import META
+from ..slim.subschemas import is_small
+from .content import Content, are_objects, is_repeated, joined, text_of
+from .held import Part
+from .paging import Manner, Numbered, Page, header_of, page_steps
+from .rules import Handling
+from .scale import Scale
+from .wording import Reading, left_out, named_by
+
+__all__ = ["cut", "inner_meta", "is_recodable", "recoded", "with_data"]
+
+_SHORTEST = 200
+"""Characters of JSON below which writing it otherwise is not worth the trouble."""
+_LONGEST = 1_000_000
+"""Characters above which it is not tried: reading them would hold others up."""
+
+
+def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
+    """The reply with its JSON in the cheapest form; None where it has that already."""
+    if not reply.content:
+        return (yield from _of_structured(reply, scale))
+    together = joined(reply.content)
+    texts = [together] if together else [text_of(block) for block in reply.content]
+    forms = list[Recoded | None]()
+    for text in texts:
+        forms.append((yield from recode_steps(text, scale.weigh)) if text and _is_worth(text) else None)
+    if not any(forms) or not (yield from is_repeated(reply)):
+        return None
+    if together is not None:
+        return _rewritten(reply, [text_block(forms[0].text)] if forms[0] else [], together)
+    blocks = [
+        block if form is None else _with_text(block, form.text)
+        for block, form in zip(reply.content, forms, strict=True)
+    ]
+    return _rewritten(reply, blocks, texts[0] if len(texts) == 1 else None)
+
+
+def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
+    """As text, which every client shows."""
+    if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=_LONGEST):
+        return None
+    form = yield from recode_steps(reply.structured.value, scale.weigh)
+    if form is None:
+        return None
+    found = find_table(reply.structured.value)
+    changed = replace(reply, content=(text_block(form.text),), structured=None)
+    return changed if found is None else with_data(changed, found.row_count, found.column_count, truncated=False)
+
+
+def is_recodable(reply: Reply) -> bool:
+    """Whether there may be something to be said shorter."""
+    texts = (text for block in reply.content if (text := text_of(block)) is not None)
+    return not reply.content or are_objects(reply.content) or any(map(_is_worth, texts))
+
+
+def _is_worth(text: str) -> bool:
+    return _SHORTEST <= len(text) <= _LONGEST and text[:20].lstrip()[:1] in ("[", "{")
+
+
+def _rewritten(reply: Reply, blocks: Sequence[Block], text: str | None) -> Reply:
+    """With other blocks and no structured content; `text` is all it said before, where that was one text."""
+    found = None if text is None else find_table_in(text)
+    changed = replace(reply, content=tuple(blocks), structured=None)
+    return changed if found is None else with_data(changed, found.row_count, found.column_count, truncated=False)
+
+
+def _with_text(block: Block, text: str) -> Block:
+    resource = block.get("resource")
+    if block.get("type") == "resource" and isinstance(resource, dict):
+        return {**block, "resource": {**resource, "text": text}}
+    return {**block, "text": text}
+
+
+def inner_meta(reply: Reply) -> JsonObject:
+    said = reply.meta.get(META)
+    return said if isinstance(said, dict) else {}
+
+
+def with_data(reply: Reply, rows: int, columns: int, *, truncated: bool) -> Reply:
+    """With what the metadata says of a table, where nobody said it before."""
+    inner = inner_meta(reply)
+    data: Json = inner.get("data") or {"rowCount": rows, "columnCount": columns, "truncated": truncated}
+    return replace(reply, meta={**reply.meta, META: {**inner, "data": data}})
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cutting:
+    handle: str
+    scale: Scale
+    encode: bool
+    left: int
+    """Tokens."""
+    total: int
+    """Units of the whole reply."""
+    blocks: list[Block] = field(default_factory=list[Block])
+    unit: int = 0
+    """The first that is not let through."""
+    page: Page | None = None
+    """The text that was cut."""
+
+    def run(self, contents: Sequence[Content], named: Content | None) -> Steps[None]:
+        last = Reading(handle=self.handle, kind="records", total=self.total)
+        reserve = yield from self.scale.weigh(last.first().shown(self.total, self.total, False))
+        for content in contents:
+            taken = (yield from self._whole(content, self.left - reserve)) or (
+                yield from self._partly(content, reserve, is_named=content is named)
+            )
+            if not taken:
+                return
+
+    def _whole(self, content: Content, room: int) -> Steps[bool]:
+        """Whether it was let through as it is."""
+        weight = (yield from self.scale.within(content.blocks, room)) if content.blocks else None
+        if weight is None:
+            return False
+        self._let_through(content.blocks, weight, len(content.part.layout))
+        return True
+
+    def _partly(self, content: Content, reserve: int, *, is_named: bool) -> Steps[bool]:
+        """Whether there may be room for more behind it."""
+        if content.part.layout.kind == "block":
+            return (yield from self._in_its_place(content, self.left - reserve))
+        first, layout = self.unit, content.part.layout
+        reading = Reading(
+            handle=self.handle,
+            kind=layout.kind,
+            total=self.total,
+            named=named_by(layout.path, first) if is_named and layout.kind == "records" else None,
+        )
+        manner = Manner(kind=layout.kind, encode=self.encode, header=_header(content.part, self.left))
+        page = yield from page_steps(
+            _numbered(content.part, first), manner, reading.first(), self.scale.weigh, self.left
+        )
+        weight = yield from self.scale.weigh(page.text)
+        self._let_through([text_block(page.text)] if page.text else [], weight, page.next - first)
+        self.page = page
+        return page.complete
+
+    def _in_its_place(self, content: Content, room: int) -> Steps[bool]:
+        block = content.blocks[0]
+        weight = (yield from self.scale.within(content.blocks, 10**9)) or 0
+        what = block.get("mimeType") or block.get("type")
+        line = left_out(self.handle, str(what), weight, self.unit)
+        tokens = yield from self.scale.weigh(line)
+        if tokens <= room:
+            self._let_through([text_block(line)], tokens, 1)
+        return tokens <= room
+
+    def _let_through(self, blocks: Sequence[Block], weight: int, units: int) -> None:
+        self.blocks += blocks
+        self.left -= weight
+        self.unit += units
+
+    def finish(self) -> Steps[None]:
+        """The last line, where what was left out is named nowhere yet."""
+        if self.unit < self.total and (self.page is None or self.page.complete):
+            line = Reading(handle=self.handle, kind="block", total=self.total).first().shown(0, self.unit, False)
+            fitted = yield from fit_steps("", (), lambda rows, is_all: line, self.scale.weigh, self.left)
+            self.blocks += [text_block(fitted.text)] if fitted.text else []
+
+
+def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, handling: Handling) -> Steps[Reply]:
+    """What fits, of a reply whose contents are held under that handle."""
+    total = sum(len(content.part.layout) for content in contents)
+    work = _Cutting(handle=handle, scale=scale, encode=handling.encode, left=handling.budget or 0, total=total)
+    named = next((content for content in contents if content.part.layout.is_json), None)
+    yield from work.run(contents, named)
+    yield from work.finish()
+    shown = replace(reply, content=tuple(work.blocks), structured=None)
+    return _described(shown, handle, work.page, is_cut=work.unit < total)
+
+
+def _described(reply: Reply, handle: str, page: Page | None, *, is_cut: bool) -> Reply:
+    inner = dict(inner_meta(reply))
+    data = inner.get("data")
+    if page is not None and page.columns is not None:
+        inner["data"] = {"rowCount": page.shown, "columnCount": page.columns, "truncated": is_cut}
+    elif isinstance(data, dict):
+        rows = data.get("rowCount")
+        shown = {"rowCount": min(rows, max(0, page.shown - 1))} if isinstance(rows, int) and page else {}
+        inner["data"] = {**data, **shown, "truncated": is_cut or data.get("truncated") is True}
+    return replace(reply, meta={**reply.meta, META: {**inner, "handle": handle}})
+
+
+def _header(part: Part, budget: int) -> str:
+    layout = part.layout
+    around = part.text[: layout.body[0]], part.text[layout.body[1] :]
+    return header_of(part.label, write_path(layout.path), around, len(layout), budget)
+
+
+def _numbered(part: Part, first: int) -> Iterator[Numbered]:
+    for unit in range(len(part.layout)):
+        start, end = part.layout.span(unit)
+        yield first + unit, part.text[start:end]

@@ -1,0 +1,206 @@
+"""How much of a result can be shown within a budget, and in what form?
+
+The longest row of whole units that fits with what stands above and below it: records as a table where that is cheaper,
+else a line each. Only a unit that is too large by itself is cut, at the best place there is, and the last line says so.
+The budget is exact by the scale that is given. What the last line says otherwise is the caller's affair.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from ullage.table import ABSENT, Absent, Cell, WeighSteps, find_table, fit_steps, row_line
+from ullage.tokens import Steps
+
+from .layout import Kind, boundary
+
+__all__ = ["Manner", "Numbered", "Page", "Words", "header_of", "page_steps"]
+
+Numbered = tuple[int, str]
+"""A unit with its number."""
+
+_NUMBER = "#"
+"""The column of the records' numbers."""
+_PER_TOKEN = 16
+"""Characters looked at for each token of the budget, at first."""
+_ROUNDS = 3
+"""In each of which four times as many are looked at, where all of them fitted."""
+_SAMPLE = 20
+"""Records on which it is decided whether a table is cheaper."""
+_STRIDE = 1_000
+"""Units taken before others are let in."""
+_SHARE = 4
+"""The part of a budget that what surrounds records may take."""
+_CUT = "…"
+_WHITE = re.compile(r'("(?:[^"\\]++|\\.)*+")|[ \t\r\n]+', re.DOTALL)
+"""A JSON string, or space that is in none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What the last line says."""
+
+    shown: Callable[[int, int, bool], str]
+    """Given how many units are shown, the number of the next, and whether they are all; empty for nothing."""
+    cut: Callable[[int], str]
+    """Given the number of a unit of which only the beginning is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    text: str
+    shown: int
+    """Units, one that was cut included."""
+    next: int
+    """The number of the unit to go on with."""
+    complete: bool
+    """Whether nothing is left."""
+    columns: int | None = None
+    """Where it is a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """What a page is made from."""
+
+    kind: Kind
+    header: str = ""
+    """What stands above the units."""
+    encode: bool = False
+    """Whether records may be written as a table."""
+    numbered: bool = False
+    """Whether each unit shows its number."""
+    limit: int | None = None
+    """Units, at most."""
+
+
+def page_steps(units: Iterator[Numbered], manner: Manner, words: Words, weigh: WeighSteps, budget: int) -> Steps[Page]:
+    return (yield from _Paging(manner, words, weigh, budget, units).page())
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    header: str
+    lines: Sequence[str]
+    columns: int | None = None
+
+
+@dataclass(slots=True)
+class _Paging:
+    manner: Manner
+    words: Words
+    weigh: WeighSteps
+    budget: int
+    units: Iterator[Numbered]
+    taken: list[Numbered] = field(default_factory=list[Numbered])
+    behind: Numbered | None = None
+    """The unit behind those taken, where there is one."""
+
+    def page(self) -> Steps[Page]:
+        self.behind = next(self.units, None)
+        characters = _PER_TOKEN * self.budget
+        for _ in range(_ROUNDS):
+            yield from self._take(characters)
+            page = yield from self._fitted()
+            if self.behind is None or page.shown < len(self.taken) or len(self.taken) == self.manner.limit:
+                return page
+            characters *= 4
+        return page  # pyright: ignore[reportPossiblyUnboundVariable]
+
+    def _take(self, characters: int) -> Steps[None]:
+        size = sum(len(unit) for _, unit in self.taken)
+        while self.behind is not None and size <= characters and len(self.taken) != self.manner.limit:
+            self.taken.append(self.behind)
+            size += len(self.behind[1])
+            self.behind = next(self.units, None)
+            if len(self.taken) % _STRIDE == 0:
+                yield
+
+    def _fitted(self) -> Steps[Page]:
+        form = yield from self._form()
+
+        def footer(rows: int, is_all: bool) -> str:  # noqa: FBT001 - as `fit_steps` calls it
+            return self.words.shown(rows, self._next(rows), is_all and self.behind is None)
+
+        header = "\n".join(filter(None, (self.manner.header, form.header)))
+        fitted = yield from fit_steps(header, form.lines, footer, self.weigh, self.budget)
+        if fitted.rows == 0 and self.taken:
+            return (yield from self._beginning(*self.taken[0]))
+        return Page(
+            text=fitted.text,
+            shown=fitted.rows,
+            next=self._next(fitted.rows),
+            complete=fitted.complete and self.behind is None,
+            columns=form.columns,
+        )
+
+    def _next(self, rows: int) -> int:
+        if rows:
+            return self.taken[rows - 1][0] + 1
+        return self.taken[0][0] if self.taken else 0
+
+    def _form(self) -> Steps[_Form]:
+        plain = _Form("", [_line(number, unit, self.manner) for number, unit in self.taken])
+        yield
+        table = _table(self.taken, self.manner) if self.manner.kind == "records" and self.manner.encode else None
+        yield
+        if table is None:
+            return plain
+        tried = "\n".join([table.header, *table.lines[:_SAMPLE]])
+        cheaper = (yield from self.weigh(tried)) < (yield from self.weigh("\n".join(plain.lines[:_SAMPLE])))
+        return table if cheaper else plain
+
+    def _beginning(self, number: int, unit: str) -> Steps[Page]:
+        """As much of one unit as fits."""
+        text, note = _line(number, unit, self.manner), self.words.cut(number)
+        low, high = 0, min(len(text), _PER_TOKEN * self.budget) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            weight = yield from self.weigh(f"{text[:middle]}{_CUT}\n{note}")
+            low, high = (middle, high) if weight <= self.budget else (low, middle)
+        for end in (boundary(text, 0, low, is_json=self.manner.kind == "records"), low):
+            shown = f"{text[:end]}{_CUT}\n{note}"
+            if end and (yield from self.weigh(shown)) <= self.budget:
+                return Page(text=shown, shown=1, next=number + 1, complete=False)
+        least = yield from fit_steps("", (), lambda rows, is_all: note, self.weigh, self.budget)
+        return Page(text=least.text, shown=0, next=number, complete=False)
+
+
+def header_of(label: str, path: str, around: tuple[str, str], count: int, budget: int) -> str:
+    """What stands above the first record: the rest of the document where that is short, and where the records are."""
+    lines = [label] if label else []
+    if path:
+        rest = _compact("".join(around))
+        lines += [rest] if len(rest) <= budget // _SHARE * 3 else []
+        lines += [f"{path}[{count}]:"]
+    return "\n".join(lines)
+
+
+def _line(number: int, unit: str, manner: Manner) -> str:
+    text = _compact(unit) if manner.kind == "records" else unit
+    return f"{number}: {text}" if manner.numbered else text
+
+
+def _compact(text: str) -> str:
+    """JSON without the space between its marks; every value stays as it is written."""
+    return _WHITE.sub(r"\1", text) if "\n" in text or ": " in text or ", " in text else text
+
+
+def _table(taken: Sequence[Numbered], manner: Manner) -> _Form | None:
+    # Digit by digit, since a float would round.
+    records: list[Any] = [json.loads(unit, parse_float=Decimal) for _, unit in taken]
+    found = find_table(records)
+    if found is None or not isinstance(records[0], dict):
+        return None
+    lines = [
+        _row(*([number] if manner.numbered else []), *(record.get(key, ABSENT) for key in found.columns))
+        for (number, _), record in zip(taken, records, strict=True)
+    ]
+    return _Form(_row(*([_NUMBER] if manner.numbered else []), *found.columns), lines, found.column_count)
+
+
+def _row(*cells: Cell | Absent) -> str:
+    return row_line(cells, typed=True)

@@ -1,0 +1,90 @@
+"""How is a held result a table that SQL can be asked of?
+
+Each record is a row of table `result`, each key a column; what is nested stands there as JSON text. Lines that are a
+JSON object each are records too. The table is read as it is needed, not loaded. Running the SQL, safely and within its
+time, is the affair of whoever is given as `TableQuery`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol, cast
+
+from ullage.errors import InvalidArguments
+from ullage.table import Cell, Row, written
+from ullage.tool import Json
+
+from .document import Document
+
+__all__ = ["Records", "TableQuery", "records_in"]
+
+_VALUE = "value"
+"""The one column of records that are no objects."""
+_MOST_COLUMNS = 1_000
+
+
+class TableQuery(Protocol):
+    """Runs one read-only statement on a table made for it, named `result`."""
+
+    async def ask(
+        self, columns: Sequence[str], rows: Iterable[Row], sql: str, seconds: float
+    ) -> tuple[Sequence[str], Sequence[Row], bool]:
+        """Columns and rows of the answer, and whether there were more rows than came back. `rows` may be many and are
+        read from a disk: they are to be taken in a thread. Raises `Refused`, `QueryFailed` or `DeadlinePassed`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The rows of a document; can be gone through again."""
+
+    document: Document
+    keys: tuple[str, ...]
+    """Empty where the records are no objects."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """As databases tell names apart: not by their case."""
+        names = dict[str, str]()
+        for key in self.keys or (_VALUE,):
+            name, number = key, 2
+            while name.lower() in names:
+                name, number = f"{key}_{number}", number + 1
+            names[name.lower()] = name
+        return tuple(names.values())
+
+    def __iter__(self) -> Iterator[Row]:
+        for record in _read(self.document):
+            yield tuple(_cell(record.get(key)) for key in self.keys) if self.keys else (_cell(record),)
+
+
+def records_in(document: Document) -> Records:
+    """Raises `InvalidArguments` where it is no table. Goes through all of it for its keys."""
+    keys, are_objects = dict[str, None](), True
+    for record in _read(document):
+        are_objects = are_objects and isinstance(record, dict)
+        keys |= dict.fromkeys(cast("dict[str, Json]", record) if are_objects else ())
+        if len(keys) > _MOST_COLUMNS:
+            raise _no_table()
+    return Records(document, tuple(keys) if are_objects else ())
+
+
+def _read(document: Document) -> Iterator[Any]:
+    try:
+        for _, unit in document.units(document.first):
+            yield json.loads(unit, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise _no_table() from error
+
+
+def _cell(value: object) -> Cell:
+    cell = cast("Cell", value)
+    return written(cell) if isinstance(cell, dict | list) else cell
+
+
+def _no_table() -> InvalidArguments:
+    return InvalidArguments(
+        "this result is no table of which SQL could be asked",
+        suggestion="Use `offset`, `grep` or `path`; with `path`, SQL can be asked of a list further in.",
+    )

@@ -1,0 +1,170 @@
+"""How does a model read the rest of a result?
+
+The tool `read_result`: pages of a held result, of what matches in it, of what a JSON path picks, or of what SQL makes
+of it where it is a table. Each answer is held to the budget of the result itself, exactly, and ends with how to go on.
+Only the principal for whom a result was held can read it. SQL is run by whoever is given for that.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from ullage.errors import InvalidArguments, UnknownTool
+from ullage.table import Row, fit_steps, row_line
+from ullage.tokens import Meter, Steps, drain
+from ullage.tool import Call, Caller, Json, Listing, Origin, Reply, text_block
+
+from ..metered import META
+from ..reference import Reference
+from .arguments import Wanted, read_arguments
+from .budgeted import BUDGET
+from .document import Document, at_offset, at_path, records_of
+from .grep import matcher
+from .paging import Manner, Numbered, Page, page_steps
+from .query import TableQuery, records_in
+from .rules import ResultRules
+from .scale import Scale
+from .tools import READ
+from .vault import Opened, Vault
+from .wording import Reading, left_out
+
+__all__ = ["ResultReader"]
+
+_NO_LIMIT = 10**7
+"""Tokens, where the user has set none."""
+_SECONDS = 10.0
+"""That SQL may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultReader:
+    """Offers `read_result`."""
+
+    vault: Vault
+    rules: Callable[[], ResultRules]
+    """Asked each time: the settings may change."""
+    meter: Meter
+    reference: Callable[[Caller], Reference]
+    query: TableQuery | None = None
+    """None where nobody can run SQL."""
+
+    async def tools(self) -> Listing:
+        return Listing((READ,), revision="1")
+
+    async def call(self, call: Call) -> Reply:
+        if call.tool != READ.name:
+            raise UnknownTool(f"no tool is called `{call.tool}`", options=(READ.name,))
+        wanted = read_arguments(call.arguments)
+        opened = await self.vault.aside(partial(self.vault.open, wanted.handle, call.caller.principal))
+        reading = self._reading(call, wanted, opened)
+        if wanted.sql is not None:
+            return await self._ask(reading, wanted.sql)
+        return await self.vault.aside(lambda: drain(_read(reading)))
+
+    def _reading(self, call: Call, wanted: Wanted, opened: Opened) -> "_Reading":
+        said = call.meta.get(BUDGET)
+        asked = wanted.max_tokens or (said if isinstance(said, int) and said > 0 else None)
+        handling = self.rules().handling(Origin(opened.header.server, opened.header.tool), asked)
+        return _Reading(
+            wanted=wanted,
+            opened=opened,
+            budget=handling.budget or _NO_LIMIT,
+            encode=handling.encode,
+            scale=Scale(self.meter, self.reference(call.caller).counted_as),
+        )
+
+    async def _ask(self, reading: "_Reading", sql: str) -> Reply:
+        if self.query is None:
+            raise InvalidArguments("SQL cannot be asked here", suggestion="Use `offset`, `grep` or `path`.")
+        records = await self.vault.aside(lambda: records_in(drain(reading.document())))
+        answered = await self.query.ask(records.columns, records, sql, _SECONDS)
+        return await self.vault.aside(lambda: drain(_answer(reading, *answered)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """One call."""
+
+    wanted: Wanted
+    opened: Opened
+    budget: int
+    encode: bool
+    scale: Scale
+
+    def document(self) -> Steps[Document]:
+        if self.wanted.path is not None:
+            return (yield from at_path(self.opened, self.wanted.path))
+        return records_of(self.opened) if self.wanted.sql is not None else at_offset(self.opened, self.wanted.offset)
+
+
+def _read(reading: _Reading) -> Steps[Reply]:
+    wanted, document = reading.wanted, (yield from reading.document())
+    if document.kind == "block" and wanted.grep is None:
+        return (yield from _block(reading, document))
+    begun = max(wanted.offset, document.first)
+    said = Reading(
+        handle=wanted.handle, kind=document.kind, total=document.total, named=document.named, rest=document.rest
+    )
+    if wanted.grep is None:
+        units, words = document.units(begun), said.further(begun)
+    else:
+        matches, is_expression = matcher(wanted.grep)
+        units, words = _matching(document.units(begun), matches), said.found("" if is_expression else _AS_TEXT)
+    manner = Manner(
+        kind=document.kind,
+        header=document.header(begun, reading.budget) if wanted.grep is None else "",
+        encode=reading.encode,
+        numbered=wanted.grep is not None,
+        limit=wanted.limit,
+    )
+    page = yield from page_steps(units, manner, words, reading.scale.weigh, reading.budget)
+    return _reply(reading, page)
+
+
+_AS_TEXT = " (grep taken as plain text)"
+
+
+def _matching(units: Iterator[Numbered], matches: Callable[[str], bool]) -> Iterator[Numbered]:
+    return (one for one in units if matches(one[1]))
+
+
+def _reply(reading: _Reading, page: Page) -> Reply:
+    meta: dict[str, Json] = {"handle": reading.wanted.handle}
+    if page.columns is not None:
+        meta["data"] = {"rowCount": page.shown, "columnCount": page.columns, "truncated": not page.complete}
+    return Reply.text(page.text, meta={META: meta})
+
+
+def _block(reading: _Reading, document: Document) -> Steps[Reply]:
+    """One block as it was, where it fits."""
+    unit, text = next(document.units(max(reading.wanted.offset, document.first)))
+    block = json.loads(text)
+    onward = "no more" if document.rest is None else f"offset={document.rest} for more"
+    line = f"[block {unit} of {document.total}; {onward}]"
+    blocks = block, text_block(line)
+    if (yield from reading.scale.within(blocks, reading.budget)) is not None:
+        return Reply(content=blocks, meta={META: {"handle": reading.wanted.handle}})
+    weight = (yield from reading.scale.within(blocks, _NO_LIMIT)) or _NO_LIMIT
+    note = left_out(reading.wanted.handle, str(block.get("mimeType") or block.get("type")), weight, unit)
+    page = yield from fit_steps("", (), lambda rows, is_all: f"{note}\n{line}", reading.scale.weigh, reading.budget)
+    return Reply.text(page.text, meta={META: {"handle": reading.wanted.handle}})
+
+
+def _answer(reading: _Reading, columns: Sequence[str], rows: Sequence[Row], more: bool) -> Steps[Reply]:  # noqa: FBT001 - as it was answered
+    wanted = reading.wanted
+    end = None if wanted.limit is None else wanted.offset + wanted.limit
+    left_behind = max(0, len(rows) - (len(rows) if end is None else end))
+
+    def footer(shown: int, is_all: bool) -> str:  # noqa: FBT001 - as `fit_steps` calls it
+        following = wanted.offset + shown
+        if not is_all or left_behind:
+            return f"[rows {wanted.offset}–{following - 1} of {len(rows)}; same sql with offset={following} for more]"
+        return f"[{shown} rows{'; there are more: use LIMIT and OFFSET' if more else ''}]"
+
+    lines = map(row_line, islice(rows, wanted.offset, end))
+    fitted = yield from fit_steps(row_line(columns), lines, footer, reading.scale.weigh, reading.budget)
+    truncated = more or bool(left_behind) or not fitted.complete
+    data: Json = {"rowCount": fitted.rows, "columnCount": len(columns), "truncated": truncated}
+    return Reply.text(fitted.text, meta={META: {"handle": wanted.handle, "data": data}})

@@ -1,0 +1,91 @@
+"""What does the last line say?
+
+How much is shown of how much, and how to get the rest, in as few words as a model needs: this is read with every
+result that was cut. Nothing is counted here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ullage.table import Path, write_path
+
+from .layout import Kind
+from .paging import Words
+
+__all__ = ["Reading", "left_out", "named_by"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is being read, as far as the last line speaks of it."""
+
+    handle: str
+    kind: Kind
+    total: int | None = None
+    """Units in all; None where nobody has counted them."""
+    named: Callable[[int], str] | None = None
+    """The path of a unit, where it has one."""
+    rest: int | None = None
+    """The unit to go on with behind these; None where there is none."""
+
+    def first(self) -> Words:
+        """On the reply that was cut."""
+        ways = "grep, path, sql" if self.kind == "records" else "grep, path"
+
+        def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001 - one of three plain facts
+            how = f'read_result(handle="{self.handle}", offset={following}) for more; {ways} to search'
+            return "" if is_all else f"[{following}{self._among} {_noun(self.kind)} shown: {how}]"
+
+        return Words(shown=shown, cut=self._cut)
+
+    def further(self, begun: int) -> Words:
+        """On a page that was asked for from a unit on."""
+
+        def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
+            if is_all and self.rest is None and begun == 0 and rows > 0:
+                return "" if rows == 1 else f"[all {rows} {_noun(self.kind)}]"
+            where = f"{_noun(self.kind)} {begun}–{following - 1}" if rows else f"no {_noun(self.kind)} from {begun} on"
+            return f"[{where}{self._among}; {self._more(following, is_all)}]"
+
+        return Words(shown=shown, cut=self._cut)
+
+    def found(self, note: str = "") -> Words:
+        """On what was searched for."""
+
+        def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
+            return f"[{rows} {_noun(self.kind, rows)} found{note}; {self._more(following, is_all)}]"
+
+        return Words(shown=shown, cut=self._cut)
+
+    def _more(self, following: int, is_all: bool) -> str:  # noqa: FBT001
+        onward = self.rest if is_all else following
+        return "no more" if onward is None else f"offset={onward} for more"
+
+    @property
+    def _among(self) -> str:
+        return "" if self.total is None else f" of {self.total}"
+
+    def _cut(self, number: int) -> str:
+        whole = f"offset={number} and a larger max_tokens" if self.named is None else _path(self.named(number))
+        more = f'read_result(handle="{self.handle}", offset={number + 1}) for more'
+        return f"[{_noun(self.kind, 1)} {number}{self._among} is cut here: {more}, {whole} for all of it]"
+
+
+def named_by(path: Path, first: int) -> Callable[[int], str]:
+    """The path of a record, by its number, where the records stand at a path and the first has that number."""
+    return lambda number: write_path((*path, number - first))
+
+
+def left_out(handle: str, what: str, tokens: int, unit: int) -> str:
+    """In place of a block that is too large."""
+    return f'[{what} of {tokens} tokens: read_result(handle="{handle}", offset={unit}, max_tokens={tokens})]'
+
+
+def _noun(kind: Kind, count: int = 2) -> str:
+    word = {"records": "record", "lines": "line", "block": "block"}[kind]
+    return word if count == 1 else f"{word}s"
+
+
+def _path(path: str) -> str:
+    quote = "'" if '"' in path else '"'
+    return f"path={quote}{path}{quote}"
