@@ -1,8 +1,7 @@
 """Would this policy have paid?
 
 Over a table of what several models once answered, with score and cost: the policy's choice beside the best single
-model, chance, and an oracle that knows every outcome. It says so when one model is both the best and the cheapest,
-since then no routing pays.
+model, chance, and an oracle that knows every outcome. It says so when one model is both the best and the cheapest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,14 +63,17 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
+        gained = self.policy.score - self.best.score
+        if gained > 0:
+            return f"{gained:.3f} above `{self.best.name}` alone{_saving(self.policy, self.best)}"
         if self.dominant is not None:
-            return f"`{self.dominant}` is the best and the cheapest: no routing between these models pays"
-        if self.policy.score < self.best.score and not _cheaper(self.policy, self.best):
+            best = f"`{self.dominant}` is the best and the cheapest"
+            return f"{best}: routing gains nothing here, and an oracle {self.oracle.score - self.best.score:.3f}"
+        if gained < 0 and not _cheaper(self.policy, self.best):
             return f"`{self.best.name}` alone is better and costs no more than this policy"
-        if self.policy.score >= self.best.score:
+        if gained == 0:
             return f"as good as `{self.best.name}` alone{_saving(self.policy, self.best)}"
-        lost = self.best.score - self.policy.score
-        return f"{lost:.3f} below `{self.best.name}` alone{_saving(self.policy, self.best)}"
+        return f"{-gained:.3f} below `{self.best.name}` alone{_saving(self.policy, self.best)}"
 
 
 def evaluate(cases: Sequence[Case], choose: Callable[[Case], Sequence[str]]) -> Evaluation | None:
