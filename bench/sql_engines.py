@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import anyio
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "sql"))
 
 from fuzz.cases import Case
@@ -133,7 +135,7 @@ async def attack(stage: Stage, cases: Sequence[Case], *, guarded: bool) -> Outco
                     outcome.ends["refused"] += 1
                     continue
                 await _ask(engine, case, outcome)
-                before = _look(watcher, before, case, outcome)
+                before = await _look(watcher, before, case, outcome)
                 session = await _look_behind(engine, session, case, outcome)
     finally:
         watcher.close()
@@ -170,8 +172,12 @@ def _named(error: UllageError) -> str:
     return "deadline" if isinstance(error, DeadlinePassed) else "failed" if isinstance(error, QueryFailed) else "lost"
 
 
-def _look(watcher: Watch, before: Traces, case: Case, outcome: Outcome) -> Traces:
+async def _look(watcher: Watch, before: Traces, case: Case, outcome: Outcome) -> Traces:
+    """Twice where something changed: what was ended at its deadline may still be on its way out."""
     after = watcher.traces()
+    if changes(before, after):
+        await anyio.sleep(SLACK)
+        after = watcher.traces()
     for change in changes(before, after):
         reason = EXCEPTIONS.get((outcome.engine, change))
         if reason:

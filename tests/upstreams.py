@@ -57,7 +57,7 @@ def settle_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Has this process and its children live in a folder: nothing of the user's is read or written."""
     (folder / "home").mkdir()
     (folder / "work").mkdir()
-    for name in ("ULLAGE_CONFIG", "ULLAGE_STORE", "ULLAGE_MODEL", "ULLAGE_MODE", "ULLAGE_TOKENS"):
+    for name in ("ULLAGE_CONFIG", "ULLAGE_STORE", "ULLAGE_MODEL", "ULLAGE_MODE", "ULLAGE_TOKENS", "ULLAGE_BUDGET"):
         patch.delenv(name, raising=False)
     for name in ("CONFIG", "DATA", "CACHE", "STATE"):
         patch.setenv(f"XDG_{name}_HOME", str(folder / "home" / name.lower()))

@@ -16,9 +16,10 @@ import pytest
 
 from ullage.app.databases import LateDatabase, look_at
 from ullage.app.gateway import Gateway, open_gateway
+from ullage.app.held_tables import HeldTables
 from ullage.app.own import OwnTools
 from ullage.config import Flags, load
-from ullage.errors import SourceFailed, UnknownTool
+from ullage.errors import DeadlinePassed, SourceFailed, UnknownTool
 from ullage.gateway import META
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Read, Reply, Tool
@@ -248,7 +249,7 @@ async def test_a_large_result_is_cut_and_the_rest_can_be_read_and_asked_in_sql_b
     rows = [{"id": number, "name": f"item {number}"} for number in range(2_000)]
     content = [{"type": "text", "text": json.dumps(rows)}]
     async with opened(work) as gateway:
-        cut = await ask(gateway, "notes__give", content=content)
+        cut = await ask(gateway, "notes__give", result={"content": content})
         assert noted(cut)["tokens"]["estimated"] <= 500
         assert noted(cut)["data"]["truncated"] is True
         handle = re.search(r'handle="(\w+)"', text(cut))
@@ -290,7 +291,7 @@ async def test_a_tool_with_a_time_to_live_is_answered_from_memory(work: Path):
     async with opened(work) as gateway:
         said = [noted(await ask(gateway, "notes__echo", text="a"))["performance"]["cachedResult"] for _ in range(2)]
         assert said == [False, True]
-        await ask(gateway, "notes__give", content=[])
+        await ask(gateway, "notes__give", result={"content": []})
         assert not noted(await ask(gateway, "notes__echo", text="a"))["performance"]["cachedResult"]
         settings = gateway.settings
         moved = replace(settings, servers=(replace(settings.servers[0], environment={"MOVED": "1"}),))
@@ -319,3 +320,12 @@ async def test_our_own_tools_are_one_source_and_know_their_names():
     assert (len(first.calls), len(second.calls)) == (0, 1)
     with pytest.raises(UnknownTool):
         await own.call(Call(tool="c"))
+
+
+async def test_sql_on_a_held_result_ends_at_its_deadline():
+    tables = HeldTables()
+    with pytest.raises(DeadlinePassed):
+        await tables.ask(["a"], [(1,)], "SELECT a FROM result", 0.0)
+    columns, rows, more = await tables.ask(["a"], [(1,), (2,)], "SELECT sum(a) AS n FROM result", 20.0)
+    assert (list(columns), [list(row) for row in rows], more) == (["n"], [[3]], False)
+    await tables.close()

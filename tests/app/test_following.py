@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from ullage.app.following import follow, until_restart
-from ullage.config import ClientProfile, Flags, Gateway, Loaded, Settings, Token, load
+from ullage.config import ClientProfile, Flags, Gateway, Loaded, Results, Settings, Token, load
 from ullage.errors import BadConfiguration
 from upstreams import scripted, tool, write_toml
 
@@ -19,6 +19,7 @@ BEFORE = Settings(store="sqlite:///a", clients={"one": ClientProfile(model="gpt-
         (BEFORE, ()),
         (replace(BEFORE, store="postgresql://me:secret@host/b"), ("store.url",)),
         (replace(BEFORE, tokens=(Token(name="ada", env="ADA"),)), ("http.tokens",)),
+        (replace(BEFORE, results=Results(keep_hours=1, budget=5)), ("results.keep_hours",)),
         (replace(BEFORE, gateway=Gateway(window=1000, mode="direct")), ("gateway.window",)),
         (
             replace(

@@ -1,5 +1,6 @@
 import json
 import re
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from ullage.cli import main
+from ullage.cli.databases import FoundDatabase, database_lines
+from ullage.errors import SourceFailed
+from ullage.sql import DatabaseSettings
 from upstreams import scripted, tool, unruly, write_json, write_toml
 
 SECRET = "hunter2hunter2"
@@ -169,3 +173,34 @@ All is well.
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["servers"][0]
     assert (found["tools"], found["kept_back"], len(found["notes"])) == (1, "1 denied", 2)
+
+
+def test_every_database_is_said_to_be_well_or_what_is_wrong(work: Path, capsys: pytest.CaptureFixture[str]):
+    with sqlite3.connect(work / "near.db") as connection:
+        connection.execute("CREATE TABLE place (name TEXT)")
+    connection.close()
+    sources = '[sources.near]\ndatabase = "near.db"\n[sources.gone]\ndatabase = "gone.db"\n'
+    write_toml(work / "ullage.toml", sources)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "\nnear  well: SQLite database\n" in out
+    assert "\ngone  fails: " in out
+    assert out.endswith("1 of 2 databases answered.\n")
+    assert main(["doctor", "near"]) == 0
+    out = capsys.readouterr().out
+    assert "gone" not in out.partition("settings")[2].partition("\n")[2]
+    assert out.endswith("All is well.\n")
+    assert main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["databases"]
+    assert [(one["database"], one["error"] is None, one["notes"]) for one in found] == [
+        ("near", True, []),
+        ("gone", False, []),
+    ]
+
+
+def test_a_note_on_a_role_stands_under_its_database():
+    settings = DatabaseSettings(name="shop", url="postgresql://me:hunter2@host/shop")
+    lines = database_lines(FoundDatabase(settings=settings, warnings=("its role can write",)))
+    assert lines == ["shop  well: PostgreSQL database", "  note  its role can write"]
+    failed = database_lines(FoundDatabase(settings=settings, error=SourceFailed("nobody answers")))
+    assert failed == ["shop  fails: nobody answers"]

@@ -23,6 +23,7 @@ def servers(work: Path) -> Path:
 
 @pytest.mark.requirement("S1:find")
 def test_what_is_found_is_shown_with_its_parameters(servers: Path, capsys: pytest.CaptureFixture[str]):
+    write_toml(servers / "ullage.toml", '[own]\nhidden = ["read_result"]')
     assert main(["find", "list", "issues", "of", "a", "repository", "--include", "mcp.json"]) == 0
     captured = capsys.readouterr()
     assert captured.out == snapshot("""\

@@ -23,6 +23,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from ullage.cli import main
+from ullage.cli.serve import _behind
+from ullage.config import Flags, load
 from ullage.ledger import read_entries
 from ullage.store import Database
 from upstreams import scripted, settle_in, tool, unruly, write_json, write_toml
@@ -106,7 +108,7 @@ async def test_a_session_from_the_first_search_to_a_changed_setting(work: Path, 
     given = {"tool_name": "notes__give", "parameters": {"result": {"content": [{"type": "text", "text": "given"}]}}}
     async with client_of(era, log, person, "--client", "tests", "--store", "sqlite:///kept.db") as client:
         listed = [one.name for one in (await client.list_tools()).tools]
-        assert listed == ["find_tool", "call_tool", "call_tool_write", "count-tokens"]
+        assert listed == ["find_tool", "call_tool", "call_tool_write", "count-tokens", "read_result"]
 
         result = await client.call_tool("find_tool", {"tool_description": "say a text again, delete every note"})
         found = json.loads(said(result))
@@ -302,6 +304,31 @@ Ullage speaks MCP here, on standard input and output: a client program starts it
 Behind it: server00, server01, server02, server03, server04, server05, server06, server07 and 3 more.
 To have a look yourself: ullage tools, or ullage serve --http 8787. Ctrl-D ends this.
 """)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.requirement("S0:sql:query", "S0:meta")
+async def test_the_sample_shop_can_be_asked_at_once(work: Path, era: str):
+    async with client_of(era, work.parent / "stderr", Person(), "--sample") as client:
+        assert "query" in [one.name for one in (await client.list_tools()).tools]
+        sql = "SELECT count(*) AS orders FROM orders"
+        result = await client.call_tool("query", {"sql": sql})
+        assert said(result).startswith("orders=")
+        meta = result.meta
+        assert meta is not None
+        assert meta[META]["data"] == {"rowCount": 1, "columnCount": 1, "truncated": False, "maxRowsLimit": 1000}
+        assert meta[META]["performance"]["cachedResult"] is False
+
+
+def test_whoever_serves_a_database_is_told_what_to_ask(work: Path):
+    write_toml(work / "ullage.toml", '[sources.stock]\ndatabase = "stock.db"\n')
+    for flags, question in (([], "What is in the database stock?"), (["--sample"], "What is in the database stock?")):
+        assert question in "\n".join(_behind(load(Flags(sample=bool(flags)), {}, work)))
+    (work / "ullage.toml").unlink()
+    first, second = _behind(load(Flags(sample=True), {}, work))
+    assert first == "Behind it: database shop."
+    assert second.startswith("  ask a model:  Which three products of the shop")
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -22,7 +22,7 @@ def test_a_first_run_without_servers_says_how_to_get_some(work: Path, capsys: py
     captured = capsys.readouterr()
     assert captured.out == snapshot("""\
 server  tools  tokens
-ullage      1      96
+ullage      2     200
 
 No servers stand behind Ullage yet. Put those of another program there with, for example,
   --include ~/.cursor/mcp.json
@@ -44,13 +44,13 @@ server  tools  tokens
 dead        -       -
 notes       2      74  1 denied, 1 hidden
 off         -       -  disabled
-ullage      1      96
+ullage      2     200
 
 Not known, and not counted; `ullage doctor` says more:
   dead  ended with exit status 3; it last said: no such table
 
 74 tokens of definitions in every request without Ullage (o200k_base),
-343 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens.
+447 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
 """)
 
 
@@ -74,8 +74,9 @@ notes__long      45  write, ask  Sends a message to everybody who reads the chan
                 "ullage": """\
 tool          tokens
 count-tokens      96  read  Count the tokens of a text for a model. Replies with token_count and model, how…
+read_result      104  read  Read more of a result that was cut: from offset on, matching grep (regex), at a…
 
-1 tool, 96 tokens
+2 tools, 200 tokens
 """,
             }
         )[server]
@@ -114,8 +115,11 @@ def test_json_has_definitions_figures_and_what_is_missing(work: Path, capsys: py
     mixed(work)
     assert main(["tools", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in found["tools"]] == ["count-tokens", "notes__echo", "notes__long"]
-    assert {key: value for key, value in found["tools"][1].items() if key != "token_count"} == snapshot(
+    assert [one["name"] for one in found["tools"]] == [
+        *("count-tokens", "read_result"),
+        *("notes__echo", "notes__long"),
+    ]
+    assert {key: value for key, value in found["tools"][2].items() if key != "token_count"} == snapshot(
         {
             "name": "notes__echo",
             "server": "notes",
@@ -126,10 +130,10 @@ def test_json_has_definitions_figures_and_what_is_missing(work: Path, capsys: py
             "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
         }
     )
-    assert found["listed"] == ["find_tool", "call_tool", "call_tool_write", "count-tokens"]
+    assert found["listed"] == ["find_tool", "call_tool", "call_tool_write", "count-tokens", "read_result"]
     assert [one["server"] for one in found["missing"]] == ["dead"]
     assert found["disabled"] == ["off"]
-    own, *others = (one["token_count"] for one in found["tools"])
+    own, _, *others = (one["token_count"] for one in found["tools"])
     assert found["first_request"]["without"] == sum(others)
     assert found["first_request"]["surface"] > own
     assert main(["tools", "notes", "--json"]) == 0
@@ -151,7 +155,7 @@ def test_many_listed_tools_are_not_all_named(work: Path, capsys: pytest.CaptureF
     notes = {**scripted(*(tool(f"tool_{number}") for number in range(9))), "pinned": ["*"]}
     write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n', notes=notes)
     assert main(["tools"]) == 0
-    assert "notes__tool_3 and 5 more." in capsys.readouterr().out
+    assert "notes__tool_2 and 6 more." in capsys.readouterr().out
 
 
 def test_what_runs_only_as_a_task_is_not_counted_and_said_to_be_so(work: Path, capsys: pytest.CaptureFixture[str]):
@@ -175,7 +179,7 @@ def test_a_server_may_be_called_as_we_are(work: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("""\
 server        tools  tokens
 ullage            1      29
-ullage (own)      1      96
+ullage (own)      2     200
 """)
     assert main(["tools", "ullage"]) == 0
     assert "ullage__echo" in capsys.readouterr().out

@@ -63,7 +63,7 @@ def delegate(client: httpx2.AsyncClient, purse: FakePurse | None = None, by: Pol
                 wire=WIRES[wire],
                 base_url=f"http://{name}.test",
                 key="k",
-                timeouts=Timeouts(first_byte=0.2, idle=0.2),
+                timeouts=Timeouts(first_byte=5, idle=0.5),
             )
             for name, wire in wires.items()
         },

@@ -81,8 +81,10 @@ class Scripted:
     """Each a list of events, a response, or an exception."""
     pause: float = 0.0
     """Before the answer begins."""
+    late: float = 0.0
+    """Before the first event, after the headers."""
     stall: float = 0.0
-    """Before each event."""
+    """Before each later event."""
     cut_after: int | None = None
     """Events after which the connection breaks."""
     requests: list[httpx2.Request] = field(default_factory=list[httpx2.Request])
@@ -101,7 +103,7 @@ class Scripted:
         for number, piece in enumerate(events(said)):
             if number == self.cut_after:
                 raise httpx2.ReadError("broken")
-            await anyio.sleep(self.stall)
+            await anyio.sleep(self.stall if number else self.late)
             yield piece
 
     def client(self) -> httpx2.AsyncClient:

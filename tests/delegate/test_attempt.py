@@ -92,6 +92,22 @@ async def test_an_answer_that_does_not_begin_is_given_up():
     assert (await failure(Scripted([ANSWERS["chat"]], pause=5), first_byte=0.05)).kind == "first_byte"
 
 
+@pytest.mark.requirement("S4:stream")
+async def test_headers_alone_are_no_beginning():
+    assert (await failure(Scripted([ANSWERS["chat"]], late=5), first_byte=0.05)).kind == "first_byte"
+    async with Scripted([ANSWERS["chat"]], late=0.2).client() as client:
+        answer = await attempt(client, provider("chat", first_byte=5, idle=0.1), ASKED, lambda _: None)
+    assert answer.text == "Hello there"
+
+
+async def test_an_event_may_hold_a_very_long_answer():
+    long = "word " * 400_000
+    last = {"choices": [{"delta": {"content": long}, "finish_reason": "stop"}]}
+    async with Scripted([[last]]).client() as client:
+        answer = await attempt(client, provider("chat"), ASKED, lambda _: None)
+    assert answer.text == long
+
+
 async def test_an_answer_that_is_no_stream_is_malformed():
     plain = httpx2.Response(200, json={"choices": []})
     assert (await failure(Scripted([plain]))).kind == "malformed"

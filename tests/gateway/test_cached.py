@@ -73,7 +73,8 @@ async def test_the_same_call_is_answered_from_memory_and_says_so():
 
 async def test_other_arguments_tools_and_principals_are_other_calls():
     world = World()
-    for arguments in ({}, {"n": 1}, {"n": 1.0}, {"n": True}, {"n": "1"}, {"n": [1]}, {"m": 1}):
+    others: list[dict[str, Any]] = [{}, {"n": 1}, {"n": 1.0}, {"n": True}, {"n": "1"}, {"n": [1]}, {"m": 1}]
+    for arguments in others:
         assert not await world.is_cached(**arguments)
         assert await world.is_cached(**arguments)
     assert not await world.is_cached("a__read_more")
@@ -216,10 +217,10 @@ async def test_bytes_are_bounded_and_a_large_reply_is_not_remembered():
     assert not await world.is_cached(n=1)
     world.reply = Reply.text("x" * 4_000)
     assert [await world.is_cached(n=3) for _ in range(2)] == [False, False]
-    world.reply = Reply(structured=Structured([0] * 30_000))
+    world.reply = Reply(structured=Structured(list[Json]([0] * 30_000)))
     assert [await world.is_cached(n=4) for _ in range(2)] == [False, False]
     world = World()
-    world.reply = Reply(structured=Structured([0] * 30_000))
+    world.reply = Reply(structured=Structured(list[Json]([0] * 30_000)))
     assert [await world.is_cached() for _ in range(2)] == [False, False]
     world.reply = Reply(structured=Structured({"a": [1, None]}))
     assert [await world.is_cached() for _ in range(2)] == [False, True]

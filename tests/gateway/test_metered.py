@@ -159,7 +159,7 @@ async def test_what_a_source_put_into_the_metadata_stays():
     assert (await meta_of(Reply.text("a", meta={META: "nonsense"})))["tokens"]["estimated"] == 1
 
 
-ROWS = [{"id": number, "name": f"item {number}", "price": 2.5} for number in range(40)]
+ROWS: list[Any] = [{"id": number, "name": f"item {number}", "price": 2.5} for number in range(40)]
 TABLE = {"rowCount": 40, "columnCount": 3, "truncated": False}
 
 

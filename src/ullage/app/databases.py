@@ -16,7 +16,17 @@ import anyio.to_thread
 from ullage.config import Settings
 from ullage.errors import UllageError
 from ullage.gateway import Member, Rules
-from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES, DatabaseSettings, SqlSource, dialect_of, open_engine, tools_of
+from ullage.sql import (
+    LISTED_NAMES,
+    ORIGINAL_NAMES,
+    DatabaseSettings,
+    Dialect,
+    Question,
+    SqlSource,
+    dialect_of,
+    open_engine,
+    tools_of,
+)
 from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Read, Reply
 
 __all__ = ["Databases", "LateDatabase", "look_at"]
@@ -55,7 +65,9 @@ class LateDatabase:
 
     async def warnings(self) -> tuple[str, ...]:
         """What the user should know of it; raises where it cannot be asked."""
-        return await (await self._opened()).warnings()
+        source = await self._opened()
+        await source.engine.ask(_simplest(source.engine.dialect, self.settings.limits.seconds))
+        return await source.warnings()
 
     async def close(self) -> None:
         if self._source is not None:
@@ -72,6 +84,11 @@ class LateDatabase:
     def _open(self) -> SqlSource:
         engine = open_engine(self.settings, sample=self.sample)
         return SqlSource(settings=self.settings, engine=engine, weigh=self.weigh)
+
+
+def _simplest(dialect: Dialect, seconds: float) -> Question:
+    """What every database of that kind can answer that can be reached at all."""
+    return Question(sql="SELECT 1 FROM dual" if dialect == "oracle" else "SELECT 1", rows=1, seconds=seconds)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -66,7 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     loaded = read(arguments)
-    if arguments.server != OWN:
+    if arguments.server not in (OWN, *(one.name for one in loaded.settings.databases)):
         chosen(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Seen:
@@ -122,7 +122,7 @@ def _print_servers(seen: _Seen) -> None:
         emit("\nNot known, and not counted; `ullage doctor` says more:")
         _print_columns([(one.server, without_name(one.reason, one.server)) for one in seen.view.missing], indent="  ")
     emit()
-    if not seen.loaded.settings.servers:
+    if not seen.loaded.settings.servers and not seen.loaded.settings.databases:
         emit(NO_SERVERS)
         return
     listed = "every tool is listed directly" if seen.is_direct else _named(seen.listed)
@@ -132,8 +132,9 @@ def _print_servers(seen: _Seen) -> None:
 
 
 def _servers(seen: _Seen) -> list[str]:
-    """Other programs' first, our own last."""
-    return [*(server.name for server in seen.loaded.settings.servers), seen.own]
+    """Other programs' first, databases next, our own last."""
+    settings = seen.loaded.settings
+    return [*(one.name for one in (*settings.servers, *settings.databases)), seen.own]
 
 
 def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:

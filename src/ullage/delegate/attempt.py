@@ -18,7 +18,7 @@ from ullage.tool import Json
 
 from .exchange import Completion, Event, Outgoing, Reader
 from .failure import FailureKind, ProviderFailed
-from .provider import Provider
+from .provider import Provider, Timeouts
 from .providers import failed_with
 
 __all__ = ["Hear", "attempt"]
@@ -28,14 +28,16 @@ Hear = Callable[[Event], None]
 
 _ERROR_BODY = 64_000
 """Bytes of an error's body that are looked at."""
+_EVENT = 32_000_000
+"""Bytes of one event: some wires repeat the whole answer in their last, pictures and sealed reasoning included."""
 
 
 async def attempt(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, hear: Hear) -> Completion:
     """The whole answer; raises `ProviderFailed`. To end it, cancel."""
-    reader = provider.wire.reader()
+    reader, asked = provider.wire.reader(), anyio.current_time()
     try:
         async with _response(client, provider, outgoing) as response:
-            await _listen(response, reader, provider.timeouts.idle, hear)
+            await _listen(response, reader, provider.timeouts, asked, hear)
         return reader.finish()
     except ProviderFailed as failure:
         failure.usage = reader.so_far()
@@ -76,16 +78,18 @@ def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing)
     )
 
 
-async def _listen(response: httpx2.Response, reader: Reader, idle: float, hear: Hear) -> None:
-    with _translated("cut"):
-        events = aiter(httpx2.EventSource(response))
-        while True:
-            with _within(idle, "idle"):
-                event = await anext(events, None)
-            if event is None:
-                return
+async def _listen(response: httpx2.Response, reader: Reader, timeouts: Timeouts, asked: float, hear: Hear) -> None:
+    """Until the stream ends. Headers alone are no beginning: many providers send them before the model has thought."""
+    kind, seconds = "first_byte", timeouts.first_byte
+    # One scope whose deadline moves on: a new one for each event would cost more than the event.
+    with _translated("cut"), anyio.CancelScope(deadline=asked + seconds) as silence:
+        async for event in httpx2.EventSource(response, _EVENT):
+            kind, seconds = "idle", timeouts.idle
+            silence.deadline = anyio.current_time() + seconds
             for heard in reader.feed(event.event, event.data):
                 hear(heard)
+    if silence.cancelled_caught:
+        raise _silent(seconds, kind)
 
 
 async def _refusal(response: httpx2.Response) -> ProviderFailed:
@@ -124,8 +128,12 @@ def _within(seconds: float, kind: FailureKind) -> Generator[None]:
     with anyio.move_on_after(seconds) as scope:
         yield
     if scope.cancelled_caught:
-        said = "did not begin to answer" if kind == "first_byte" else "said nothing more"
-        raise ProviderFailed(f"{said} for {seconds:g} seconds", kind=kind)
+        raise _silent(seconds, kind)
+
+
+def _silent(seconds: float, kind: FailureKind) -> ProviderFailed:
+    said = "did not begin to answer" if kind == "first_byte" else "said nothing more"
+    return ProviderFailed(f"{said} for {seconds:g} seconds", kind=kind)
 
 
 @contextmanager

@@ -208,8 +208,7 @@ class Delegate:
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
     def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
-        came = self._count(trial.text, trial.candidate)
-        usage, reported = completed(answer.usage, sent=course.estimated, came=came)
+        usage, reported = self._completed(answer.usage, trial, course)
         reckoned = self._price(trial.candidate, usage)
         cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
         return trial.ended(usage=usage, reported=reported, cost=cost)
@@ -217,9 +216,13 @@ class Delegate:
     def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
         usage, reported = NOTHING, True
         if trial.text or failed.usage.input is not None:
-            came = self._count(trial.text, trial.candidate)
-            usage, reported = completed(failed.usage, sent=course.estimated, came=came)
+            usage, reported = self._completed(failed.usage, trial, course)
         return trial.ended(usage=usage, reported=reported, cost=self._price(trial.candidate, usage), failed=failed)
+
+    def _completed(self, said: Usage, trial: Trial, course: Course) -> tuple[Usage, bool]:
+        # Counted only where the provider did not: a long answer takes its time.
+        came = self._count(trial.text, trial.candidate) if said.output is None else 0
+        return completed(said, sent=course.estimated, came=came)
 
     def _price(self, candidate: Candidate, usage: Usage) -> Cost | None:
         provider = self.providers.get(candidate.entry.provider)

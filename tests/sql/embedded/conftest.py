@@ -1,6 +1,7 @@
 import io
 import json
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -86,13 +87,14 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path):
 
 
 @pytest.fixture
-def say() -> Callable[..., Replies]:
+def say(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replies]:
     """A whole conversation with a worker inside this process, where nothing confines it."""
 
     def spoken(hello: dict[str, Any], *messages: dict[str, Any]) -> Replies:
-        defaults = {"memory": 1 << 30, "idle": 5.0}
+        defaults = {"memory": 1 << 30, "idle": 5.0, "packages": None}
         frames = [framed({**defaults, **hello}), *(framed({**_QUESTION, **message}) for message in messages)]
         sink = io.BytesIO()
+        monkeypatch.setattr(sys, "path", list(sys.path))
         serve(io.BytesIO(b"".join(frames)), sink, confine=_free, when_alone=lambda: None)
         return list(_read(sink.getvalue()))
 

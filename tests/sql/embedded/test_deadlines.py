@@ -165,8 +165,9 @@ async def test_a_worker_that_ended_at_rest_is_not_missed(sqlite: EmbeddedEngine)
     await sqlite.ask(question("SELECT 1", seconds=5))
     process_id = sqlite.process_ids[0]
     os.kill(process_id, signal.SIGKILL)
-    while is_running(process_id):
-        await anyio.sleep(0.01)
+    with anyio.fail_after(5):
+        while is_running(process_id):
+            await anyio.sleep(0.01)
     await anyio.sleep(0.05)
     assert (await sqlite.ask(question("SELECT 1", seconds=5))).rows == ((1,),)
 
@@ -178,8 +179,9 @@ async def test_a_worker_nobody_asks_ends_by_itself_and_the_next_question_gets_an
     ask = framed({"do": "ask", "sql": "SELECT 1", "rows": 1, "cell": 9, "bytes": 99, "seconds": 5})
     assert (await workers.ask(lambda _: (ask,), 5)).rows == [(1,)]
     process_id = workers.process_ids[0]
-    while is_running(process_id):
-        await anyio.sleep(0.01)
+    with anyio.fail_after(5):
+        while is_running(process_id):
+            await anyio.sleep(0.01)
     assert (await workers.ask(lambda _: (ask,), 5)).rows == [(1,)]
     await workers.close()
 
@@ -194,6 +196,12 @@ class Leaving:
 
     async def end(self) -> None:
         pass
+
+
+def test_a_goodbye_is_no_answer():
+    received = Received()
+    received.take({"bye": True})
+    assert (received.is_whole, received.is_farewell, received.ends_worker) == (True, True, True)
 
 
 @pytest.mark.anyio
@@ -273,7 +281,7 @@ LIES = {
     "columns that are none": framed({"columns": 1}),
     "a decimal that is none": framed({"rows": [[{"decimal": "x"}]]}),
     "an end that is none": framed({"more": True}),
-    "more than was asked for": framed({"columns": ["x" * 1_200_000]}) * 60,
+    "more than was asked for": framed({"columns": ["x" * 1_200_000]}) * 15,
 }
 
 
@@ -287,6 +295,7 @@ async def test_what_no_worker_says_is_not_believed(
     program = tmp_path / "liar.py"
     program.write_text(f"import sys; sys.stdout.buffer.write(open({str(said)!r}, 'rb').read())", encoding="utf-8")
     monkeypatch.setattr("ullage.sql.embedded.process._PROGRAM", program)
+    monkeypatch.setattr("ullage.sql.embedded.workers._SLACK", 0)
     with pytest.raises(SourceFailed, match="ended in the middle"):
         await sqlite.ask(question("SELECT 1", seconds=5))
 

@@ -184,6 +184,7 @@ async def test_duckdbs_structure_is_told_whole(tmp_path: Path, say: Say):
             CREATE VIEW few AS SELECT id FROM parts WHERE id < 3;
             CREATE MACRO doubled(x, y) AS x * 2 + y;
             CREATE MACRO listed() AS TABLE SELECT 1;
+            CREATE MACRO other.abs(x) AS random();
             INSERT INTO makers VALUES ('m');
             """
         )
@@ -216,10 +217,11 @@ async def test_duckdbs_structure_is_told_whole(tmp_path: Path, say: Say):
     assert len(parts.checks) == 2
     assert any("price > 0" in check for check in parts.checks)
     assert [(one.name, one.kind, one.arguments, one.returns) for one in structure.routines] == [
+        ("abs", "function", "x", None),
         ("doubled", "function", "x, y", None),
         ("listed", "function", "", "table"),
     ]
-    assert functions["doubled"] == "volatile"
+    assert functions["doubled"] == functions["abs"] == "volatile"
 
 
 @pytest.mark.anyio

@@ -27,7 +27,7 @@ Say = Callable[..., list[dict[str, Any]]]
 
 
 def hello(path: Path, kind: str = "sqlite") -> dict[str, Any]:
-    return {"kind": kind, "path": str(path), "uri": path.as_uri()}
+    return {"kind": kind, "path": str(path), "uri": path.as_uri(), "packages": str(path.parent)}
 
 
 def ask(sql: str, **more: object) -> dict[str, Any]:
@@ -232,7 +232,11 @@ def test_duckdb_is_asked_in_the_same_way(say: Say, duckdb_file: Path):
     assert columns == {"columns": ["t", "d"]}
     assert rows["rows"][0][1] == {"decimal": "1.50"}
     assert len(structure["value"]["tables"]) == 3
-    assert functions["value"]["now"] == "stable"
+    assert functions["value"]["now"] == functions["value"]["json_group_object"] == "stable"
+    assert functions["value"]["repeat"] == "immutable"
+    assert (
+        functions["value"]["read_csv"] == functions["value"]["pg_sleep"] == functions["value"]["nextval"] == "volatile"
+    )
     kinds = [failed["failed"] for failed in failures if "failed" in failed]
     assert kinds == ["query", "deadline", "query", "query", "query", "query", "query"]
     assert len([reply for reply in failures if "more" in reply]) == 3
@@ -303,7 +307,9 @@ def test_the_program_keeps_both_pipes_to_itself(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "_exit", ended.append)
     monkeypatch.setattr(program, "_take", lambda number, _: (taken, nowhere)[number])
     program.main()
-    assert ended == [0]
+    assert ended == [0, 0]
+    os.close(taken)
+    os.close(nowhere)
     assert not [name for name in sys.modules if name.startswith("ullage_worker.duckdb")]
     for name in [name for name in sys.modules if name.startswith("ullage_worker")]:
         del sys.modules[name]
@@ -349,6 +355,7 @@ print(resource.getrlimit(resource.RLIMIT_CORE)[0])
         capture_output=True,
         text=True,
         check=True,
+        env={},
     )
     expected = ["OSError", "MemoryError", "0"] if sys.platform == "linux" else ["OSError", "0"]
     assert run.stdout.split() == expected

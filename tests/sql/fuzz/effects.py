@@ -9,6 +9,7 @@ made anew after each change.
 import shutil
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ SESSION = {
         " 'client_encoding') UNION ALL SELECT count(*) FROM pg_prepared_statements WHERE from_sql UNION ALL"
         " SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' UNION ALL"
         " SELECT count(*) FROM pg_class WHERE relpersistence = 't' UNION ALL"
-        " SELECT count(*) FROM pg_listening_channels() UNION ALL SELECT count(current_setting('a.b', true)) UNION ALL SELECT hashtext(current_user || current_setting('search_path'))"
+        " SELECT count(*) FROM pg_listening_channels() UNION ALL SELECT count(nullif(current_setting('a.b', true), ''))"
+        " UNION ALL SELECT hashtext(current_user || current_setting('search_path'))"
     ),
     "mysql": "SELECT @a, @b, @x, @@sql_mode, @@autocommit, @@character_set_client, DATABASE(), IS_USED_LOCK('a'),"
     " @@sql_log_bin, @@tx_read_only, @@in_transaction",
@@ -55,15 +57,22 @@ class Unguarded:
 
     def effect(self, engine: str, sql: str) -> str | None:
         """None where it is harmless; `cannot tell` where no such engine answers."""
+        return self.effects(engine, [sql])[0]
+
+    def effects(self, engine: str, texts: Sequence[str]) -> list[str | None]:
+        """Of each; changes are looked for after all of them, and only then one by one."""
         _, stage, watcher = self._stage(engine)
         if stage is None or watcher is None:
-            return "cannot tell"
+            return ["cannot tell"] * len(texts)
         before = watcher.traces()
-        found = _RUN[engine](stage, sql)
+        found = [_RUN[engine](stage, sql) for sql in texts]
         changed = _changed(watcher, before)
-        if changed:
-            self._drop(engine)
-        return f"changes {', '.join(changed)}" if changed else found
+        if not changed:
+            return found
+        self._drop(engine)
+        if len(texts) == 1:
+            return [f"changes {', '.join(changed)}"]
+        return [self.effect(engine, sql) for sql in texts]
 
     def _stage(self, engine: str) -> tuple[ExitStack, Stage | None, Watch | None]:
         if engine not in self._stages:

@@ -84,7 +84,9 @@ def qualified_calls(text: str, dialect: str, random: Random) -> str | None:
 
 
 def _is_call(tokens: Sequence[Token], at: int) -> bool:
-    return tokens[at].kind == "word" and tokens[at + 1].text == "(" and tokens[at].text.lower() not in _NOT_FUNCTIONS
+    name = tokens[at].text
+    known = tokens[at].kind == "word" and name.isascii() and name.lower() not in _NOT_FUNCTIONS
+    return known and tokens[at + 1].text == "("
 
 
 _GRAMMAR = (
@@ -107,6 +109,23 @@ def escaped_names(text: str, dialect: str, random: Random) -> str | None:
             escape = f"{name[:place]}\\{ord(name[place]):04x}{name[place + 1 :]}"
             tokens[at] = Token("quoted", f'{random.choice("uU")}&"{escape}"')
     return joined(tokens)
+
+
+def functional_notation(text: str, dialect: str, random: Random) -> str | None:
+    """PostgreSQL reads `(x).f` as `f(x)`."""
+    tokens = scan(text, dialect)
+    ends = [(at, _closing(tokens, at + 1)) for at in range(len(tokens) - 1) if _is_call(tokens, at)]
+    alone = [(at, end) for at, end in ends if end and _is_one_argument(tokens[at + 2 : end])]
+    if dialect != "postgres" or not alone:
+        return None
+    at, end = random.choice(alone)
+    called = f"({joined(tokens[at + 1 : end + 1])}).{tokens[at].text}"
+    return joined(tokens[:at]) + called + joined(tokens[end + 1 :])
+
+
+def _is_one_argument(tokens: Sequence[Token]) -> bool:
+    kinds = {token.kind for token in tokens} - {"space", "comment"}
+    return bool(kinds) and "," not in (token.text for token in tokens)
 
 
 def executable_comments(text: str, dialect: str, random: Random) -> str | None:
@@ -160,6 +179,7 @@ HARMING: tuple[Mutator, ...] = (
     quoted_calls,
     qualified_calls,
     escaped_names,
+    functional_notation,
     executable_comments,
     stacked,
     more_columns,

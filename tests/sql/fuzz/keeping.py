@@ -25,7 +25,9 @@ def _either(letter: str, random: Random) -> str:
 
 def white_space(text: str, dialect: str, random: Random) -> str:
     spaces = (" ", "  ", "\t", "\n", "\r\n", " \n\t ")
-    return rewritten(text, dialect, "space", lambda _: random.choice(spaces)) if "--" not in text else text + "\n"
+    if "--" in text or "#" in text:
+        return f"{text}\n"  # the end of a line ends a comment
+    return rewritten(text, dialect, "space", lambda _: random.choice(spaces))
 
 
 def comments(text: str, dialect: str, random: Random) -> str:
@@ -75,7 +77,7 @@ def _remark(dialect: str, random: Random, *, bare: bool) -> str:
 
 def quoted_names(text: str, dialect: str, random: Random) -> str | None:
     """Names of the shop's tables and columns, in a style of the dialect."""
-    if re.search(r"^\s*SHOW|XMLELEMENT", text, re.IGNORECASE) or (dialect == "mysql" and '"' in text):
+    if re.search(r"^\s*SHOW|XMLELEMENT|UNPIVOT", text, re.IGNORECASE) or (dialect == "mysql" and '"' in text):
         return None  # there, `status` and `name` are keywords
 
     def in_quotes(word: str) -> str:

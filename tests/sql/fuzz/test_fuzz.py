@@ -38,9 +38,15 @@ def test_no_mutant_of_an_attack_is_allowed_that_an_engine_would_run_with_an_effe
     attacks = [case for case in cases if case.attack]
     found = findings(attacks, ATTACKS)
     plain = [str(each) for each in found if not each.bent]
-    effects = [(each, unguarded.effect(each.case.engine, each.mutant.text)) for each in found if each.bent]
-    harmful = [f"{effect}: {each}" for each, effect in effects if effect not in (None, "cannot tell")]
-    assert plain + harmful == []
+    assert plain + list(harmful([each for each in found if each.bent], unguarded)) == []
+
+
+def harmful(bent: list[Finding], unguarded: Unguarded) -> Iterator[str]:
+    for engine in sorted({each.case.engine for each in bent}):
+        those = [each for each in bent if each.case.engine == engine]
+        effects = unguarded.effects(engine, [each.mutant.text for each in those])
+        told = zip(those, effects, strict=True)
+        yield from (f"{effect}: {each}" for each, effect in told if effect not in (None, "cannot tell"))
 
 
 def test_no_mutant_of_a_question_is_refused(cases: list[Case]) -> None:

@@ -108,18 +108,20 @@ _OBJECTS = {
 _HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 _POSTGRES = {
     "roles": f"SELECT t::text FROM pg_authid t WHERE rolname ~ '^pg_' OR rolname IN {ROLES}",
-    "memberships": f"SELECT t::text FROM pg_auth_members t JOIN pg_roles r ON r.oid = t.member WHERE r.rolname IN {ROLES}",
+    "memberships": "SELECT t::text FROM pg_auth_members t JOIN pg_roles r ON r.oid = t.member"
+    f" WHERE r.rolname IN {ROLES}",
     "settings of roles and databases": "SELECT t::text FROM pg_db_role_setting t LEFT JOIN pg_database d ON d.oid ="
-    f" setdatabase LEFT JOIN pg_roles r ON r.oid = setrole WHERE d.datname IN ('postgres', current_database()) OR r.rolname"
-    f" IN {ROLES} OR (setrole = 0 AND setdatabase = 0)",
+    " setdatabase LEFT JOIN pg_roles r ON r.oid = setrole WHERE d.datname IN ('postgres', current_database()) OR"
+    f" r.rolname IN {ROLES} OR (setrole = 0 AND setdatabase = 0)",
     "settings": "SELECT name, setting, sourcefile, pending_restart FROM pg_settings WHERE source <> 'session'",
     "settings in files": "SELECT sourcefile, name, setting FROM pg_file_settings",
     "replication slots": "SELECT slot_name FROM pg_replication_slots",
     "prepared transactions": "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()",
     "advisory locks": f"SELECT classid, objid, mode FROM pg_locks WHERE locktype = 'advisory' AND {_HERE}",
-    "locks of others": f"SELECT l.relation, l.mode FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE {_HERE} AND"
-    " l.mode <> 'AccessShareLock' AND a.backend_type = 'client backend' AND pid <> pg_backend_pid()",
-    "open transactions": "SELECT a.state FROM pg_stat_activity a WHERE datname = current_database() AND state LIKE 'idle in%'",
+    "locks of others": f"SELECT l.relation, l.mode FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE {_HERE}"
+    " AND l.mode <> 'AccessShareLock' AND a.backend_type = 'client backend' AND pid <> pg_backend_pid()",
+    "open transactions": "SELECT state FROM pg_stat_activity WHERE datname = current_database()"
+    " AND state LIKE 'idle in%'",
     "statistics": "SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()",
     "files of the server": "SELECT pg_ls_dir('.') UNION ALL SELECT pg_ls_dir('pg_twophase')"
     " UNION ALL SELECT pg_ls_dir('pg_replslot')",
@@ -150,7 +152,8 @@ class PostgresWatch:
 
     def _contents(self) -> dict[str, str]:
         listed = self._rows(
-            "SELECT relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')"
+            "SELECT relname, relkind FROM pg_class"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')"
         )
         return {
             f"rows of {name}": str(
@@ -174,7 +177,8 @@ class PostgresWatch:
 _MYSQL = {
     "tables": "SELECT table_name, table_type, engine, create_options, table_comment FROM information_schema.tables"
     " WHERE table_schema = DATABASE()",
-    "columns": "SELECT table_name, column_name, column_type FROM information_schema.columns WHERE table_schema = DATABASE()",
+    "columns": "SELECT table_name, column_name, column_type FROM information_schema.columns"
+    " WHERE table_schema = DATABASE()",
     "indexes": "SELECT table_name, index_name, column_name FROM information_schema.statistics"
     " WHERE table_schema = DATABASE()",
     "routines": "SELECT routine_name, routine_definition FROM information_schema.routines"
@@ -217,7 +221,8 @@ class MysqlWatch:
 
     def _contents(self) -> dict[str, str]:
         named = self._rows(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
+            "SELECT table_name FROM information_schema.tables"
+            " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
         )
         return {f"rows of {name}": digest(sorted(map(str, self._rows(f"SELECT * FROM `{name}`")))) for (name,) in named}
 

@@ -30,7 +30,7 @@ def postgresql() -> Generator[Stage]:
         pytest.skip("no PostgreSQL server answers at ULLAGE_TEST_POSTGRESQL")
     owner = server.set(database=NAME)
     try:
-        run(owner, SHOP, POSTGRESQL_ONLY)
+        run(owner, SHOP, POSTGRESQL_ONLY, f"GRANT CREATE ON DATABASE {NAME} TO PUBLIC")
         run(owner, role_sql(owner))
         yield Stage(owner=owner, reader=owner.set(username=f"{NAME}_reader", password=PASSWORD))
     finally:

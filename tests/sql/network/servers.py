@@ -18,6 +18,7 @@ from ullage.sql.network import network_engine
 POSTGRESQL = os.environ.get("ULLAGE_TEST_POSTGRESQL", "postgresql://postgres@127.0.0.1:5432/test")
 MYSQL = os.environ.get("ULLAGE_TEST_MYSQL", "mysql://root@127.0.0.1:3306/test")
 NAME = f"ullage_net_{os.getpid()}"
+PORTS = {"postgresql": 5432, "mysql": 3306}
 PASSWORD = "p@ss/wörd"
 
 SHOP = """
@@ -121,6 +122,7 @@ def connected(url: URL) -> "psycopg.Connection | pymysql.Connection":
         database=url.database,
         autocommit=True,
         connect_timeout=3,
+        ssl_disabled=True,
     )
 
 

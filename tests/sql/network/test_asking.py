@@ -6,13 +6,22 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from decimal import Decimal
+from typing import Any
 
 import anyio
 import pytest
+from pymysql.constants import CLIENT
+from sqlalchemy import URL
 
-from sql.network.servers import NAME, Stage, nothing_runs, run
+from sql.network.servers import NAME, PORTS, Stage, nothing_runs, run
+from sql.network.silence import between
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
-from ullage.sql import Engine, Question
+from ullage.sql import Engine, Limits, Question
+from ullage.sql.network.address import Address
+from ullage.sql.network.mysql.line import Line
+from ullage.sql.network.mysql.options import connect_options
+from ullage.sql.network.mysql.session import MySQLSession
+from ullage.sql.network.postgresql.session import PostgreSQLSession
 from ullage.table import Cell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]
@@ -296,6 +305,39 @@ async def test_a_database_that_was_not_chosen_does_not_stay_chosen(mysql: Stage)
     number = await scalar(engine, MINE["mysql"])
     assert await scalar(engine, MINE["mysql"]) == number
     await engine.close()
+
+
+def address(url: URL) -> Address:
+    return Address.of(url.render_as_string(hide_password=False))
+
+
+def test_a_server_gets_no_file_of_this_machine(mysql: Stage) -> None:
+    options: dict[str, Any] = connect_options(mysql.owner)
+    # As if the server had been told that it may ask for one.
+    session = MySQLSession(Line(**options, client_flag=CLIENT.LOCAL_FILES), address(mysql.owner))
+    with pytest.raises(QueryFailed, match="LOCAL"):
+        session.ask(question("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE keywords"), Limits())
+    assert not session.clean()
+    session.close()
+
+
+def test_a_session_that_is_gone_cannot_be_cleaned(stage: Stage) -> None:
+    opening = {"postgresql": PostgreSQLSession.open, "mysql": MySQLSession.open}
+    session = opening[stage.kind](address(stage.reader), 5)
+    session.begin(5, 10)
+    ((number,),) = session.ask(question(MINE[stage.kind]), Limits()).rows
+    with stage.looking() as look:
+        look(END[stage.kind].format(number))
+    assert not session.clean()
+    session.close()
+
+
+def test_a_server_that_is_gone_need_not_be_told_to_stop(stage: Stage) -> None:
+    opening = {"postgresql": PostgreSQLSession.open, "mysql": MySQLSession.open}
+    with between(stage.reader.host or "127.0.0.1", stage.reader.port or PORTS[stage.kind]) as silent:
+        session = opening[stage.kind](address(stage.reader.set(port=silent.port)), 5)
+    session.interrupt()
+    session.close()
 
 
 async def test_a_lock_of_another_session_is_said(stage: Stage, engine: Engine) -> None:

@@ -5,6 +5,7 @@ sees is compared before and after, and what the next question over the same conn
 """
 
 import json
+import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import pytest
 from sql.network.servers import NAME, Stage, nothing_runs
 from ullage.errors import UllageError
 from ullage.sql import Engine, Question
+from ullage.table import Row
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
 
@@ -43,19 +45,22 @@ SEEN_AT_ONCE = {
             name: f"SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {name} t"
             for name in ("customers", "orders", "keywords", "pg_sequences", "pg_file_settings")
         },
-        "users": "SELECT r.*, s.setconfig FROM pg_authid r LEFT JOIN pg_db_role_setting s ON s.setrole = r.oid "
-        f"WHERE rolname {OURS} OR rolname = 'postgres' ORDER BY rolname",
-        "tables": "SELECT array_agg(relname ORDER BY relname) FROM pg_class WHERE oid >= 16384",
+        "users": "SELECT string_agg(r::text || s::text, '|' ORDER BY rolname) FROM pg_authid r "
+        f"JOIN pg_db_role_setting s ON s.setrole = r.oid WHERE rolname {OURS} OR rolname = 'postgres'",
+        "tables": "SELECT string_agg(relname, '|' ORDER BY relname) FROM pg_class WHERE oid >= 16384",
         "locks": "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
         f"WHERE locktype = 'advisory' AND datname {OURS}",
     },
     "mysql": {
-        **{name: f"CHECKSUM TABLE {name}" for name in ("customers", "orders", "keywords")},
-        "users": f"SELECT host, user, priv FROM mysql.global_priv WHERE user {OURS} OR user IN ('root', 'a') "
-        "ORDER BY host, user",
+        **{
+            name: f"SELECT group_concat({columns} ORDER BY 1) FROM {name}"
+            for name, columns in {"customers": "id, name", "orders": "id, total, note", "keywords": "number"}.items()
+        },
+        "users": "SELECT group_concat(host, user, priv ORDER BY host, user) FROM mysql.global_priv "
+        f"WHERE user {OURS} OR user IN ('root', 'a')",
         "sequences": "SELECT next_not_cached_value FROM seq1",
-        "tables": "SELECT table_name, create_time FROM information_schema.tables WHERE table_schema = DATABASE() "
-        "ORDER BY table_name",
+        "tables": "SELECT group_concat(table_name, create_time ORDER BY table_name) FROM information_schema.tables "
+        "WHERE table_schema = DATABASE()",
     },
 }
 SEEN_AT_LAST = {
@@ -87,17 +92,11 @@ VARIABLES = (
     "'MAX_USER_CONNECTIONS', 'MAX_STATEMENT_TIME', 'LOCK_WAIT_TIMEOUT', 'INNODB_LOCK_WAIT_TIMEOUT')"
 )
 SEEN_FROM_WITHIN = {
-    "postgresql": (
-        SETTINGS,
-        "SELECT current_user, session_user, current_schema(), pg_my_temp_schema()",
-        "SELECT count(*) FROM pg_prepared_statements UNION ALL SELECT count(*) FROM pg_cursors WHERE name <> ''",
-        "SELECT count(*) FROM pg_listening_channels()",
-    ),
-    "mysql": (
-        VARIABLES,
-        "SELECT DATABASE(), CURRENT_USER(), @a, LAST_INSERT_ID(), IS_USED_LOCK('a'), CURRENT_ROLE()",
-        "SELECT @@tx_read_only, @@autocommit, @@sql_mode, @@character_set_client, @@in_transaction",
-    ),
+    "postgresql": f"SELECT ({SETTINGS}), current_user, session_user, current_schema(), pg_my_temp_schema(), "
+    "(SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_cursors WHERE name <> ''), "
+    "(SELECT count(*) FROM pg_listening_channels())",
+    "mysql": f"SELECT ({VARIABLES}), DATABASE(), CURRENT_USER(), CURRENT_ROLE(), @a, LAST_INSERT_ID(), "
+    "IS_USED_LOCK('a'), @@tx_read_only, @@autocommit, @@sql_mode, @@character_set_client, @@in_transaction",
 }
 
 # What holds where only one lock does: categories of attacks, and those that change something all the same.
@@ -141,15 +140,16 @@ class Watch:
         ]
 
     def now(self) -> dict[str, Any]:
-        seen = {name: self.look(sql) for name, sql in SEEN_AT_ONCE[self.kind].items()}
-        return {**seen, "files": sorted(path.name for path in self.loot.iterdir())}
+        seen = SEEN_AT_ONCE[self.kind]
+        (row,) = self.look(f"SELECT {', '.join(f'({sql})' for sql in seen.values())}")
+        return {**dict(zip(seen, row, strict=True)), "files": sorted(path.name for path in self.loot.iterdir())}
 
     def at_last(self) -> dict[str, Any]:
         return {name: self.look(sql) for name, sql in SEEN_AT_LAST[self.kind].items()}
 
 
-async def within(engine: Engine, kind: str) -> list[Any]:
-    return [(await engine.ask(Question(sql=sql, rows=10, seconds=3))).rows for sql in SEEN_FROM_WITHIN[kind]]
+async def within(engine: Engine, kind: str) -> list[Row]:
+    return list((await engine.ask(Question(sql=SEEN_FROM_WITHIN[kind], rows=10, seconds=3))).rows)
 
 
 async def tried(engine: Engine, sql: str) -> str:
@@ -209,6 +209,7 @@ def test_the_role_alone_keeps_everything_from_changing(name: str, request: pytes
         last, before = watch.at_last(), watch.now()
         for attack, sql in watch.attacks():
             without_other_locks(stage, sql)
+            wait_for_the_end_of(look, stage)
             after = watch.now()
             if after != before:
                 changed[attack] = differing(before, after)
@@ -217,6 +218,19 @@ def test_the_role_alone_keeps_everything_from_changing(name: str, request: pytes
             before = after
         assert changed == EXCEPTIONS["role"][stage.kind]
         assert watch.at_last() == last
+
+
+def wait_for_the_end_of(look: Callable[[str], list[Any]], stage: Stage) -> None:
+    """What a session holds, it holds until the server has noticed that it is over."""
+    sessions = {
+        "postgresql": f"SELECT pid FROM pg_stat_activity WHERE usename = '{stage.reader.username}'",
+        "mysql": f"SELECT id FROM information_schema.processlist WHERE user = '{stage.reader.username}'",
+    }
+    for _ in range(200):
+        if not look(sessions[stage.kind]):
+            return
+        time.sleep(0.01)
+    raise AssertionError("sessions of the reader are left")
 
 
 def without_other_locks(stage: Stage, sql: str) -> None:

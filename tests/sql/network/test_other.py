@@ -11,9 +11,12 @@ import anyio
 import pytest
 from sqlalchemy import create_engine, text
 
+from sql.network.servers import Stage, run
 from ullage.errors import BadConfiguration, DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import DatabaseSettings, Engine, ForeignKey, Index, Limits, Question
 from ullage.sql.network import network_engine
+from ullage.sql.network.address import Address
+from ullage.sql.network.other import OtherSession
 from ullage.sql.network.other.catalogue import _definition, _known
 from ullage.sql.network.other.cells import cell
 from ullage.table import Cell
@@ -118,6 +121,25 @@ async def test_a_place_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     engine = network_engine(settings(f"sqlite:///{tmp_path / 'nowhere' / 'shop.db'}"))
     with pytest.raises(SourceFailed, match="unable to open"):
         await engine.ask(question("SELECT 1"))
+
+
+def test_a_server_that_breaks_off_is_said(postgresql: Stage) -> None:
+    address = Address.of(postgresql.owner.render_as_string(hide_password=False))
+    session = OtherSession.open(create_engine(postgresql.owner.set(drivername="postgresql+psycopg")), address)
+    session.begin(5, 10)
+    number = session._connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+    run(postgresql.owner, f"SELECT pg_terminate_backend({number})")
+    with pytest.raises(SourceFailed, match="lost"):
+        session.structure()
+    session.close()
+
+
+def test_a_driver_that_can_end_nothing_is_left_alone(mysql: Stage) -> None:
+    address = Address.of(mysql.owner.render_as_string(hide_password=False))
+    session = OtherSession.open(create_engine(mysql.owner.set(drivername="mysql+pymysql")), address)
+    session.interrupt()
+    assert session.ask(question("SELECT 1"), Limits()).rows == ((1,),)
+    session.close()
 
 
 @pytest.mark.parametrize(

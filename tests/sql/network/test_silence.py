@@ -6,15 +6,15 @@ import time
 import anyio
 import pytest
 
-from sql.network.servers import Stage, nothing_runs
+from sql.network.servers import PORTS, Stage, nothing_runs
 from sql.network.silence import between
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Answer, Limits, Question
-from ullage.sql.network.pool import Pool
+from ullage.sql.network.pool import Pool, _Opening
+from ullage.sql.network.session import Held
 
 pytestmark = pytest.mark.anyio
 
-PORTS = {"postgresql": 5432, "mysql": 3306}
 ONE = Question(sql="SELECT 1", rows=10, seconds=0.3)
 
 
@@ -130,6 +130,26 @@ async def test_a_pool_that_is_closed_meanwhile_keeps_no_connection() -> None:
     assert session.closed.is_set()
     with pytest.raises(SourceFailed):
         await asked(pool)
+
+
+def test_a_session_is_closed_once_and_used_no_more() -> None:
+    session = Fake()
+    held = Held(session)  # pyright: ignore[reportArgumentType]
+    held.sever()
+    assert session.closed.is_set()
+    session.closed.clear()
+    held.sever()
+    assert not session.closed.is_set()
+    with pytest.raises(SourceFailed):
+        held.run(lambda one: one.clean())
+
+
+async def test_a_connection_that_came_in_the_moment_of_giving_up_is_closed() -> None:
+    session = Fake()
+    opening = _Opening(lambda _: session, 1.0)  # pyright: ignore[reportArgumentType]
+    opening.run()
+    opening.abandon()
+    assert session.closed.is_set()
 
 
 async def test_an_unforeseen_error_ends_the_connection() -> None:

@@ -111,9 +111,10 @@ class ChatReader:
         said = parsed(data)
         fail_in_band(said.get("error"))
         self._model = text(said, "model") or self._model
-        if table(said, "usage"):
-            self._count(table(said, "usage"))
-        return tuple(heard for choice in tables(said, "choices")[:1] for heard in self._choice(choice))
+        if usage := table(said, "usage"):
+            self._count(usage)
+        choices = tables(said, "choices")
+        return self._choice(choices[0]) if choices else ()
 
     def _count(self, said: JsonObject) -> None:
         self._usage = chat_usage(said)
@@ -121,19 +122,24 @@ class ChatReader:
         if isinstance(cost, int | float) and not isinstance(cost, bool):
             self._cost = repr(cost)
 
-    def _choice(self, choice: JsonObject) -> Iterator[Event]:
-        delta = table(choice, "delta")
-        yield from self._gathered.thinking(text(delta, "reasoning_content") or text(delta, "reasoning"))
-        yield from self._gathered.text(text(delta, "content"))
-        yield from self._gathered.text(text(delta, "refusal"))
-        for number, said in enumerate(tables(delta, "tool_calls")):
-            place = tokens(said, "index")
-            call = self._gathered.call(number if place is None else place)
-            function = table(said, "function")
-            call.id = text(said, "id") or call.id
-            call.name = call.name or text(function, "name") or ""
-            call.arguments.append(text(function, "arguments") or "")
+    def _choice(self, choice: JsonObject) -> tuple[Event, ...]:
+        delta, gathered = table(choice, "delta"), self._gathered
         self._finish = text(choice, "finish_reason") or self._finish
+        for number, said in enumerate(tables(delta, "tool_calls")):
+            self._call(number, said)
+        return (
+            *gathered.thinking(text(delta, "reasoning_content") or text(delta, "reasoning")),
+            *gathered.text(text(delta, "content")),
+            *gathered.text(text(delta, "refusal")),
+        )
+
+    def _call(self, number: int, said: JsonObject) -> None:
+        place = tokens(said, "index")
+        call = self._gathered.call(number if place is None else place)
+        function = table(said, "function")
+        call.id = text(said, "id") or call.id
+        call.name = call.name or text(function, "name") or ""
+        call.arguments.append(text(function, "arguments") or "")
 
     def finish(self) -> Completion:
         if self._finish is None:

@@ -16,16 +16,27 @@ def chat_usage(said: JsonObject) -> Usage:
     """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning. A provider that
     gives only a total counts it all as input."""
     prompt, completion = tokens(said, "prompt_tokens"), tokens(said, "completion_tokens")
-    if prompt is None and completion is None and (total := tokens(said, "total_tokens")) is not None:
+    total = tokens(said, "total_tokens")
+    if prompt is None and completion is None and total is not None:
         return Usage(input=total, output=0)
+    if prompt is not None and completion is not None and total is not None:
+        prompt, completion = _with_unnamed(said, prompt, completion, total)
     details = table(said, "prompt_tokens_details")
+    cached = tokens(details, "cached_tokens")
     return _sound(
         prompt,
         completion,
-        cache_read=tokens(details, "cached_tokens"),
+        cache_read=tokens(said, "num_cached_tokens") if cached is None else cached,
         cache_write=tokens(details, "cache_write_tokens"),
         reasoning=tokens(table(said, "completion_tokens_details"), "reasoning_tokens"),
     )
+
+
+def _with_unnamed(said: JsonObject, prompt: int, completion: int, total: int) -> tuple[int, int]:
+    """What only the total holds was used too: thoughts beside the completion with xAI and with Gemini on this wire, a
+    recording beside the prompt with Mistral, which then says how long it was."""
+    unnamed = max(0, total - prompt - completion)
+    return (prompt + unnamed, completion) if "prompt_audio_seconds" in said else (prompt, completion + unnamed)
 
 
 def responses_usage(said: JsonObject) -> Usage:

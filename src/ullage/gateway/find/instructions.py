@@ -42,14 +42,15 @@ def introduce(view: View, surface: Surface, weigh: Callable[[str], int], budget:
 
 
 def _lines(view: View) -> Iterator[_Line]:
-    """In the order of the settings. Ullage's own tools are listed or found, but they are no server's."""
+    """In the order of the settings. Ullage's own tools are listed or found, but they are no server's; a database of ours
+    is told of where someone has described it."""
     entries: dict[str, list[Entry]] = {}
     for entry in view.entries:
         entries.setdefault(entry.server, []).append(entry)
     missing = {one.server for one in view.missing}
     for name in view.servers or tuple(entries):
         found = entries.get(name, [])
-        if found and not found[0].member.own:
+        if found and (not found[0].member.own or found[0].member.description):
             yield _Line(name=_one_line(name), tools=len(found), description=_description(found))
         elif name in missing:
             yield _Line(name=_one_line(name), tools=None, description="")

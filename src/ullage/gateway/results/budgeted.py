@@ -104,6 +104,12 @@ class Budgeted(Passing[Holdable]):
         held = _Holding(principal=call.caller.principal, origin=origin, scale=scale, handling=handling)
         return await self.vault.aside(lambda: self._cut(reply, settled, held))
 
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        return self.inner.watch(listener)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
     def _cut(self, reply: Reply, settled: Reply, held: "_Holding") -> Reply:
         """In a thread: what fits of a reply that is kept whole from then on."""
         found = drain(contents(reply))

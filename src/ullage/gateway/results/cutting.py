@@ -9,7 +9,7 @@ left out is others' affair.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ullage.table import Recoded, find_table, find_table_in, fit_steps, recode_steps, write_path
+from ullage.table import Found, find_table, find_table_in, fit_steps, recode_steps, write_path
 from ullage.tokens import Steps
 from ullage.tool import Block, Json, JsonObject, Reply, text_block
 
@@ -22,7 +22,7 @@ from .rules import Handling
 from .scale import Scale
 from .wording import Reading, left_out, named_by
 
-__all__ = ["cut", "inner_meta", "is_recodable", "recoded", "with_data"]
+__all__ = ["cut", "is_recodable", "recoded"]
 
 _SHORTEST = 200
 """Characters of JSON below which writing it otherwise is not worth the trouble."""
@@ -35,19 +35,18 @@ def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
     if not reply.content:
         return (yield from _of_structured(reply, scale))
     together = joined(reply.content)
-    texts = [together] if together else [text_of(block) for block in reply.content]
-    forms = list[Recoded | None]()
+    texts = [text_of(block) for block in reply.content] if together is None else [together]
+    forms = list[str | None]()
     for text in texts:
-        forms.append((yield from recode_steps(text, scale.weigh)) if text and _is_worth(text) else None)
+        form = (yield from recode_steps(text, scale.weigh)) if text and _is_worth(text) else None
+        forms.append(None if form is None else form.text)
     if not any(forms) or not (yield from is_repeated(reply)):
         return None
-    if together is not None:
-        return _rewritten(reply, [text_block(forms[0].text)] if forms[0] else [], together)
+    found = find_table_in(texts[0]) if len(texts) == 1 and texts[0] else None
     blocks = [
-        block if form is None else _with_text(block, form.text)
-        for block, form in zip(reply.content, forms, strict=True)
+        block if form is None else _with_text(block, form) for block, form in zip(reply.content, forms, strict=False)
     ]
-    return _rewritten(reply, blocks, texts[0] if len(texts) == 1 else None)
+    return _rewritten(reply, blocks, found)
 
 
 def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
@@ -57,9 +56,7 @@ def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
     form = yield from recode_steps(reply.structured.value, scale.weigh)
     if form is None:
         return None
-    found = find_table(reply.structured.value)
-    changed = replace(reply, content=(text_block(form.text),), structured=None)
-    return changed if found is None else with_data(changed, found.row_count, found.column_count, truncated=False)
+    return _rewritten(reply, [text_block(form.text)], find_table(reply.structured.value))
 
 
 def is_recodable(reply: Reply) -> bool:
@@ -72,11 +69,14 @@ def _is_worth(text: str) -> bool:
     return _SHORTEST <= len(text) <= _LONGEST and text[:20].lstrip()[:1] in ("[", "{")
 
 
-def _rewritten(reply: Reply, blocks: Sequence[Block], text: str | None) -> Reply:
-    """With other blocks and no structured content; `text` is all it said before, where that was one text."""
-    found = None if text is None else find_table_in(text)
+def _rewritten(reply: Reply, blocks: Sequence[Block], found: Found | None) -> Reply:
+    """With other blocks, no structured content, and what the metadata says of the table that it was."""
+    inner = _inner_meta(reply)
     changed = replace(reply, content=tuple(blocks), structured=None)
-    return changed if found is None else with_data(changed, found.row_count, found.column_count, truncated=False)
+    if found is None or "data" in inner:
+        return changed
+    data: Json = {"rowCount": found.row_count, "columnCount": found.column_count, "truncated": False}
+    return replace(changed, meta={**reply.meta, META: {**inner, "data": data}})
 
 
 def _with_text(block: Block, text: str) -> Block:
@@ -86,16 +86,9 @@ def _with_text(block: Block, text: str) -> Block:
     return {**block, "text": text}
 
 
-def inner_meta(reply: Reply) -> JsonObject:
+def _inner_meta(reply: Reply) -> JsonObject:
     said = reply.meta.get(META)
     return said if isinstance(said, dict) else {}
-
-
-def with_data(reply: Reply, rows: int, columns: int, *, truncated: bool) -> Reply:
-    """With what the metadata says of a table, where nobody said it before."""
-    inner = inner_meta(reply)
-    data: Json = inner.get("data") or {"rowCount": rows, "columnCount": columns, "truncated": truncated}
-    return replace(reply, meta={**reply.meta, META: {**inner, "data": data}})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,17 +104,19 @@ class _Cutting:
     unit: int = 0
     """The first that is not let through."""
     page: Page | None = None
-    """The text that was cut."""
+    """The text that was cut; its last line names all that was left out."""
 
     def run(self, contents: Sequence[Content], named: Content | None) -> Steps[None]:
         last = Reading(handle=self.handle, kind="records", total=self.total)
         reserve = yield from self.scale.weigh(last.first().shown(self.total, self.total, False))
         for content in contents:
-            taken = (yield from self._whole(content, self.left - reserve)) or (
-                yield from self._partly(content, reserve, is_named=content is named)
-            )
-            if not taken:
-                return
+            if (yield from self._whole(content, self.left - reserve)):
+                continue
+            if content.part.layout.kind != "block":
+                return (yield from self._cut(content, is_named=content is named))
+            if not (yield from self._in_its_place(content, self.left - reserve)):
+                return (yield from self._finish())
+        return None
 
     def _whole(self, content: Content, room: int) -> Steps[bool]:
         """Whether it was let through as it is."""
@@ -131,25 +126,25 @@ class _Cutting:
         self._let_through(content.blocks, weight, len(content.part.layout))
         return True
 
-    def _partly(self, content: Content, reserve: int, *, is_named: bool) -> Steps[bool]:
-        """Whether there may be room for more behind it."""
-        if content.part.layout.kind == "block":
-            return (yield from self._in_its_place(content, self.left - reserve))
+    def _cut(self, content: Content, *, is_named: bool) -> Steps[None]:
         first, layout = self.unit, content.part.layout
+        end = first + len(layout)
         reading = Reading(
             handle=self.handle,
             kind=layout.kind,
             total=self.total,
             named=named_by(layout.path, first) if is_named and layout.kind == "records" else None,
+            rest=end if end < self.total else None,
         )
-        manner = Manner(kind=layout.kind, encode=self.encode, header=_header(content.part, self.left))
-        page = yield from page_steps(
-            _numbered(content.part, first), manner, reading.first(), self.scale.weigh, self.left
+        manner = Manner(
+            kind=layout.kind,
+            encode=self.encode,
+            header=_header(content.part, self.left),
+            whole_only=bool(self.blocks),
         )
-        weight = yield from self.scale.weigh(page.text)
-        self._let_through([text_block(page.text)] if page.text else [], weight, page.next - first)
-        self.page = page
-        return page.complete
+        units = _numbered(content.part, first)
+        self.page = yield from page_steps(units, manner, reading.first(), self.scale.weigh, self.left)
+        self._let_through([text_block(self.page.text)] if self.page.text else [], self.left, self.page.next - first)
 
     def _in_its_place(self, content: Content, room: int) -> Steps[bool]:
         block = content.blocks[0]
@@ -166,12 +161,11 @@ class _Cutting:
         self.left -= weight
         self.unit += units
 
-    def finish(self) -> Steps[None]:
-        """The last line, where what was left out is named nowhere yet."""
-        if self.unit < self.total and (self.page is None or self.page.complete):
-            line = Reading(handle=self.handle, kind="block", total=self.total).first().shown(0, self.unit, False)
-            fitted = yield from fit_steps("", (), lambda rows, is_all: line, self.scale.weigh, self.left)
-            self.blocks += [text_block(fitted.text)] if fitted.text else []
+    def _finish(self) -> Steps[None]:
+        """The last line alone."""
+        line = Reading(handle=self.handle, kind="block", total=self.total).first().shown(0, self.unit, False)
+        fitted = yield from fit_steps("", (), lambda rows, is_all: line, self.scale.weigh, self.left)
+        self.blocks += [text_block(fitted.text)] if fitted.text else []
 
 
 def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, handling: Handling) -> Steps[Reply]:
@@ -180,13 +174,12 @@ def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, ha
     work = _Cutting(handle=handle, scale=scale, encode=handling.encode, left=handling.budget or 0, total=total)
     named = next((content for content in contents if content.part.layout.is_json), None)
     yield from work.run(contents, named)
-    yield from work.finish()
     shown = replace(reply, content=tuple(work.blocks), structured=None)
     return _described(shown, handle, work.page, is_cut=work.unit < total)
 
 
 def _described(reply: Reply, handle: str, page: Page | None, *, is_cut: bool) -> Reply:
-    inner = dict(inner_meta(reply))
+    inner = dict(_inner_meta(reply))
     data = inner.get("data")
     if page is not None and page.columns is not None:
         inner["data"] = {"rowCount": page.shown, "columnCount": page.columns, "truncated": is_cut}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import takewhile
+from typing import cast
 
 from ullage.errors import InvalidArguments
 from ullage.table import Path, write_path, written
@@ -181,10 +182,8 @@ def _whole(opened: Opened, shape: Shape) -> Steps[Json]:
 def _put_in(value: Json, path: Path, records: list[Json]) -> Json:
     if not path:
         return records
-    key = path[0]
-    if isinstance(value, dict) and isinstance(key, str):
-        return {**value, key: _put_in(value[key], path[1:], records)}
-    return value
+    outer, key = cast("dict[str, Json]", value), str(path[0])
+    return {**outer, key: _put_in(outer[key], path[1:], records)}
 
 
 def _read(text: str) -> Json:

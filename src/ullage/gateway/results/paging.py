@@ -26,7 +26,7 @@ _NUMBER = "#"
 """The column of the records' numbers."""
 _PER_TOKEN = 16
 """Characters looked at for each token of the budget, at first."""
-_ROUNDS = 3
+_ROUNDS = 2
 """In each of which four times as many are looked at, where all of them fitted."""
 _SAMPLE = 20
 """Records on which it is decided whether a table is cheaper."""
@@ -75,6 +75,8 @@ class Manner:
     """Whether each unit shows its number."""
     limit: int | None = None
     """Units, at most."""
+    whole_only: bool = False
+    """Whether a unit that is too large is not even begun."""
 
 
 def page_steps(units: Iterator[Numbered], manner: Manner, words: Words, weigh: WeighSteps, budget: int) -> Steps[Page]:
@@ -102,13 +104,17 @@ class _Paging:
     def page(self) -> Steps[Page]:
         self.behind = next(self.units, None)
         characters = _PER_TOKEN * self.budget
+        page = yield from self._of(characters)
         for _ in range(_ROUNDS):
-            yield from self._take(characters)
-            page = yield from self._fitted()
             if self.behind is None or page.shown < len(self.taken) or len(self.taken) == self.manner.limit:
-                return page
+                break
             characters *= 4
-        return page  # pyright: ignore[reportPossiblyUnboundVariable]
+            page = yield from self._of(characters)
+        return page
+
+    def _of(self, characters: int) -> Steps[Page]:
+        yield from self._take(characters)
+        return (yield from self._fitted())
 
     def _take(self, characters: int) -> Steps[None]:
         size = sum(len(unit) for _, unit in self.taken)
@@ -127,7 +133,7 @@ class _Paging:
 
         header = "\n".join(filter(None, (self.manner.header, form.header)))
         fitted = yield from fit_steps(header, form.lines, footer, self.weigh, self.budget)
-        if fitted.rows == 0 and self.taken:
+        if fitted.rows == 0 and self.taken and not self.manner.whole_only:
             return (yield from self._beginning(*self.taken[0]))
         return Page(
             text=fitted.text,
@@ -165,7 +171,8 @@ class _Paging:
             shown = f"{text[:end]}{_CUT}\n{note}"
             if end and (yield from self.weigh(shown)) <= self.budget:
                 return Page(text=shown, shown=1, next=number + 1, complete=False)
-        least = yield from fit_steps("", (), lambda rows, is_all: note, self.weigh, self.budget)
+        rest = self.words.shown(0, number, False)
+        least = yield from fit_steps("", (), lambda rows, is_all: rest, self.weigh, self.budget)
         return Page(text=least.text, shown=0, next=number, complete=False)
 
 

@@ -12,10 +12,7 @@ _LOADED: dict[str, Json] = {"_meta": {"anthropic/alwaysLoad": True}}
 
 READ = Tool(
     name="read_result",
-    description=(
-        "Read more of a result that was cut: from offset on, matching grep (regex), at a JSON path, or by SQL on table "
-        "`result`."
-    ),
+    description="Read more of a cut result: from offset, by grep (regex), JSON path, or SQL on table `result`.",
     input_schema={
         "type": "object",
         "properties": {

@@ -29,6 +29,7 @@ SIZE = 200_000_000
 """Bytes of all results together, as they are packed; JSON shrinks to a sixth."""
 AGE = 86_400.0
 """Seconds after which a result is let go."""
+_IN_MEMORY = 64_000_000
 _DIGITS = 18
 """Of a handle: three are one token, so that 60 bits cost six."""
 
@@ -96,8 +97,8 @@ class Vault:
         age: float = AGE,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Without a database in memory, and there in a third of the size."""
-        memory = MemoryShelf(size // 3)
+        """Without a database in memory, and there in no more than 64 MB."""
+        memory = MemoryShelf(min(size, _IN_MEMORY))
         self._shelves: tuple[Shelf, ...] = (memory,) if database is None else (StoredShelf(database, size), memory)
         self._age = age
         self._now = now

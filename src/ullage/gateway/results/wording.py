@@ -33,8 +33,9 @@ class Reading:
         ways = "grep, path, sql" if self.kind == "records" else "grep, path"
 
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001 - one of three plain facts
-            how = f'read_result(handle="{self.handle}", offset={following}) for more; {ways} to search'
-            return "" if is_all else f"[{following}{self._among} {_noun(self.kind)} shown: {how}]"
+            onward = self.rest if is_all else following
+            how = f'read_result(handle="{self.handle}", offset={onward}) for more; {ways} to search'
+            return "" if onward is None else f"[{onward}{self._among} {_noun(self.kind)} shown: {how}]"
 
         return Words(shown=shown, cut=self._cut)
 
@@ -44,6 +45,8 @@ class Reading:
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
             if is_all and self.rest is None and begun == 0 and rows > 0:
                 return "" if rows == 1 else f"[all {rows} {_noun(self.kind)}]"
+            if not rows and not is_all:
+                return f"[{_noun(self.kind, 1)} {following}{self._among} does not fit: give a larger max_tokens]"
             where = f"{_noun(self.kind)} {begun}–{following - 1}" if rows else f"no {_noun(self.kind)} from {begun} on"
             return f"[{where}{self._among}; {self._more(following, is_all)}]"
 

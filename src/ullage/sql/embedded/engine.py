@@ -4,6 +4,7 @@ Each question by a worker process, under its engine's own locks and the system's
 share nothing. What a statement may say is judged before it comes here, and not relied on.
 """
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, cast
@@ -27,7 +28,7 @@ class EmbeddedEngine:
         self._name = path.name
         self._functions: Mapping[str, Stability] | None = None
         whole = path.absolute()
-        hello = {"kind": dialect, "path": str(whole), "uri": whole.as_uri()}
+        hello = {"kind": dialect, "path": str(whole), "uri": whole.as_uri(), "packages": _packages(dialect)}
         self._workers = Workers(hello, name=path.name, limits=self._limits, memory=memory)
 
     def __repr__(self) -> str:
@@ -70,6 +71,13 @@ class EmbeddedEngine:
 
     async def close(self) -> None:
         await self._workers.close()
+
+
+def _packages(dialect: str) -> str | None:
+    """Where the driver lies that this process would load: a worker looks at no path that an environment or a user's
+    own folder adds."""
+    found = importlib.util.find_spec("duckdb") if dialect == "duckdb" else None
+    return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
 
 
 def _frames(message: Mapping[str, object]) -> Frames:

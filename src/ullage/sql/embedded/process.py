@@ -56,9 +56,12 @@ class Worker:
     @classmethod
     async def start(cls) -> "Worker":
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        process = await anyio.open_process(
-            [sys.executable, "-I", str(_PROGRAM)], env=environment, stderr=subprocess.DEVNULL
-        )
+        command = [sys.executable, "-I", str(_PROGRAM)]
+        # Given up in the middle of its start, a process would belong to nobody.
+        process = None
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(command, env=environment, stderr=subprocess.DEVNULL)
+        assert process is not None
         return cls(process)
 
     @property

@@ -4,13 +4,12 @@ Only what is written out is weighed: a length, or what is multiplied from such. 
 deadline and the limits of the engine.
 """
 
-import operator
 import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["LARGEST", "check_bomb"]
 
@@ -18,6 +17,11 @@ LARGEST = 1_000_000
 """Characters, bytes or elements that one call may make of a constant."""
 
 _LENGTHS: Mapping[str, int] = {
+    "repeat": 1,
+    "replicate": 1,
+    "lpad": 1,
+    "rpad": 1,
+    "space": 0,
     "zeroblob": 0,
     "randomblob": 0,
     "random_bytes": 0,
@@ -30,14 +34,15 @@ _LENGTHS: Mapping[str, int] = {
     "array_fill": 1,
 }
 """By name, which argument is a length."""
+_REPEATING = frozenset({"repeat", "replicate"})
 _FORMATS = frozenset({"format", "printf", "sformat"})
 _WIDTH = re.compile(r"\d{5,}")
 _ARITHMETIC: Mapping[type[exp.Expr], Callable[[float, float], float]] = {
-    exp.Add: operator.add,
-    exp.Sub: operator.sub,
-    exp.Mul: operator.mul,
-    exp.Div: operator.truediv,
-    exp.Pow: operator.pow,
+    exp.Add: lambda left, right: left + right,
+    exp.Sub: lambda left, right: left - right,
+    exp.Mul: lambda left, right: left * right,
+    exp.Div: lambda left, right: left / right,
+    exp.Pow: lambda left, right: left**right,
     exp.BitwiseLeftShift: lambda left, right: left * 2**right,
 }
 _LARGER_THAN_ANY = 1e300
@@ -47,7 +52,7 @@ def check_bomb(node: exp.Expr) -> None:
     if isinstance(node, exp.Repeat | exp.Pad | exp.Space | exp.Format | exp.Anonymous | exp.GenerateSeries):
         size = _size(node)
         if size > LARGEST:
-            refuse(f"{_name(node)}()", f"is to make more than {LARGEST} at once", "Write a smaller length.")
+            raise refusal(f"{_name(node)}()", f"is to make more than {LARGEST} at once", "Write a smaller length.")
 
 
 def _name(node: exp.Expr) -> str:
@@ -85,7 +90,8 @@ def _named(node: exp.Expr) -> float:
     place = _LENGTHS.get(name)
     if place is None or not isinstance(node, exp.Anonymous) or place >= len(node.expressions):
         return 1
-    return _length(node.expressions[place])
+    times = _size(node.expressions[0]) if name in _REPEATING else 1
+    return times * _length(node.expressions[place])
 
 
 def _width(node: exp.Expr) -> float:

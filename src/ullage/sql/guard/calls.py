@@ -4,15 +4,15 @@ A name before a parenthesis is a call, however the parser takes it: the text is 
 types and the names of column lists are told apart from calls; the tree is asked only where such a list stands.
 """
 
+import re
 from collections.abc import Set
 
 from .functions import CATALOGUES
-from .lexer import Token
 from .passage import Passage
 from .settings import check_setting
 from .statement import Terms
 from .vocabulary import BEFORE_PARENTHESIS, TYPES
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["check_calls", "check_function"]
 
@@ -23,6 +23,7 @@ _BARE_HINTS = frozenset({"nolock", "readuncommitted", "readpast"})
 """Of SQL Server, which may follow a table without WITH; a call of one is still seen in the tree."""
 _SCHEMAS = frozenset({"dbo", "sys", "guest", "information_schema", "master", "msdb"})
 """Of SQL Server: what is called of one of these is no value's method."""
+_PLAIN_STRING = re.compile(r"'[\w. ]+'")
 _ASKS_A_SETTING = frozenset({"current_setting"})
 
 
@@ -44,7 +45,7 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
         return
     check_function(token.name, qualifier, terms)
     if token.name in _WITHOUT_ARGUMENTS.get(terms.dialect, ()) and passage.mark(number + 2) != ")":
-        refuse(f"{token.text}(…)", "with an argument sets it", f"Call {token.text}() without one.")
+        raise refusal(f"{token.text}(…)", "with an argument sets it", f"Call {token.text}() without one.")
     if token.name in _ASKS_A_SETTING:
         check_setting(_literal(passage, number + 2))
 
@@ -58,8 +59,9 @@ def _qualifier(passage: Passage, number: int) -> str | None:
 
 
 def _literal(passage: Passage, number: int) -> str | None:
-    token: Token = passage.tokens[number]
-    alone = token.kind == "string" and passage.mark(number + 1) in (")", ",")
+    """None unless it is a string that says what it seems to."""
+    token = passage.tokens[number]
+    alone = _PLAIN_STRING.fullmatch(token.text) and passage.mark(number + 1) in (")", ",")
     return token.text.strip("'") if alone else None
 
 
@@ -72,10 +74,14 @@ def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
         if name in catalogue.methods and qualifier not in _SCHEMAS:
             return
         if catalogue.schemas is not None and qualifier not in catalogue.schemas:
-            refuse(f"{full}()", "is a function of somebody's making", _YOURS)
+            raise refusal(f"{full}()", "is a function of somebody's making", _YOURS)
     if not catalogue.knows(name, terms.functions):
         known = catalogue.denied.fullmatch(name) is not None
-        refuse(f"{full}()", "may do more than read" if known else "is not known to only read", _REWRITE if known else _YOURS)
+        raise refusal(
+            f"{full}()",
+            "may do more than read" if known else "is not known to only read",
+            _REWRITE if known else _YOURS,
+        )
 
 
 _REWRITE = "Leave the call out: here a statement may only compute from the tables it reads."

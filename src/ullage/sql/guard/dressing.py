@@ -1,29 +1,32 @@
 """What is the parser shown in place of what it does not know?
 
 Only what cannot matter to the judgement is changed: an operator of the engine's own for another in the same place, a
-modifier of SELECT for nothing, an outer join's mark for one without blanks, a name that it takes for a keyword for another. The text that runs is never touched.
+modifier of SELECT for nothing, an outer join's mark for one without blanks, a name that it takes for a keyword for
+another. The text that runs is never touched.
 """
 
 from collections.abc import Mapping, Sequence
 
-from ullage.sql.engine import Dialect
-
+from ..engine import Dialect
 from .lexer import Token
+from .wordlist import words
 
 __all__ = ["dressed", "frame"]
 
-_BINARY = """
-<<= >>= <<| |>> &<| |&> ~= ~<~ ~<=~ ~>=~ ~>~ *= *<> *< *> *<= *>= ?# ?-| ?|| <^ >^ <% %> <<% %>> <<-> <->> <=> <#> <+> <~>
-<%> ^@ @@@ ## <<<-> <->>> ?@ ?<@ ?@> &&& <<#>> <<->> ~== @>> <<@ ^<@ ^@> ~>
-""".split()
-_UNARY = "@ @-@ !! ?- %% %#".split()
+_BINARY = words(
+    """
+<<= >>= <<| |>> &<| |&> ~= ~<~ ~<=~ ~>=~ ~>~ *= *<> *< *> *<= *>= ?# ?-| ?|| <^ >^ <% %> <<% %>> <<-> <->> <=> <#>
+<+> <~> <%> ^@ @@@ ## <<<-> <->>> ?@ ?<@ ?@> &&& <<#>> <<->> ~== @>> <<@ ^<@ ^@> ~>
+"""
+)
+_UNARY = words("@ @-@ !! ?- %% %#")
 _POSTGRES: Mapping[str, str] = {**dict.fromkeys(_BINARY, "="), **dict.fromkeys(_UNARY, "-")}
 """Operators of PostgreSQL and its common extensions that sqlglot does not read."""
 
-_MODIFIERS = frozenset(
+_MODIFIERS = words(
     """
 high_priority sql_small_result sql_big_result sql_buffer_result sql_cache sql_no_cache sql_calc_found_rows
-""".split()
+"""
 )
 _BEFORE_MODIFIERS = _MODIFIERS | {"select", "all", "distinct", "distinctrow", "straight_join"}
 
@@ -47,7 +50,7 @@ def _dressed(before: Token | None, token: Token, after: Token | None, dialect: D
     if dialect == "mysql" and token.kind == "word":
         if token.name in _MODIFIERS and before is not None and before.is_word(*_BEFORE_MODIFIERS):
             return ""
-        if token.name == "charset" and (after is None or not after.is_mark("(")):
+        if token.name == "charset" and after is not None and after.kind == "operator":
             return "charset_of"
     return token.text
 

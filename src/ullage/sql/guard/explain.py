@@ -6,19 +6,18 @@ Only of a query that could itself be run: some forms run what they explain, and 
 from .passage import Passage
 from .query import check_query, is_query
 from .statement import Terms
-from .wording import refuse
+from .wording import refusal
+from .wordlist import words
 
 __all__ = ["check_explain", "explained"]
 
-_OPTIONS = frozenset(
-    "analyze verbose costs settings generic_plan buffers serialize wal timing summary memory format".split()
-)
+_OPTIONS = words("analyze verbose costs settings generic_plan buffers serialize wal timing summary memory format")
 _PLAIN = frozenset({"analyze", "verbose", "extended", "partitions", "query", "plan"})
 
 
 def check_explain(passage: Passage, terms: Terms) -> tuple[str, ...]:
     if passage.word(0) == "analyze" and any(passage.word(place) == "table" for place in (1, 2)):
-        refuse("ANALYZE TABLE", "writes statistics", "Write ANALYZE SELECT …, or EXPLAIN SELECT …")
+        raise refusal("ANALYZE TABLE", "writes statistics", "Write ANALYZE SELECT …, or EXPLAIN SELECT …")
     return check_query(passage.after(explained(passage, terms)), terms)
 
 
@@ -39,7 +38,12 @@ def explained(passage: Passage, terms: Terms) -> int:
 def _after_options(passage: Passage, at: int) -> int:
     while passage.mark(at) != ")":
         if passage.word(at) not in _OPTIONS:
-            refuse(passage.mark(at) or "EXPLAIN", "is no option of EXPLAIN", "Write EXPLAIN SELECT …", tuple(sorted(_OPTIONS)))
+            raise refusal(
+                passage.mark(at) or "EXPLAIN",
+                "is no option of EXPLAIN",
+                "Write EXPLAIN SELECT …",
+                tuple(sorted(_OPTIONS)),
+            )
         at += 1
         if passage.mark(at) not in (",", ")"):
             at += 1

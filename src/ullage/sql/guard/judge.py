@@ -8,8 +8,7 @@ is run here, and nothing is known of what the tables hold.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ullage.sql.engine import Dialect, Stability
-
+from ..engine import Dialect, Stability
 from .explain import check_explain
 from .lexer import read
 from .passage import Passage, one_statement
@@ -17,7 +16,7 @@ from .pragmas import check_pragma
 from .query import check_query, is_query
 from .showing import check_describe, check_show
 from .statement import Kind, Statement, Terms
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["judge"]
 
@@ -63,7 +62,7 @@ def judge(
     try:
         tables = check(passage, terms)
     except RecursionError:
-        refuse(tokens[0].text, "begins what is nested too deeply", "Ask a simpler question.")
+        raise refusal(tokens[0].text, "begins what is nested too deeply", "Ask a simpler question.") from None
     return Statement(kind=kind, sql=sql[tokens[0].start : tokens[-1].end], tables=tables)
 
 
@@ -73,5 +72,7 @@ def _root(passage: Passage, terms: Terms) -> tuple[Kind, _Check]:
     found = _ROOTS[terms.dialect].get(passage.word(0))
     if found is None:
         begins = tuple(sorted({"select", "with", "values", *_ROOTS[terms.dialect]}))
-        refuse(passage.tokens[0].text, "does not begin a statement that only reads", "Begin with SELECT or WITH.", begins)
+        raise refusal(
+            passage.tokens[0].text, "does not begin a statement that only reads", "Begin with SELECT or WITH.", begins
+        )
     return found

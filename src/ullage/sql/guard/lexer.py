@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ullage.sql.engine import Dialect
-
+from ..engine import Dialect
 from .lexicon import LEXICONS, Lexicon
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["Token", "read"]
 
 LONGEST = 100_000
-"""Characters of a statement. A parser's time grows faster than its text."""
+"""Characters of a statement."""
+MOST = 20_000
+"""Words and signs of a statement, which take the parser about a second."""
 
 _SPACES = " \t\n\r\f\v"
 _MARKS = "()[]{},;."
@@ -57,8 +58,13 @@ class Token:
 
 def read(sql: str, dialect: Dialect) -> tuple[Token, ...]:
     if len(sql) > LONGEST:
-        refuse(f"{len(sql)} characters", f"is more than a statement may have ({LONGEST})", "Ask a smaller question.")
-    return tuple(_Reader(sql, dialect).tokens())
+        raise refusal(
+            f"{len(sql)} characters", f"is more than a statement may have ({LONGEST})", "Ask a smaller question."
+        )
+    tokens = _Reader(sql, dialect).tokens()
+    if len(tokens) > MOST:
+        raise refusal(f"{len(tokens)} words", f"are more than a statement may have ({MOST})", "Ask a smaller question.")
+    return tuple(tokens)
 
 
 class _Reader:
@@ -116,7 +122,7 @@ class _Reader:
         while True:
             opens, closes = self._sql.find("/*", self._at), self._sql.find("*/", self._at + (2 if not depth else 0))
             if closes < 0:
-                refuse("/*", "opens a comment that is not closed", "Close the comment with */ or leave it out.")
+                raise refusal("/*", "opens a comment that is not closed", "Close the comment with */ or leave it out.")
             if (depth == 0 or self._rules.nested) and 0 <= opens < closes:
                 depth, self._at = depth + 1, opens + 2
                 continue
@@ -127,13 +133,15 @@ class _Reader:
 
     def _check_comment(self, comment: str) -> None:
         if self._dialect == "mysql" and comment.startswith(("/*!", "/*M!", "/*m!")):
-            refuse(comment[:4].strip(), "opens a comment that this database runs", "Write what you mean without it.")
+            raise refusal(
+                comment[:4].strip(), "opens a comment that this database runs", "Write what you mean without it."
+            )
         if comment.startswith("/*+") and _HINT.search(comment):
-            refuse(comment, "is a hint that changes settings", "Leave the hint out.")
+            raise refusal(comment, "is a hint that changes settings", "Leave the hint out.")
         inner = comment.replace("\r\n", "\n") if comment.startswith("/*") else comment
         for one in inner:
             if one not in "\t\n\f\v" and unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp"):
-                refuse(one, "in a comment may end it or not", "Leave the comment out.")
+                raise refusal(one, "in a comment may end it or not", "Leave the comment out.")
 
     def _next(self) -> tuple[TokenKind, str]:
         one = self._peek()
@@ -150,7 +158,7 @@ class _Reader:
         for fits, reader in readers:
             if fits:
                 return reader()
-        refuse(one, "has no meaning in this place", "Write plain SQL, with such characters only within quotes.")
+        raise refusal(one, "has no meaning in this place", "Write plain SQL, with such characters only within quotes.")
 
     def _begins_word(self, one: str) -> bool:
         return one in self._rules.initials or _is_letter(one)
@@ -171,7 +179,7 @@ class _Reader:
             if self._rules.alternative and word in ("q", "nq"):
                 return self._alternative()
         if word == "u" and self._peek(2) in ("&'", '&"') and self._dialect != "mysql":
-            refuse("U&", "opens a text with Unicode escapes", "Write the characters themselves.")
+            raise refusal("U&", "opens a text with Unicode escapes", "Write the characters themselves.")
         return "word", word
 
     def _string(self, *, backslash: bool = False) -> tuple[TokenKind, str]:
@@ -180,7 +188,9 @@ class _Reader:
         self._at = self._closing(quote, backslash=backslash or self._rules.backslash)
         if not backslash and self._dialect == "postgres" and "\\'" in self._sql[start : self._at]:
             # By a setting, or after an E'…' on the line above, the quote is escaped.
-            refuse("\\'", "ends a string or does not, by what stands before it", "Write it as E'…' with \\\\ or \\'.")
+            raise refusal(
+                "\\'", "ends a string or does not, by what stands before it", "Write it as E'…' with \\\\ or \\'."
+            )
         self._check_text(start)
         return "string", ""
 
@@ -195,7 +205,7 @@ class _Reader:
                 at += 2
             else:
                 return at + 1
-        refuse(quote, "opens a text that is not closed", f"Close it with {quote}, and double that within.")
+        raise refusal(quote, "opens a text that is not closed", f"Close it with {quote}, and double that within.")
 
     def _quoted(self) -> tuple[TokenKind, str]:
         start, opener = self._at, self._peek()
@@ -204,18 +214,20 @@ class _Reader:
         if closer == "]" and self._dialect == "sqlite":
             self._at = self._sql.index("]", start) + 1
         self._check_text(start)
+        if any(unicodedata.category(one) == "Cc" for one in self._sql[start : self._at]):
+            raise refusal(self._sql[start : self._at], "is a name with control characters", "Leave them out.")
         return "quoted", self._sql[start + 1 : self._at - 1].replace(closer * 2, closer).lower()
 
     def _check_text(self, start: int) -> None:
         if any(one == "\0" or "\ud800" <= one <= "\udfff" for one in self._sql[start : self._at]):
-            refuse("\0", "is no character of a text", "Leave it out.")
+            raise refusal("\0", "is no character of a text", "Leave it out.")
 
     def _alternative(self) -> tuple[TokenKind, str]:
         start, opener = self._at, self._peek(1, 1)
         closer = _CLOSERS.get(opener, opener) + "'"
         end = self._sql.find(closer, self._at + 2) if opener.strip() else -1
         if end < 0:
-            refuse("q'", "opens a text that is not closed", "Write a plain '…' string.")
+            raise refusal("q'", "opens a text that is not closed", "Write a plain '…' string.")
         self._at = end + len(closer)
         self._check_text(start)
         return "string", ""
@@ -223,10 +235,10 @@ class _Reader:
     def _dollar_string(self) -> tuple[TokenKind, str]:
         tag = _DOLLAR.match(self._sql, self._at)
         if tag is None:
-            refuse("$", "stands for a value that is not given", "Write the value itself.")
+            raise refusal("$", "stands for a value that is not given", "Write the value itself.")
         start, end = self._at, self._sql.find(tag[0], tag.end())
         if end < 0:
-            refuse(tag[0], "opens a text that is not closed", "Write a plain '…' string.")
+            raise refusal(tag[0], "opens a text that is not closed", "Write a plain '…' string.")
         self._at = end + len(tag[0])
         self._check_text(start)
         return "string", ""
@@ -234,18 +246,20 @@ class _Reader:
     def _money(self) -> tuple[TokenKind, str]:
         self._at += 1
         if not self._peek().isdigit():
-            refuse("$", "has no meaning in this place", "Leave it out.")
+            raise refusal("$", "has no meaning in this place", "Leave it out.")
         return self._number()
 
     def _number(self) -> tuple[TokenKind, str]:
         found = _NUMBER.match(self._sql, self._at)
         if found is None:
-            refuse(self._peek(), "is no number that every reader knows", "Write digits from 0 to 9.")
+            raise refusal(self._peek(), "is no number that every reader knows", "Write digits from 0 to 9.")
         start, self._at = self._at, found.end()
         if self._dialect == "oracle" and self._peek() in tuple("dDfF"):
             self._at += 1
         if self._goes_on(self._peek()):
-            refuse(self._sql[start : self._at + 1], "is a number that runs into a word", "Put a space between them.")
+            raise refusal(
+                self._sql[start : self._at + 1], "is a number that runs into a word", "Put a space between them."
+            )
         return "number", ""
 
     def _mark(self) -> tuple[TokenKind, str]:
@@ -265,6 +279,8 @@ class _Reader:
         if self._peek(2) == "/*" or self._opens_line():
             return True
         written = self._sql[start : self._at]
+        if written in ("::", ":="):
+            return True
         return bool(written) and (":" in (self._peek(), written[-1])) and written + self._peek() not in ("::", ":=")
 
     def _give_back(self, start: int) -> None:

@@ -8,7 +8,7 @@ the engines' defaults: `standard_conforming_strings` on, `sql_mode` without ANSI
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ullage.sql.engine import Dialect
+from ..engine import Dialect
 
 __all__ = ["LEXICONS", "Lexicon"]
 
@@ -47,9 +47,7 @@ LEXICONS: Mapping[Dialect, Lexicon] = {
     "postgres": Lexicon(
         escaping=frozenset({"e"}), prefixes=frozenset({"b", "x", "n"}), dollars=True, nested=True, inner="_$"
     ),
-    "duckdb": Lexicon(
-        escaping=frozenset({"e"}), prefixes=frozenset({"b", "x"}), dollars=True, nested=True, inner="_$"
-    ),
+    "duckdb": Lexicon(escaping=frozenset({"e"}), prefixes=frozenset({"b", "x"}), dollars=True, nested=True, inner="_$"),
     "mysql": Lexicon(
         strings="'\"",
         names={"`": "`"},

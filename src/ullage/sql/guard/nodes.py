@@ -10,11 +10,12 @@ from .calls import check_function
 from .functions.tsql import HINTS
 from .kinds import check_type
 from .statement import Terms
-from .wording import refuse
+from .wording import refusal
+from .wordlist import words
 
 __all__ = ["check_node"]
 
-_KNOWN = frozenset(
+_KNOWN = words(
     """
 Add Adjacent Alias Aliases All Any AtIndex AtTimeZone Between BitString BitwiseAnd BitwiseLeftShift BitwiseNot
 BitwiseOr BitwiseRightShift BitwiseXor Boolean Bracket ByteString CTE CharacterSet Collate CollateProperty Column
@@ -31,7 +32,7 @@ PathColumnConstraint Pivot PivotAlias PivotAny PositionalColumn Prior PropertyEQ
 QueryOption RawString RecursiveWithSearch RespectNulls Rollup Schema Select SessionParameter SimilarTo Slice Sort
 Star Sub Subquery Summarize Table TableAlias TableColumn TableFromRows TableSample Tuple Unary Union UnpivotColumns
 Values Var Variadic Version Where Window WindowSpec With WithTableHint WithinGroup XMLKeyValueOption XMLNamespace
-""".split()
+"""
 )
 
 _UNSAFE_FUNCTIONS = frozenset({"NextValueFor", "AnonymousAggFunc", "CombinedAggFunc", "ParameterizedAgg"})
@@ -53,7 +54,7 @@ def check_node(node: exp.Expr, terms: Terms) -> None:
     name = type(node).__name__
     if not _may_stand(node, name, terms):
         construct, reason, suggestion = _REASONS.get(name, (name, "is no part of a query that only reads", _PLAIN))
-        refuse(construct, reason, suggestion)
+        raise refusal(construct, reason, suggestion)
     if isinstance(node, exp.Anonymous):
         check_function(node.name.lower(), _qualifier(node), terms)
     elif isinstance(node, exp.DataType):
@@ -70,6 +71,10 @@ _PLAIN = "Write a plain SELECT: joins, filters, groups, windows, WITH and set op
 def _may_stand(node: exp.Expr, name: str, terms: Terms) -> bool:
     if isinstance(node, exp.Func):
         return name not in _UNSAFE_FUNCTIONS
+    if isinstance(node, exp.Summarize | exp.Describe):
+        return isinstance(node.this, exp.Table | exp.Query)
+    if isinstance(node, exp.CTE):
+        return isinstance(node.this, exp.Query | exp.Values | exp.Pivot | exp.Summarize | exp.Describe)
     if isinstance(node, exp.Parameter):
         return terms.dialect in ("mysql", "tsql")
     return name in _KNOWN
@@ -90,4 +95,4 @@ def _check_hint(node: exp.WithTableHint | exp.QueryOption) -> None:
     for hint in written:
         words = [one.name for one in hint.find_all(exp.Var, exp.Anonymous)] or [hint.name]
         if not {word.lower() for word in " ".join(words).split()} <= HINTS:
-            refuse(words[0].upper(), "is a hint that locks or changes how the server works", _LOCKS)
+            raise refusal(words[0].upper(), "is a hint that locks or changes how the server works", _LOCKS)

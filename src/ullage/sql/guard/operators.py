@@ -6,18 +6,19 @@ Only PostgreSQL lets users make operators, whose function may do anything; there
 from .functions import CATALOGUES
 from .passage import Passage
 from .statement import Terms
-from .wording import refuse
+from .wording import refusal
+from .wordlist import words
 
 __all__ = ["check_operators"]
 
-_KNOWN = frozenset(
+_KNOWN = words(
     """
-+ - * / % ^ < > <= >= = <> != || | & # ~ << >> ! !! ~~ ~~* !~~ !~~* ~* !~ !~* @@ @@@ @> <@ && ?| ?& ? -> ->> #> #>> #-
-@? <-> <=> <#> <+> <~> <%> |/ ||/ @ @-@ ## <<= >>= &< &> <<| |>> &<| |&> -|- ^@ ~= ~<~ ~<=~ ~>=~ ~>~ *= *<> *< *> *<= *>=
-?# ?- ?-| ?|| <^ >^ <% %> <<% %>> <<-> <->> <<<-> <->>> :: := => : %% %# ?@ ?<@ ?@> ~> &&& <<#>> <<->> ~== @>> <<@ ^<@ ^@>
-""".split()
++ - * / % ^ < > <= >= = <> != || | & # ~ << >> ! !! ~~ ~~* !~~ !~~* ~* !~ !~* @@ @@@ @> <@ && ?| ?& ? -> ->> #> #>>
+#- @? <-> <=> <#> <+> <~> <%> |/ ||/ @ @-@ ## <<= >>= &< &> <<| |>> &<| |&> -|- ^@ ~= ~<~ ~<=~ ~>=~ ~>~ *= *<> *< *>
+*<= *>= ?# ?- ?-| ?|| <^ >^ <% %> <<% %>> <<-> <->> <<<-> <->>> :: := => : %% %# ?@ ?<@ ?@> ~> &&& <<#>> <<->> ~==
+@>> <<@ ^<@ ^@>
+"""
 )
-
 
 
 def check_operators(passage: Passage, terms: Terms) -> None:
@@ -29,15 +30,19 @@ def check_operators(passage: Passage, terms: Terms) -> None:
 
 
 def _check_operator(text: str, terms: Terms) -> None:
-    if text == ":=" and terms.dialect == "mysql":
-        refuse(":=", "sets a variable", "Compute the value in the query itself, with a window function or WITH.")
+    if ":=" in text and terms.dialect == "mysql":
+        raise refusal(":=", "sets a variable", "Compute the value in the query itself, with a window function or WITH.")
     if "@" in text and terms.dialect == "oracle":
-        refuse("@", "reads over a link to another database", "Ask that database itself.")
+        raise refusal("@", "reads over a link to another database", "Ask that database itself.")
     if terms.dialect == "postgres" and text not in _KNOWN:
-        refuse(text, "is not an operator of PostgreSQL's own", "Put spaces between operators, or use built-in ones.")
+        raise refusal(
+            text, "is not an operator of PostgreSQL's own", "Put spaces between operators, or use built-in ones."
+        )
 
 
 def _check_qualified(passage: Passage, number: int) -> None:
     schema = passage.word(number + 2)
     if schema not in (CATALOGUES["postgres"].schemas or ()) or passage.mark(number + 3) != ".":
-        refuse("OPERATOR()", "may name an operator of somebody's making", "Write the operator itself, without a schema.")
+        raise refusal(
+            "OPERATOR()", "may name an operator of somebody's making", "Write the operator itself, without a schema."
+        )

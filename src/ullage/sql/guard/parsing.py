@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from sqlglot import Dialect as Grammar
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
-from sqlglot.tokens import Token as TheirToken
+from sqlglot.tokenizer_core import Token as TheirToken
 
-from ullage.sql.engine import Dialect
-
+from ..engine import Dialect
 from .passage import Passage
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["parse"]
 
@@ -34,9 +33,9 @@ def parse(passage: Passage, dialect: Dialect) -> tuple[exp.Expr, Mapping[int, in
         _agree(passage, places, text, tokens)
         trees = grammar.parser(error_level=ErrorLevel.RAISE).parse(tokens, text)
     except _STUMBLES as failure:
-        refuse(_where(failure, text), "cannot be read as part of a query", _PLAIN)
+        raise refusal(_where(failure, text), "cannot be read as part of a query", _PLAIN) from failure
     if len(trees) != 1 or trees[0] is None:
-        refuse(text, "is not one query", "Send one SELECT.")
+        raise refusal(text, "is not one query", "Send one SELECT.")
     return trees[0], places
 
 
@@ -54,7 +53,7 @@ def _agree(passage: Passage, places: Mapping[int, int], text: str, theirs: Seque
     }
     read = {_span(text, one.start, one.end + 1) for one in theirs if _is_text(one)} - {None}
     for span in sorted((ours ^ read) - {None}, key=str):
-        refuse(text[slice(*(span or ()))], "can be read in two ways", _PLAIN)
+        raise refusal(text[slice(*(span or ()))], "can be read in two ways", _PLAIN)
 
 
 def _is_text(token: TheirToken) -> bool:

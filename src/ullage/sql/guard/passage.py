@@ -7,11 +7,10 @@ where there was a space or a comment, so that it can trip over neither. What is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ullage.sql.engine import Dialect
-
+from ..engine import Dialect
 from .dressing import dressed, frame
 from .lexer import Token
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["Passage", "one_statement"]
 
@@ -55,7 +54,9 @@ def one_statement(tokens: Sequence[Token]) -> tuple[Token, ...]:
     while end and tokens[end - 1].is_mark(";"):
         end -= 1
     if not end:
-        refuse("", "is no statement", "Write one SELECT.")
+        raise refusal("", "is no statement", "Write one SELECT.")
     if any(token.is_mark(";") for token in tokens[:end]):
-        refuse(";", "parts several statements, and one is run at a time", "Send each statement in a call of its own.")
+        raise refusal(
+            ";", "parts several statements, and one is run at a time", "Send each statement in a call of its own."
+        )
     return tuple(tokens[:end])

@@ -5,13 +5,13 @@ Those that ask, with a table's name for an argument, and those that tell when no
 
 from collections.abc import Mapping
 
-from ullage.sql.engine import Dialect
-
+from ..engine import Dialect
 from .functions.sqlite import ASKING, READING
 from .passage import Passage
 from .statement import Terms
 from .tables import check_table_name
-from .wording import refuse
+from .wording import refusal
+from .wordlist import words
 
 __all__ = ["check_pragma"]
 
@@ -21,11 +21,11 @@ _ASKING: Mapping[Dialect, frozenset[str]] = {
 }
 _READING: Mapping[Dialect, frozenset[str]] = {
     "sqlite": READING,
-    "duckdb": frozenset(
+    "duckdb": words(
         """
-        show_tables show_tables_expanded show_databases database_list database_size version platform collations functions
-        user_agent metadata_info
-        """.split()
+show_tables show_tables_expanded show_databases database_list database_size version platform collations functions
+user_agent metadata_info
+        """
     ),
 }
 
@@ -35,12 +35,14 @@ def check_pragma(passage: Passage, terms: Terms) -> tuple[str, ...]:
     name = passage.word(at)
     asking, reading = _ASKING[terms.dialect], _READING[terms.dialect]
     if name not in asking | reading:
-        refuse(f"PRAGMA {name}", "is not among those that only tell", "Use one of these.", tuple(sorted(asking | reading)))
+        raise refusal(
+            f"PRAGMA {name}", "is not among those that only tell", "Use one of these.", tuple(sorted(asking | reading))
+        )
     rest = passage.tokens[at + 1 :]
     if not rest:
         return ()
     if name not in asking:
-        refuse(f"PRAGMA {name}", "with a value sets it", f"Write PRAGMA {name} alone.")
+        raise refusal(f"PRAGMA {name}", "with a value sets it", f"Write PRAGMA {name} alone.")
     return _asked(passage, at, terms)
 
 
@@ -49,7 +51,7 @@ def _asked(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
     end = {"(": at + 4, "=": at + 3}.get(opens)
     closed = opens == "=" or passage.mark(at + 3) == ")"
     if end != len(passage.tokens) or not closed or passage.tokens[at + 2].kind in ("mark", "operator"):
-        refuse("PRAGMA", "has an argument that is not one name", "Write PRAGMA table_info(name).")
+        raise refusal("PRAGMA", "has an argument that is not one name", "Write PRAGMA table_info(name).")
     token = passage.tokens[at + 2]
     name = token.name.strip("'").lower() if token.kind == "string" else token.name
     check_table_name([name], terms)

@@ -5,6 +5,7 @@ it, node by node, with none left out.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from sqlglot import exp
 
@@ -16,8 +17,8 @@ from .parsing import parse
 from .passage import Passage
 from .reserved import check_words
 from .statement import Terms
-from .tables import check_table, read_tables
-from .wording import refuse
+from .tables import check_function_in_from, check_table, read_tables
+from .wording import refusal
 
 __all__ = ["check_query", "is_query"]
 
@@ -36,27 +37,35 @@ def is_query(passage: Passage, terms: Terms, at: int = 0) -> bool:
 def check_query(passage: Passage, terms: Terms) -> tuple[str, ...]:
     """The tables that it reads."""
     if not is_query(passage, terms):
-        refuse(passage.tokens[0].text if passage.tokens else "", "does not begin a query", "Begin with SELECT or WITH.")
+        raise refusal(
+            passage.tokens[0].text if passage.tokens else "", "does not begin a query", "Begin with SELECT or WITH."
+        )
     check_words(passage, terms)
     check_operators(passage, terms)
     tree, places = parse(passage, terms.dialect)
     if not isinstance(tree, _ROOTS):
-        refuse(type(tree).__name__, "is not a query", "Send one SELECT.")
-    check_calls(passage, terms, _column_lists(tree, places))
+        raise refusal(type(tree).__name__, "is not a query", "Send one SELECT.")
+    check_calls(passage, terms, _column_lists(passage, tree, places))
     strings = {start for start, number in places.items() if passage.tokens[number].kind == "string"}
     for node in _every(tree):
         check_node(node, terms)
         check_bomb(node)
         if isinstance(node, exp.Table):
             check_table(node, terms, strings)
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Func):
+            check_function_in_from(node.this, terms)
     return read_tables(tree)
 
 
-def _column_lists(tree: exp.Expr, places: Mapping[int, int]) -> set[int]:
+def _column_lists(passage: Passage, tree: exp.Expr, places: Mapping[int, int]) -> set[int]:
     """The tokens that are an alias with its columns in parentheses, and no call."""
     aliases = (alias.this for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns"))
-    starts = (alias.meta.get("start") for alias in aliases if isinstance(alias, exp.Identifier))
-    return {places[start] for start in starts if start in places}
+    starts = {alias.meta.get("start") for alias in aliases if isinstance(alias, exp.Identifier)}
+    return {
+        number
+        for place, number in places.items()
+        if place in starts and any(token.is_name for token in passage.tokens[number + 2 : number + 3])
+    }
 
 
 def _every(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -68,4 +77,4 @@ def _every(tree: exp.Expr) -> Iterator[exp.Expr]:
             yield one
             waiting.extend(one.args.values())
         elif isinstance(one, list | tuple):
-            waiting.extend(one)
+            waiting.extend(cast("list[object]", one))

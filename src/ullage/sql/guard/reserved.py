@@ -6,14 +6,16 @@ Told from the text, so that no reading of it by a parser can hide them. Quoted n
 import re
 
 from .functions import CATALOGUES
+from .functions.postgres import UNSAFE
 from .functions.tsql import RESERVED
 from .passage import Passage
 from .statement import Terms
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["check_words"]
 
 _WRITES = ("insert", "update", "delete", "merge")
+_BEFORE_TABLES = frozenset({"join", "table", "summarize", "describe", "pivot", "unpivot", "show"})
 _SEQUENCES = frozenset({"nextval", "currval"})
 _PACKAGE = re.compile(r"(?:dbms|utl|owa|ctx|sdo|apex)_\w+|htp|htf")
 
@@ -21,24 +23,36 @@ _PACKAGE = re.compile(r"(?:dbms|utl|owa|ctx|sdo|apex)_\w+|htp|htf")
 def check_words(passage: Passage, terms: Terms) -> None:
     for number, token in enumerate(passage.tokens):
         if token.is_word("into") and not _is_unpivot(passage, number, terms):
-            refuse("INTO", "writes what is selected", "Select the rows without INTO.")
-        if token.is_word(*_WRITES) and passage.mark(number - 1) == "(" and passage.mark(number + 1) not in ("(", ")"):
-            refuse(token.text.upper(), "writes", "Only reading is possible here.")
+            raise refusal("INTO", "writes what is selected", "Select the rows without INTO.")
+        if token.is_word(*_WRITES) and _opens(passage, number):
+            raise refusal(token.text.upper(), "writes", "Only reading is possible here.")
         if _locks(passage, number):
-            refuse("FOR UPDATE", "locks rows", "Select without locking: nothing here can be changed.")
+            raise refusal("FOR UPDATE", "locks rows", "Select without locking: nothing here can be changed.")
         if token.is_word("next") and passage.word(number + 1) == "value" and passage.word(number + 2) == "for":
-            refuse("NEXT VALUE FOR", "moves a sequence", "Read the sequence's last value from the catalogue.")
+            raise refusal("NEXT VALUE FOR", "moves a sequence", "Read the sequence's last value from the catalogue.")
+        if terms.dialect == "duckdb" and token.kind == "string" and passage.word(number - 1) in _BEFORE_TABLES:
+            raise refusal(token.text, "is a text in the place of a table, which is read as a file", "Name a table.")
         if terms.dialect == "tsql":
             _check_transact(passage, number)
         if terms.dialect in ("oracle", "mysql") and token.is_name:
             _check_dotted(passage, number, terms)
+        if terms.dialect == "postgres" and token.is_name and passage.mark(number - 1) == ".":
+            _check_attribute(token.name, terms)
 
 
 def _locks(passage: Passage, number: int) -> bool:
     following = passage.word(number + 1)
     if passage.word(number) == "lock":
         return following == "in" and passage.word(number + 2) == "share"
-    return passage.word(number) == "for" and following in ("update", "share", "no", "key")
+    after = passage.word(number + 2)
+    strengths = {"update": after != "in", "share": after != "in", "no": after == "key", "key": after == "share"}
+    return passage.word(number) == "for" and strengths.get(following, False)
+
+
+def _opens(passage: Passage, number: int) -> bool:
+    """Whether a statement begins with this word in parentheses."""
+    following = passage.tokens[number + 1 : number + 2]
+    return passage.mark(number - 1) == "(" and any(token.is_name for token in following)
 
 
 def _is_unpivot(passage: Passage, number: int, terms: Terms) -> bool:
@@ -51,11 +65,13 @@ def _check_transact(passage: Passage, number: int) -> None:
     if token.kind != "word":
         return
     if token.name.startswith("@") and not token.name.startswith("@@"):
-        refuse(token.text, "is a variable, and none is set here", "Write the value itself.")
+        raise refusal(token.text, "is a variable, and none is set here", "Write the value itself.")
     if token.name in RESERVED and not _is_hint(passage, number):
-        refuse(token.text.upper(), "begins a statement of its own", "Send one SELECT; put such names in [brackets].")
+        raise refusal(
+            token.text.upper(), "begins a statement of its own", "Send one SELECT; put such names in [brackets]."
+        )
     if token.name == "fetch" and passage.word(number - 1) not in ("row", "rows"):
-        refuse("FETCH", "reads a cursor", "Use OFFSET … ROWS FETCH NEXT … ROWS ONLY.")
+        raise refusal("FETCH", "reads a cursor", "Use OFFSET … ROWS FETCH NEXT … ROWS ONLY.")
 
 
 def _is_hint(passage: Passage, number: int) -> bool:
@@ -64,13 +80,20 @@ def _is_hint(passage: Passage, number: int) -> bool:
     return (word == "merge" and passage.word(number + 1) == "join") or (word == "index" and after in ("(", "="))
 
 
+def _check_attribute(name: str, terms: Terms) -> None:
+    """PostgreSQL takes `(value).name` for a call where there is no such column."""
+    unsafe = terms.functions.get(name) == "volatile" and name not in CATALOGUES["postgres"].certain
+    if (unsafe or name in UNSAFE or CATALOGUES["postgres"].denied.fullmatch(name)) and name not in terms.allowed:
+        raise refusal(f".{name}", "is a function that may do more than read", "Name a column after the dot.")
+
+
 def _check_dotted(passage: Passage, number: int, terms: Terms) -> None:
     """Oracle needs no parentheses to call a function."""
     token = passage.tokens[number]
     if token.name in _SEQUENCES and passage.mark(number - 1) == ".":
-        refuse(f".{token.text}", "moves a sequence", "Read the sequence's last value from the catalogue.")
+        raise refusal(f".{token.text}", "moves a sequence", "Read the sequence's last value from the catalogue.")
     if terms.dialect == "oracle" and passage.mark(number + 1) == "." and _PACKAGE.fullmatch(token.name):
         member = passage.tokens[number + 2].name if number + 2 < len(passage.tokens) else ""
         full = f"{token.name}.{member}"
         if full not in CATALOGUES["oracle"].packages and full not in terms.allowed:
-            refuse(full, "is of a package that may do more than read", "Use a built-in function of SQL.")
+            raise refusal(full, "is of a package that may do more than read", "Use a built-in function of SQL.")

@@ -5,7 +5,7 @@ Those that tell of the host, its files, its keys or its passwords may not. Readi
 
 import re
 
-from .wording import refuse
+from .wording import refusal
 
 __all__ = ["check_setting"]
 
@@ -20,7 +20,9 @@ _PATHS_ALL_THE_SAME = frozenset({"search_path", "log_file_mode"})
 def check_setting(name: str | None) -> None:
     """None for one that is not written as a plain string."""
     if name is None:
-        refuse("current_setting", "asks for a setting that is not written out", "Write the name as a plain '…' string.")
+        raise refusal(
+            "current_setting", "asks for a setting that is not written out", "Write the name as a plain '…' string."
+        )
     lowered = name.lower().strip()
     if lowered not in _PATHS_ALL_THE_SAME and _HIDDEN.fullmatch(lowered):
-        refuse(name, "is a setting that tells of the host", "Ask for settings of queries, such as timezone.")
+        raise refusal(name, "is a setting that tells of the host", "Ask for settings of queries, such as timezone.")

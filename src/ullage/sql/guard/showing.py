@@ -3,10 +3,6 @@
 Each engine has its own; what is not on its list is refused. A condition in them is judged as that of a query is.
 """
 
-from collections.abc import Mapping
-
-from ullage.sql.engine import Dialect
-
 from .explain import explained
 from .lexer import read
 from .passage import Passage
@@ -14,25 +10,26 @@ from .query import check_query, is_query
 from .settings import check_setting
 from .statement import Terms
 from .tables import check_table_name
-from .wording import refuse
+from .wording import refusal
+from .wordlist import words
 
 __all__ = ["check_describe", "check_show"]
 
-_MODIFIERS = frozenset("full global session local extended storage".split())
-_SHOWN = frozenset(
+_MODIFIERS = words("full global session local extended storage")
+_SHOWN = words(
     """
 tables columns fields index indexes keys databases schemas variables status triggers events engines charset collation
 warnings errors processlist plugins privileges
-""".split()
+"""
 )
-_SHOWN_IN_TWO = frozenset(
+_SHOWN_IN_TWO = words(
     """
 create_table create_view create_database create_schema create_function create_procedure create_trigger create_event
 create_sequence create_package table_status function_status procedure_status character_set open_tables package_status
 index_statistics
-""".split()
+"""
 )
-_LISTS = frozenset("tables databases schemas views".split())
+_LISTS = words("tables databases schemas views")
 
 
 def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
@@ -73,12 +70,12 @@ def _name(passage: Passage, at: int) -> tuple[list[str], int]:
         if passage.mark(at) != ".":
             return parts, at
         at += 1
-    refuse(passage.tokens[min(at, len(passage.tokens) - 1)].text, "is no name of a table", "Name one table.")
+    raise refusal(passage.tokens[min(at, len(passage.tokens) - 1)].text, "is no name of a table", "Name one table.")
 
 
 def _ends(passage: Passage, at: int) -> None:
     if at < len(passage.tokens):
-        refuse(passage.tokens[at].text, "is one word too many here", "Leave it out.")
+        raise refusal(passage.tokens[at].text, "is one word too many here", "Leave it out.")
 
 
 def _postgres(passage: Passage) -> None:
@@ -88,7 +85,7 @@ def _postgres(passage: Passage) -> None:
     parts, at = _name(passage, 1)
     _ends(passage, at)
     if parts == ["all"]:
-        refuse("SHOW ALL", "tells of the host, its files and keys", "SHOW one setting, or read pg_settings.")
+        raise refusal("SHOW ALL", "tells of the host, its files and keys", "SHOW one setting, or read pg_settings.")
     check_setting(".".join(parts))
 
 
@@ -109,8 +106,7 @@ def _mysql(passage: Passage, terms: Terms) -> None:
     at = 1
     while passage.word(at) in _MODIFIERS:
         at += 1
-    counts = [passage.mark(at + place) for place in range(4)] == [passage.mark(at), "(", "*", ")"]
-    if passage.word(at) == "count" and counts:
+    if passage.word(at) == "count" and [passage.mark(at + place) for place in (1, 2, 3)] == ["(", "*", ")"]:
         at += 4
     if f"{passage.word(at)}_{passage.word(at + 1)}" in _SHOWN_IN_TWO:
         created = passage.word(at) == "create"
@@ -119,7 +115,7 @@ def _mysql(passage: Passage, terms: Terms) -> None:
         _conditions(passage, at + 1, terms)
     else:
         shown = " ".join(token.text for token in passage.tokens[:3])
-        refuse(shown, "is not among what may be shown", "Read information_schema.", tuple(sorted(_SHOWN)))
+        raise refusal(shown, "is not among what may be shown", "Read information_schema.", tuple(sorted(_SHOWN)))
 
 
 def _if_not_exists(passage: Passage, at: int) -> int:
@@ -131,7 +127,7 @@ def _conditions(passage: Passage, at: int, terms: Terms) -> None:
         word = passage.word(at)
         if word in ("from", "in"):
             _, at = _name(passage, at + 1)
-        elif word == "like" and passage.tokens[-1].kind == "string":
+        elif word == "like" and at + 1 < len(passage.tokens) and passage.tokens[at + 1].kind == "string":
             at += 2
         elif word in ("where", "limit"):
             asked = read("SELECT 1 FROM shown", terms.dialect)

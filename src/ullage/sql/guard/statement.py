@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ullage.sql.engine import Dialect, Stability
+from ..engine import Dialect, Stability
 
 __all__ = ["Kind", "Statement", "Terms"]
 

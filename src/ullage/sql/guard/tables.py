@@ -10,21 +10,21 @@ from collections.abc import Iterable, Mapping, Set
 
 from sqlglot import exp
 
-from ullage.sql.engine import Dialect
-
+from ..engine import Dialect
 from .functions import CATALOGUES
 from .functions.sqlite import TABLES
 from .statement import Terms
-from .wording import refuse
+from .wording import refusal
+from .wordlist import words
 
-__all__ = ["check_table", "check_table_name", "read_tables"]
+__all__ = ["check_function_in_from", "check_table", "check_table_name", "read_tables"]
 
 _HIDDEN: Mapping[Dialect, str] = {
-    "postgres": r"(?:.*\.)?pg_(?:authid|shadow|user_mappings?|subscription|hba_file_rules|ident_file_mappings|file_settings"
-    r"|largeobject|statistic|statistic_ext_data|config)|(?:.*\.)?user_mapping_options"
+    "postgres": r"(?:.*\.)?pg_(?:authid|shadow|user_mappings?|subscription|hba_file_rules|ident_file_mappings"
+    r"|file_settings|largeobject|statistic|statistic_ext_data|config)|(?:.*\.)?user_mapping_options"
     r"|(?:.*\.)?_pg_user_mappings|pg_toast\..*",
-    "mysql": r"(?:.*\.)?mysql\.(?!help_|time_zone|innodb_(?:table|index)_stats)\w.*|information_schema\.(?:user_variables"
-    r"|innodb_\w*reset)|performance_schema\.(?:replication_connection_configuration|user_variables_by_thread"
+    "mysql": r"(?:.*\.)?mysql\.(?!help_|time_zone|innodb_(?:table|index)_stats)\w.*"
+    r"|information_schema\.(?:user_variables|innodb_\w*reset)|performance_schema\.(?:replication_connection_configuration|user_variables_by_thread"
     r"|session_(?:account_)?connect_attrs|keyring_\w+|persisted_variables)|innodb_cmp\w*_reset|global_priv"
     r"|user_variables",
     "sqlite": r"(?:.*\.)?(?:sqlite_(?!master$|schema$|temp_master$|temp_schema$|sequence$|stat[134]$)\w+"
@@ -33,12 +33,14 @@ _HIDDEN: Mapping[Dialect, str] = {
     "tsql": r"(?:.*\.)?(?:sql_logins|syslogins|sysxlogins|credentials|database_scoped_credentials|linked_logins"
     r"|remote_logins|sysremotelogins|sysoledbusers|server_principal_credentials|sysobjvalues|sysowners"
     r"|key_encryptions|crypt_properties|dm_server_registry|dm_server_services|dm_os_enumerate_\w+|fn_\w+)",
-    "oracle": r"(?:.*\.)?(?:user\$|link\$|user_history\$|default_pwd\$|exu\w+|dba_users_with_defpwd|dba_db_links"
+    "oracle": r"(?:.*\.)?(?:user\$|link\$|user_history\$|default_pwd\$|exu\w+|dba_users(?:_with_defpwd)?|dba_db_links"
     r"|dba_credentials|v\$(?:passwordfile_info|pwfile_users))",
 }
 _MATCHED = {dialect: re.compile(pattern) for dialect, pattern in _HIDDEN.items()}
-_PATH = re.compile(r"[/\\:*?\[\]{}]|\.\w+$")
-_SUFFIXES = frozenset("csv tsv txt parquet json jsonl ndjson gz zst xlsx db duckdb sqlite arrow feather avro orc".split())
+_PATH = re.compile(r"[./\\:*?\[\]{}]")
+_SUFFIXES = words("csv tsv txt parquet json jsonl ndjson gz zst xlsx db duckdb sqlite arrow feather avro orc")
+_IN_FROM = (exp.GenerateSeries, exp.Unnest, exp.Repeat, exp.Explode, exp.JSONTable, exp.RegexpSplit)
+"""What the parser has classes for and may stand in FROM."""
 _PARTS = 3
 """Of a name in SQL Server; a fourth is another server's."""
 
@@ -46,15 +48,17 @@ _PARTS = 3
 def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
     """`written` are the places of the tokens that are strings."""
     if isinstance(node.this, exp.Func):
-        _check_function_in_from(node.this, terms)
+        check_function_in_from(node.this, terms)
         return
     if node.args.get("rows_from"):
         return
     parts = node.parts
     if any(part.meta.get("start") in written for part in parts):
-        refuse(node.name, "is a text in the place of a table, which is read as a file", "Name a table of this database.")
+        raise refusal(
+            node.name, "is a text in the place of a table, which is read as a file", "Name a table of this database."
+        )
     if terms.dialect == "tsql" and len(parts) > _PARTS:
-        refuse(".".join(part.name for part in parts), "is of another server", "Ask that server itself.")
+        raise refusal(".".join(part.name for part in parts), "is of another server", "Ask that server itself.")
     check_table_name([part.name for part in parts], terms)
 
 
@@ -62,18 +66,20 @@ def check_table_name(parts: Iterable[str], terms: Terms) -> None:
     names = [_folded(part) for part in parts]
     full = ".".join(names)
     if _MATCHED[terms.dialect].fullmatch(full):
-        refuse(full, "holds secrets or files of the server", "Read the catalogue's public views instead.")
+        raise refusal(full, "holds secrets or files of the server", "Read the catalogue's public views instead.")
     if terms.dialect == "sqlite" and names[-1].startswith("pragma_") and names[-1] not in TABLES:
-        refuse(full, "is a pragma that may do more than tell", "Use one of these.", tuple(sorted(TABLES)))
+        raise refusal(full, "is a pragma that may do more than tell", "Use one of these.", tuple(sorted(TABLES)))
     if terms.dialect == "duckdb" and (_PATH.search(names[-1]) or (len(names) > 1 and names[-1] in _SUFFIXES)):
-        refuse(full, "is read as a file", "Name a table of this database.")
+        raise refusal(full, "is read as a file", "Name a table of this database.")
 
 
-def _check_function_in_from(node: exp.Expr, terms: Terms) -> None:
+def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
     tables = CATALOGUES[terms.dialect].tables
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-    if name and tables is not None and name not in tables and name not in terms.allowed:
-        refuse(f"{name}()", "is not known to only read when it stands in FROM", "Name a table of this database.")
+    if tables is None or isinstance(node, _IN_FROM):
+        return
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else type(node).__name__
+    if name not in tables | terms.allowed:
+        raise refusal(f"{name}()", "is not known to only read when it stands in FROM", "Name a table of this database.")
 
 
 def _folded(name: str) -> str:

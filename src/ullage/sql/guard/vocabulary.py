@@ -3,25 +3,24 @@
 Data only.
 """
 
+from .wordlist import words
+
 __all__ = ["BEFORE_PARENTHESIS", "TYPES"]
 
-BEFORE_PARENTHESIS = frozenset(
+BEFORE_PARENTHESIS = words(
     """
-a against all and anti any apply array as asc asof at before bernoulli between by case check columns connect cross
-cube cycle day default define desc describe distinct else end escape except exclude exists explain fetch filter
-first following for force format from full glob global group groups having hour ignore ilike in include index inner
-intersect interval is join keep key lambda last lateral left like limit list local map match match_recognize
-materialized measures minus minute month nearest nested next not nowait null nulls of offset on only operator option
-or order outer over overflow overlaps partition passing path pattern percent pivot positional preceding prior
-qualify range recursive regexp rename repeatable replace reservoir respect returning right rlike rollup root row
-rows sample search second seed select semi separator sets similar skip some start struct subpartition summarize
-system table tablesample then ties top union unique unpivot use using values when where window with within without
-wrapper xor year zone
-""".split()
+against all and anti any apply array as asof at before bernoulli between by case columns cross cube day distinct
+else escape except exclude exists filter for force from full group groups having hour ilike in index inner intersect
+interval is join keep key lateral like limit match match_recognize materialized measures minus minute month nearest
+nested not null nulls of offset on only operator option or order outer over overflow overlaps partition passing path
+pattern percent pivot positional prior qualify range recursive regexp rename repeatable reservoir returning rlike
+rollup root rows sample second seed select semi separator sets similar some subpartition system table tablesample
+then top union unpivot use using values when where window with within without xor year
+"""
 )
 """Words of the grammar; a function under one of these names is still seen in the tree."""
 
-TYPES = frozenset(
+TYPES = words(
     """
 _bool _int4 _int8 _numeric _text _uuid _varchar aclitem anyarray array bfile bigint bignum bigserial binary bit blob
 bool boolean box box2d box3d bpchar bytea char character cid cidr circle citext clob cstring cube date
@@ -38,5 +37,5 @@ timestamp_ms timestamp_ns timestamp_s timestamp_us timestampltz timestampntz tim
 tinytext tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector txid_snapshot ubigint uhugeint uint uint16
 uint32 uint64 uint8 uinteger union uniqueidentifier unknown unsigned urowid usmallint utinyint uuid varbinary varbit
 varchar varchar2 variant varint varying vector xid xid8 xml year
-""".split()
+"""
 )

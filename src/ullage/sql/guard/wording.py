@@ -4,17 +4,15 @@ The construct is named in backticks and cut short, so that a refusal never repea
 what to write instead. Which construct is refused is decided elsewhere.
 """
 
-from typing import NoReturn
-
 from ullage.errors import Refused
 
-__all__ = ["refuse"]
+__all__ = ["refusal"]
 
 _SHOWN = 60
 
 
-def refuse(construct: str, reason: str, suggestion: str, options: tuple[str, ...] = ()) -> NoReturn:
-    raise Refused(f"`{_shown(construct)}` {reason}", suggestion=suggestion, options=options)
+def refusal(construct: str, reason: str, suggestion: str, options: tuple[str, ...] = ()) -> Refused:
+    return Refused(f"`{_shown(construct)}` {reason}", suggestion=suggestion, options=options)
 
 
 def _shown(construct: str) -> str:

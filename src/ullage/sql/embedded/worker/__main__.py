@@ -36,9 +36,15 @@ def _load(module: str) -> ModuleType:
 def main() -> None:
     incoming, outgoing = _take(0, os.O_RDONLY), _take(1, os.O_WRONLY)
     _know_siblings()
-    with os.fdopen(incoming, "rb") as source, os.fdopen(outgoing, "wb") as sink:
-        confine = _load("confine").confine
-        _load("serve").serve(source, sink, confine=confine, when_alone=lambda: os._exit(0))
+    source, sink = os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
+    confine = _load("confine").confine
+    _load("serve").serve(source, sink, confine=confine, when_alone=_end)
+    # By itself it would wait for the thread that still listens for a question.
+    _end()
+
+
+def _end() -> None:
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What is in a DuckDB database, and which functions has it?"""
 
+import re
 from typing import Any
 
 import duckdb
@@ -35,11 +36,18 @@ _MACROS = f"""
     SELECT schema_name, function_name AS name, array_to_string(parameters, ', ') AS arguments,
         CASE function_type WHEN 'table_macro' THEN 'table' END AS returns
     FROM duckdb_functions() WHERE {_OURS} ORDER BY function_name"""
-_FUNCTIONS = """
-    SELECT lower(function_name), function_type, stability, has_side_effects, internal FROM duckdb_functions()"""
+_TOLD = """
+    SELECT lower(function_name), stability, has_side_effects FROM duckdb_functions() WHERE stability IS NOT NULL"""
+_UNTOLD = """
+    SELECT lower(function_name), CASE WHEN function_type = 'macro' AND internal THEN macro_definition END
+    FROM duckdb_functions() WHERE stability IS NULL"""
+_MADE_HERE = "SELECT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
 
 _STABILITIES = {"CONSISTENT": "immutable", "CONSISTENT_WITHIN_QUERY": "stable"}
 _ORDER = ("immutable", "stable", "volatile")
+_WORD = re.compile(r"\w+")
+_ONLY_FAILS = {"error"}
+"""Counted as an effect by DuckDB, because it must not be left out."""
 
 Found = dict[str, Any]
 
@@ -57,18 +65,24 @@ def structure(connection: duckdb.DuckDBPyConnection) -> Described:
 
 
 def functions(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Table functions, of which DuckDB says nothing, count as volatile, save the few that are scalar ones as well; so
+    do a user's macros, whatever they are named after."""
     known: dict[str, str] = {}
-    for name, kind, stability, has_effects, internal in connection.execute(_FUNCTIONS).fetchall():
-        found = "volatile" if has_effects else _stability(kind, stability, internal=internal)
+    for name, stability, has_effects in connection.execute(_TOLD).fetchall():
+        found = "volatile" if has_effects else _STABILITIES.get(stability, "volatile")
         known[name] = max(known.get(name, "immutable"), found, key=_ORDER.index)
-    return known
+    untold: dict[str, str] = {}
+    for name, definition in connection.execute(_UNTOLD).fetchall():
+        found = "volatile" if definition is None else _of_macro(definition, known)
+        untold[name] = max(untold.get(name, "immutable"), found, key=_ORDER.index)
+    made_here = {name: "volatile" for (name,) in connection.execute(_MADE_HERE).fetchall()}
+    return {**untold, **known, **made_here}
 
 
-def _stability(kind: str, stability: str | None, *, internal: bool) -> str:
-    """DuckDB's own macros are written in its functions, and none of those is volatile; a user's may be anything."""
-    if stability is None:
-        return "stable" if kind == "macro" and internal else "volatile"
-    return _STABILITIES.get(stability, "volatile")
+def _of_macro(definition: str, known: dict[str, str]) -> str:
+    """DuckDB's own macros are as stable as what they are written in; a user's may read anything."""
+    named = set(_WORD.findall(definition.lower())) - _ONLY_FAILS
+    return "volatile" if any(known.get(word) == "volatile" for word in named) else "stable"
 
 
 def _read(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Found]:

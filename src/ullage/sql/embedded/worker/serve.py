@@ -4,6 +4,7 @@ The first message says which file is to be read and within which memory; each ot
 the connection is gone, and with it everything a statement could have left behind.
 """
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
@@ -45,6 +46,8 @@ def _source(hello: Message) -> Source:
         from .sqlite_table import SqliteTable
 
         return SqliteTable(memory=hello["memory"])
+    if hello["packages"] is not None and hello["packages"] not in sys.path:
+        sys.path.append(hello["packages"])
     try:
         from .duckdb_file import DuckdbFile
     except ModuleNotFoundError as error:

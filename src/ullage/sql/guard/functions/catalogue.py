@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ullage.sql.engine import Dialect, Stability
-
+from ...engine import Dialect, Stability
 from . import duckdb, mysql, oracle, postgres, sqlite, standard, tsql
 
 __all__ = ["CATALOGUES", "Catalogue"]
@@ -53,9 +52,7 @@ CATALOGUES: Mapping[Dialect, Catalogue] = {
         schemas=postgres.SCHEMAS,
     ),
     "mysql": Catalogue(certain=mysql.NAMES, prefixes=mysql.PREFIXES, denied=re.compile(mysql.DENIED)),
-    "sqlite": Catalogue(
-        certain=sqlite.NAMES | sqlite.TABLES, denied=re.compile(sqlite.DENIED), tables=sqlite.TABLES
-    ),
+    "sqlite": Catalogue(certain=sqlite.NAMES | sqlite.TABLES, denied=re.compile(sqlite.DENIED), tables=sqlite.TABLES),
     "duckdb": Catalogue(
         certain=duckdb.NAMES | duckdb.TABLES,
         prefixes=duckdb.PREFIXES,

@@ -4,9 +4,11 @@ Data only. `NAMES` are the scalar, aggregate and window functions and macros of 
 those that write, wait or reach outside; `TABLES` are the functions that may stand in FROM.
 """
 
+from ..wordlist import words
+
 __all__ = ["DENIED", "NAMES", "PREFIXES", "TABLES"]
 
-NAMES = frozenset(
+NAMES = words(
     """
 abs acos acosh add age aggregate ago alias any_value apply approx_count_distinct approx_quantile approx_top_k
 arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax argmin array
@@ -84,10 +86,10 @@ uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 var_pop var_samp varia
 variant_bytes_to_variant variant_comparator variant_contains variant_exists variant_extract variant_extract_string
 variant_group_array variant_group_object variant_keys variant_normalize variant_to_parquet_variant variant_type
 variant_typeof version vertex_extract wavg week weekday weekofyear weighted_avg xor year yearweek
-""".split()
+"""
 )
 
-TABLES = frozenset(
+TABLES = words(
     """
 duckdb_approx_database_count duckdb_columns duckdb_connection_count duckdb_constraints duckdb_coordinate_systems
 duckdb_databases duckdb_dependencies duckdb_dialects duckdb_extensions duckdb_functions duckdb_indexes
@@ -96,17 +98,21 @@ duckdb_settings duckdb_table_sample duckdb_tables duckdb_triggers duckdb_types d
 generate_series generate_subscripts icu_calendar_names json_each json_tree pg_timezone_names pragma_collations
 pragma_database_size pragma_metadata_info pragma_platform pragma_show pragma_storage_info pragma_table_info
 pragma_user_agent pragma_version range regexp_split_to_table repeat repeat_row summary test_all_types unnest
-""".split()
+"""
 )
 
 PREFIXES = ("st_", "h3_")
 
 DENIED = "|".join(
-    r"""
+    sorted(
+        words(
+            r"""
 read_\w+ \w+_scan\w* (?:postgres|mysql|sqlite|bigquery|snowflake)_\w+ getenv query query_table sniff_\w+ parquet_\w+
 which_secret duckdb_secrets? duckdb_logs\w* pg_sleep nextval currval setval setseed sleep_ms write_log
 json_execute_serialized_sql json_serialize_plan http_\w+ glob seq_scan histogram_values checkpoint
 (?:enable|disable|truncate|register|deregister|create|destroy|force|load|install|attach|python|arrow|copy|import)_\w+
-""".split()
+"""
+        )
+    )
 )
 """What an engine may list as stable and yet reads files, waits, or changes something."""

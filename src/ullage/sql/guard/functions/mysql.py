@@ -4,9 +4,11 @@ Data only. `NAMES` are the native functions of MySQL 9 and MariaDB 12 that compu
 wait, lock, read files or move a sequence are left out, and so are all that are loaded or stored.
 """
 
+from ..wordlist import words
+
 __all__ = ["DENIED", "NAMES", "PREFIXES"]
 
-NAMES = frozenset(
+NAMES = words(
     """
 abs acos add_months adddate addtime aes_decrypt aes_encrypt any_value area asbinary ascii asin astext aswkb aswkt
 atan atan2 avg bin bin_to_uuid bit_and bit_count bit_length bit_or bit_xor boundary buffer cast ceil ceiling
@@ -44,17 +46,21 @@ uncompressed_length unhex unix_timestamp updatexml upper user utc_date utc_time 
 uuid_to_bin uuid_v4 uuid_v7 value values var_pop var_samp variance vec_distance vec_distance_cosine
 vec_distance_euclidean vec_fromtext vec_totext vector_dim vector_to_string version week weekday weekofyear
 weight_string within x y year yearweek
-""".split()
+"""
 )
 
 PREFIXES = ("st_",)
 
 DENIED = "|".join(
-    r"""
+    sorted(
+        words(
+            r"""
 load_file sleep benchmark get_lock release_lock release_all_locks is_free_lock is_used_lock master_\w+
 source_pos_wait wait_\w+ wsrep_\w+ nextval lastval setval sys_(?:exec|eval|get|set)\w* group_replication_\w+
-asynchronous_\w+ keyring_\w+ audit_\w+ version_tokens_\w+ service_\w+ mysql_\w+ lib_mysqludf\w* http_\w+ binlog_gtid_pos des_\w+ old_password
-encrypt
-""".split()
+asynchronous_\w+ keyring_\w+ audit_\w+ version_tokens_\w+ service_\w+ mysql_\w+ lib_mysqludf\w* http_\w+
+binlog_gtid_pos des_\w+ old_password encrypt
+"""
+        )
+    )
 )
 """They wait, lock, read files, move sequences or run what was loaded."""

@@ -5,9 +5,11 @@ SQL, dump whole tables or show the host's settings, and those of common extensio
 adds to them.
 """
 
-__all__ = ["DENIED", "NAMES", "PREFIXES", "SAFE_VOLATILE", "SCHEMAS"]
+from ..wordlist import words
 
-NAMES = frozenset(
+__all__ = ["DENIED", "NAMES", "PREFIXES", "SAFE_VOLATILE", "SCHEMAS", "UNSAFE"]
+
+NAMES = words(
     """
 _pg_expandarray abbrev abs aclcontains acldefault aclexplode acos acosd acosh age akeys any_value
 approximate_row_count area array_agg array_append array_cat array_dims array_fill array_length array_lower
@@ -19,45 +21,44 @@ cash_words cast cbrt ceil ceiling center char char_length character_length chr c
 concat concat_ws convert convert_from convert_to corr cos cosd cosh cosine_distance cot cotd count covar_pop
 covar_samp crc32 crc32c crypt cube cube_dim cube_distance cume_dist current_database current_date current_schema
 current_schemas current_setting current_time current_timestamp current_user daitch_mokotoff date date_add date_bin
-date_part date_subtract date_trunc datemultirange daterange decode defined degrees dense_rank dexp diagonal diameter
-difference digest div dlog1 dlog10 dmetaphone dmetaphone_alt dround dtrunc each earth earth_box earth_distance
-encode enum_first enum_last enum_range erf erfc every exist exp extract factorial family find_srid first first_value
-float4 float8 floor format format_type gamma gcd generate_series generate_subscripts geometrytype get_bit get_byte
+date_part date_subtract date_trunc datemultirange daterange decode degrees dense_rank dexp diagonal diameter
+difference digest div dlog1 dlog10 dmetaphone dmetaphone_alt dround dtrunc earth_box earth_distance encode
+enum_first enum_last enum_range erf erfc every exp extract factorial family find_srid first_value float4 float8
+floor format format_type gamma gcd generate_series generate_subscripts geometrytype get_bit get_byte
 get_current_ts_config getdatabaseencoding getpgusername greatest grouping hamming_distance has_any_column_privilege
 has_column_privilege has_database_privilege has_foreign_data_wrapper_privilege has_function_privilege
 has_language_privilege has_parameter_privilege has_schema_privilege has_sequence_privilege has_server_privilege
 has_table_privilege has_tablespace_privilege has_type_privilege hash_array hash_record hashint4 hashint8 hashtext
 hashtextextended height histogram hmac host hostmask hstore hstore_to_array hstore_to_json hstore_to_jsonb
-hstore_to_matrix hypothetical_rank icount idx index inet inet_client_addr inet_client_port inet_merge
-inet_same_family inet_server_addr inet_server_port initcap inner_product int2 int4 int4inc int4multirange int4range
-int8 int8_sum int8multirange int8range interpolate interval intset is_normalized isclosed isempty isfinite
-ishorizontal isopen isparallel isperp isvertical jaccard_distance json json_agg json_array json_array_element
-json_array_element_text json_array_elements json_array_elements_text json_array_length json_arrayagg
-json_build_array json_build_object json_each json_each_text json_exists json_extract_path json_extract_path_text
-json_object json_object_agg json_object_field json_object_field_text json_object_keys json_objectagg
-json_populate_record json_populate_recordset json_query json_scalar json_serialize json_strip_nulls json_table
-json_to_record json_to_recordset json_to_tsvector json_typeof json_value jsonb jsonb_agg jsonb_array_element
-jsonb_array_element_text jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array
-jsonb_build_object jsonb_concat jsonb_contained jsonb_contains jsonb_delete jsonb_delete_path jsonb_each
-jsonb_each_text jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_extract_path jsonb_extract_path_text
-jsonb_insert jsonb_object jsonb_object_agg jsonb_object_field jsonb_object_field_text jsonb_object_keys
-jsonb_path_exists jsonb_path_exists_tz jsonb_path_match jsonb_path_match_tz jsonb_path_query jsonb_path_query_array
-jsonb_path_query_array_tz jsonb_path_query_first jsonb_path_query_first_tz jsonb_path_query_tz jsonb_populate_record
-jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
-jsonb_to_tsvector jsonb_typeof justify_days justify_hours justify_interval l1_distance l2_distance l2_normalize lag
-last last_value latitude lca lcm lead least left length levenshtein levenshtein_less_equal lgamma like like_escape
-line ll_to_earth ln localtime localtimestamp locf log log10 longitude lower lower_inc lower_inf lpad lseg ltree2text
-ltrim macaddr macaddr8 macaddr8_set7bit make_date make_interval make_time make_timestamp make_timestamptz
-makeaclitem masklen max md5 metaphone min min_scale mod mode money multirange mxid_age name nameconcatoid netmask
-network nlevel normalize notlike now npoints nth_value ntile nullif num_nonnulls num_nulls numeric numeric_div_trunc
-numeric_exp numeric_inc numeric_ln numeric_log numeric_sqrt nummultirange numnode numrange obj_description
-octet_length oid oidvectortypes overlaps overlay parse_ident path pclose percent_rank percentile_cont
-percentile_disc pg_available_extension_versions pg_available_extensions pg_backend_pid pg_basetype
-pg_char_to_encoding pg_client_encoding pg_collation_for pg_collation_is_visible pg_column_compression
-pg_column_is_updatable pg_column_size pg_conf_load_time pg_conversion_is_visible pg_current_snapshot
-pg_current_xact_id_if_assigned pg_cursor pg_describe_object pg_encoding_max_length pg_encoding_to_char
-pg_extension_update_paths pg_filenode_relation pg_function_is_visible pg_get_catalog_foreign_keys
-pg_get_constraintdef pg_get_expr pg_get_function_arg_default pg_get_function_arguments
+hstore_to_matrix inet inet_client_addr inet_client_port inet_merge inet_same_family inet_server_addr
+inet_server_port initcap inner_product int2 int4 int4inc int4multirange int4range int8 int8_sum int8multirange
+int8range interpolate interval is_normalized isclosed isempty isfinite ishorizontal isopen isparallel isperp
+isvertical jaccard_distance json json_agg json_array json_array_element json_array_element_text json_array_elements
+json_array_elements_text json_array_length json_arrayagg json_build_array json_build_object json_each json_each_text
+json_exists json_extract_path json_extract_path_text json_object json_object_agg json_object_field
+json_object_field_text json_object_keys json_objectagg json_populate_record json_populate_recordset json_query
+json_scalar json_serialize json_strip_nulls json_table json_to_record json_to_recordset json_to_tsvector json_typeof
+json_value jsonb jsonb_agg jsonb_array_element jsonb_array_element_text jsonb_array_elements
+jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_concat jsonb_contained
+jsonb_contains jsonb_delete jsonb_delete_path jsonb_each jsonb_each_text jsonb_exists jsonb_exists_all
+jsonb_exists_any jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_agg
+jsonb_object_field jsonb_object_field_text jsonb_object_keys jsonb_path_exists jsonb_path_exists_tz jsonb_path_match
+jsonb_path_match_tz jsonb_path_query jsonb_path_query_array jsonb_path_query_array_tz jsonb_path_query_first
+jsonb_path_query_first_tz jsonb_path_query_tz jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_set
+jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_to_tsvector jsonb_typeof justify_days
+justify_hours justify_interval l1_distance l2_distance l2_normalize lag last_value latitude lca lcm lead least left
+length levenshtein levenshtein_less_equal lgamma like like_escape line ll_to_earth ln localtime localtimestamp locf
+log log10 longitude lower lower_inc lower_inf lpad lseg ltree2text ltrim macaddr macaddr8 macaddr8_set7bit make_date
+make_interval make_time make_timestamp make_timestamptz makeaclitem masklen max md5 metaphone min min_scale mod mode
+money multirange mxid_age name nameconcatoid netmask network nlevel normalize notlike now npoints nth_value ntile
+nullif num_nonnulls num_nulls numeric numeric_div_trunc numeric_exp numeric_inc numeric_ln numeric_log numeric_sqrt
+nummultirange numnode numrange obj_description octet_length oid oidvectortypes overlaps overlay parse_ident path
+pclose percent_rank percentile_cont percentile_disc pg_available_extension_versions pg_available_extensions
+pg_backend_pid pg_basetype pg_char_to_encoding pg_client_encoding pg_collation_for pg_collation_is_visible
+pg_column_compression pg_column_is_updatable pg_column_size pg_conf_load_time pg_conversion_is_visible
+pg_current_snapshot pg_current_xact_id_if_assigned pg_cursor pg_describe_object pg_encoding_max_length
+pg_encoding_to_char pg_extension_update_paths pg_filenode_relation pg_function_is_visible
+pg_get_catalog_foreign_keys pg_get_constraintdef pg_get_expr pg_get_function_arg_default pg_get_function_arguments
 pg_get_function_identity_arguments pg_get_function_result pg_get_function_sqlbody pg_get_functiondef pg_get_indexdef
 pg_get_keywords pg_get_object_address pg_get_partition_constraintdef pg_get_partkeydef pg_get_publication_tables
 pg_get_replica_identity_index pg_get_replication_slots pg_get_ruledef pg_get_serial_sequence pg_get_statisticsobjdef
@@ -98,32 +99,32 @@ pg_statistics_obj_is_visible pg_table_is_visible pg_tablespace_databases pg_tabl
 pg_timezone_names pg_trigger_depth pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
 pg_ts_template_is_visible pg_type_is_visible pg_typeof pg_visible_in_snapshot pg_wal_lsn_diff pg_walfile_name
 pg_walfile_name_offset phraseto_tsquery pi plainto_tsquery point polygon popen position postgis_version pow power
-query_id querytree quote_ident quote_literal quote_nullable radians radius range_agg range_contains range_intersect
+querytree quote_ident quote_literal quote_nullable radians radius range_agg range_contains range_intersect
 range_intersect_agg range_merge range_minus range_overlaps range_union rank regclass regexp_count regexp_instr
 regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr
 regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse
 right round row_number row_security_active row_to_json rpad rtrim satisfies_hash_partition scale session_user
 set_bit set_byte set_masklen setweight sha224 sha256 sha384 sha512 shobj_description show_limit show_trgm sign
-similar_escape similar_to_escape similarity sin sind sinh skeys slice slope sort sort_asc sort_desc soundex
-split_part sqrt starts_with statement_timestamp stddev stddev_pop stddev_samp strict_word_similarity string_agg
-string_to_array string_to_table strip strpos subarray subltree subpath substr substring subvector sum svals system
-tan tand tanh text text2ltree text_soundex textcat textlen textlike time time_bucket time_bucket_gapfill timestamp
-timestamptz timetz timezone to_ascii to_bin to_char to_date to_hex to_json to_jsonb to_number to_oct to_regclass
-to_regcollation to_regnamespace to_regoper to_regoperator to_regproc to_regprocedure to_regrole to_regtype
-to_timestamp to_tsquery to_tsvector to_uuidv7_timestamp transaction_timestamp translate treat trim trim_array
-trim_scale trunc ts_debug ts_delete ts_filter ts_headline ts_lexize ts_parse ts_rank ts_rank_cd ts_token_type
-tsmultirange tsquery_and tsquery_not tsquery_or tsquery_phrase tsrange tstzmultirange tstzrange tsvector_concat
-tsvector_to_array txid_current_if_assigned txid_current_snapshot txid_snapshot_xip txid_snapshot_xmax
-txid_snapshot_xmin txid_visible_in_snapshot unaccent unicode_assigned unicode_version uniq unistr unnest upper
-upper_inc upper_inf uuid_extract_timestamp uuid_extract_version uuid_nil uuid_ns_dns uuid_ns_oid uuid_ns_url
-uuid_ns_x500 var_pop var_samp varbit varchar variance vector_dims vector_norm version websearch_to_tsquery width
-width_bucket word_similarity xid xml xml_is_well_formed xml_is_well_formed_content xml_is_well_formed_document
-xmlagg xmlattributes xmlcomment xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot
-xmlserialize xmltable xmltext xmlvalidate xpath xpath_exists
-""".split()
+similar_escape similar_to_escape similarity sin sind sinh skeys slope soundex split_part sqrt starts_with
+statement_timestamp stddev stddev_pop stddev_samp strict_word_similarity string_agg string_to_array string_to_table
+strip strpos subltree subpath substr substring subvector sum svals system tan tand tanh text text2ltree text_soundex
+textcat textlen textlike time time_bucket time_bucket_gapfill timestamp timestamptz timetz timezone to_ascii to_bin
+to_char to_date to_hex to_json to_jsonb to_number to_oct to_regclass to_regcollation to_regnamespace to_regoper
+to_regoperator to_regproc to_regprocedure to_regrole to_regtype to_timestamp to_tsquery to_tsvector
+to_uuidv7_timestamp transaction_timestamp translate treat trim trim_array trim_scale trunc ts_debug ts_delete
+ts_filter ts_headline ts_lexize ts_parse ts_rank ts_rank_cd ts_token_type tsmultirange tsquery_and tsquery_not
+tsquery_or tsquery_phrase tsrange tstzmultirange tstzrange tsvector_concat tsvector_to_array
+txid_current_if_assigned txid_current_snapshot txid_snapshot_xip txid_snapshot_xmax txid_snapshot_xmin
+txid_visible_in_snapshot unaccent unicode_assigned unicode_version unistr unnest upper upper_inc upper_inf
+uuid_extract_timestamp uuid_extract_version uuid_nil uuid_ns_dns uuid_ns_oid uuid_ns_url uuid_ns_x500 var_pop
+var_samp varbit varchar variance vector_dims vector_norm version websearch_to_tsquery width width_bucket
+word_similarity xid xml xml_is_well_formed xml_is_well_formed_content xml_is_well_formed_document xmlagg
+xmlattributes xmlcomment xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize
+xmltable xmltext xmlvalidate xpath xpath_exists
+"""
 )
 
-SAFE_VOLATILE = frozenset(
+SAFE_VOLATILE = words(
     """
 amvalidate approximate_row_count array_sample array_shuffle bernoulli clock_timestamp current_query gen_random_bytes
 gen_random_uuid gen_salt normal_rand pg_blocking_pids pg_collation_actual_version pg_current_wal_flush_lsn
@@ -135,7 +136,7 @@ pg_stat_get_xact_tuples_deleted pg_stat_get_xact_tuples_fetched pg_stat_get_xact
 pg_stat_get_xact_tuples_returned pg_stat_get_xact_tuples_updated pg_table_size pg_tablespace_size
 pg_total_relation_size pg_xact_commit_timestamp random random_normal system timeofday uuid_generate_v1
 uuid_generate_v1mc uuid_generate_v3 uuid_generate_v4 uuid_generate_v5 uuidv4 uuidv7
-""".split()
+"""
 )
 """Volatile because they answer differently each time, not because they change anything."""
 
@@ -145,12 +146,38 @@ PREFIXES = ("st_", "postgis_", "h3_")
 SCHEMAS = frozenset({"pg_catalog", "information_schema"})
 """A call may name these; a function of another schema is somebody's own."""
 
+UNSAFE = words(
+    """
+binary_upgrade_set_next_array_pg_type_oid binary_upgrade_set_next_attribute_versions
+binary_upgrade_set_next_heap_pg_class_oid binary_upgrade_set_next_heap_relfilenode
+binary_upgrade_set_next_index_pg_class_oid binary_upgrade_set_next_index_relfilenode
+binary_upgrade_set_next_multirange_array_pg_type_oid binary_upgrade_set_next_multirange_pg_type_oid
+binary_upgrade_set_next_pg_authid_oid binary_upgrade_set_next_pg_enum_oid binary_upgrade_set_next_pg_tablespace_oid
+binary_upgrade_set_next_pg_type_oid binary_upgrade_set_next_toast_pg_class_oid
+binary_upgrade_set_next_toast_relfilenode binary_upgrade_set_record_init_privs brin_summarize_new_values
+gin_clean_pending_list pg_backup_start pg_backup_stop pg_cancel_backend pg_create_physical_replication_slot
+pg_create_restore_point pg_current_logfile pg_drop_replication_slot pg_get_multixact_members
+pg_import_system_collations pg_log_backend_memory_contexts pg_promote pg_replication_origin_create
+pg_replication_origin_drop pg_replication_origin_session_progress pg_replication_origin_session_setup
+pg_stat_get_xact_blocks_fetched pg_stat_get_xact_blocks_hit pg_stat_get_xact_function_calls
+pg_stat_get_xact_function_self_time pg_stat_get_xact_function_total_time pg_stat_get_xact_tuples_hot_updated
+pg_stat_reset_replication_slot pg_stat_reset_shared pg_stat_reset_single_function_counters
+pg_stat_reset_single_table_counters pg_stat_reset_slru pg_stat_reset_subscription_stats pg_terminate_backend
+pg_xact_commit_timestamp_origin pg_xact_status plpgsql_validator setseed txid_status
+"""
+)
+"""Volatile ones of one argument, which `(value).name` calls as well as `name(value)` does."""
+
 DENIED = "|".join(
-    r"""
+    sorted(
+        words(
+            r"""
 crosstab\w* connectby xpath_table xslt_process dblink\w* \w+_to_xml\w* txid_current pg_current_xact_id pg_config
 pg_show_all_\w+ pg_event_trigger_\w+ pg_read_\w+ pg_ls_\w+ pg_stat_file ts_stat ts_rewrite lo_\w+ lo(?:read|write)
 pg_sleep\w* pg_file_\w+ pg_logdir_ls pg_advisory_\w+ pg_try_advisory_\w+ pg_notify set_config nextval setval currval
 lastval pg_hba_file_rules pg_ident_file_mappings st_fromgdalraster http\w* hypopg\w* file_\w+ aws_\w+
-""".split()
+"""
+        )
+    )
 )
 """Whatever their volatility says: they run text as SQL, dump tables, take a transaction number, lock, or read files."""

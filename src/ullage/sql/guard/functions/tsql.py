@@ -4,9 +4,11 @@ Data only. `RESERVED` matters because this language needs no semicolon: a reserv
 alias begins a second statement on the server.
 """
 
+from ..wordlist import words
+
 __all__ = ["DENIED", "HINTS", "METHODS", "NAMES", "RESERVED"]
 
-NAMES = frozenset(
+NAMES = words(
     """
 abs acos any_value approx_count_distinct approx_percentile_cont approx_percentile_disc ascii asin atan atn2 avg
 base64_decode base64_encode binary_checksum bit_count cast ceiling char charindex checksum checksum_agg choose
@@ -31,19 +33,19 @@ string_agg string_escape string_split stuff substring sum suser_id suser_name su
 sysdatetime sysdatetimeoffset system_user sysutcdatetime tan timefromparts todatetimeoffset translate
 trigger_nestlevel trim try_cast try_convert try_parse type_id type_name typeproperty unicode unistr upper user
 user_id user_name values var varp vector_distance vector_norm vector_normalize xact_state year
-""".split()
+"""
 )
 
-METHODS = frozenset(
+METHODS = words(
     """
 exist getancestor getlevel isdescendantof lat long nodes query starea stasbinary stastext stbuffer stcontains
 stdistance stequals stgeometrytype stintersection stintersects stlength stnumpoints stpointn stsrid stunion stwithin
 stx sty tostring value
-""".split()
+"""
 )
 """Of values of the types xml, geography, geometry and hierarchyid; called with a dot."""
 
-RESERVED = frozenset(
+RESERVED = words(
     """
 add alter authorization backup begin break browse bulk checkpoint close clustered commit compute constraint
 continue create cursor database dbcc deallocate declare delete deny disk distributed drop dump
@@ -54,23 +56,27 @@ readtext reconfigure references replication restore restrict return revert revok
 schema securityaudit semantickeyphrasetable semanticsimilaritydetailstable semanticsimilaritytable set setuser
 shutdown statistics textsize tran transaction trigger truncate tsequal update updatetext use view waitfor while
 writetext
-""".split()
+"""
 )
 """Never a plain name, and never a part of a query."""
 
-HINTS = frozenset(
+HINTS = words(
     """
 concat expand fast fastfirstrow for force forcescan forceseek group hash index join
 label loop maxdop maxrecursion merge noexpand nolock nowait optimize order
 readcommitted readpast readuncommitted recompile robust snapshot union
 unknown views
-""".split()
+"""
 )
 """Of tables and queries; the others lock, trace or fix a plan."""
 
 DENIED = "|".join(
-    r"""
+    sorted(
+        words(
+            r"""
 open(?:query|rowset|datasource|xml) xp_\w+ sp_\w+ fn_\w+ dm_\w+ ai_\w+ textptr
-""".split()
+"""
+        )
+    )
 )
 """They run text elsewhere, read files, or tell of the server."""

@@ -6,12 +6,12 @@ statement can be ended before it is done depends on the driver.
 """
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.engine import CursorResult
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError, ResourceClosedError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ullage.errors import BadConfiguration, QueryFailed, SourceFailed
@@ -73,10 +73,10 @@ class OtherSession:
         with self._failing(question.sql):
             # Without parameters, or drivers would look for their placeholders in the statement.
             straight = self._connection.execution_options(no_parameters=True, stream_results=True)
-            result = straight.exec_driver_sql(question.sql)
-            if not result.returns_rows:
-                return Answer(columns=(), rows=(), more=False)
-            return taken(tuple(result.keys()), _rows(result, limits.cell), question.rows, limits)
+            with closing(straight.exec_driver_sql(question.sql)) as result:
+                if not result.returns_rows:
+                    return Answer(columns=(), rows=(), more=False)
+                return taken(tuple(result.keys()), _rows(result, limits.cell), question.rows, limits)
 
     def structure(self) -> Structure:
         with self._failing(""):
@@ -99,8 +99,6 @@ class OtherSession:
                 ) from None
             said = without_data(without_data(_said(error, self._address), sql, "'"), sql, '"')
             raise QueryFailed(said) from None
-        except ResourceClosedError:
-            raise QueryFailed("the statement has no rows to answer with", suggestion="use SELECT") from None
 
     def clean(self) -> bool:
         """Nobody knows how to reset the session of any database; the next question gets one of its own."""

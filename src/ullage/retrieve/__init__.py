@@ -1,0 +1,25 @@
+"""What do these folders say about it?"""
+
+from .folder import FolderRetriever
+from .handles import PREFIX
+from .postings import PassageIndex
+from .retriever import Found, Passage, Place, Query, Retriever
+from .settings import EXCLUDED, Bounds, RetrieveSettings
+from .source import META, TOOL, RetrieveSource
+
+__all__ = [
+    "EXCLUDED",
+    "META",
+    "PREFIX",
+    "TOOL",
+    "Bounds",
+    "FolderRetriever",
+    "Found",
+    "Passage",
+    "PassageIndex",
+    "Place",
+    "Query",
+    "RetrieveSettings",
+    "RetrieveSource",
+    "Retriever",
+]

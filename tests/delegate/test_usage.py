@@ -1,0 +1,49 @@
+import pytest
+
+from ullage.delegate.providers.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
+from ullage.models import Usage
+from ullage.tool import JsonObject
+
+_XAI: JsonObject = {
+    "prompt_tokens": 15,
+    "completion_tokens": 8,
+    "total_tokens": 246,
+    "completion_tokens_details": {"reasoning_tokens": 223},
+}
+_SOUND: JsonObject = {
+    "prompt_tokens": 11,
+    "completion_tokens": 15,
+    "total_tokens": 401,
+    "prompt_audio_seconds": 5,
+    "prompt_tokens_details": {"audio_tokens": 375, "cached_tokens": 9},
+}
+
+
+@pytest.mark.requirement("S4:usage")
+@pytest.mark.parametrize(
+    ("said", "usage"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}, Usage(input=9, output=3)),
+        (_XAI, Usage(input=15, output=231, reasoning=223)),
+        ({"prompt_tokens": 35, "completion_tokens": 12, "total_tokens": 109}, Usage(input=35, output=74)),
+        (_SOUND, Usage(input=386, output=15, cache_read=9)),
+        ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 5}, Usage(input=9, output=3)),
+    ],
+    ids=["all named", "thoughts beside", "thoughts unnamed", "a recording beside", "a total too small"],
+)
+def test_what_only_the_total_holds_was_used_too(said: JsonObject, usage: Usage):
+    assert chat_usage(said) == usage
+
+
+def test_what_was_cached_is_found_where_each_puts_it():
+    said: JsonObject = {"prompt_tokens": 64, "completion_tokens": 6, "num_cached_tokens": 32}
+    assert chat_usage(said) == Usage(input=64, output=6, cache_read=32)
+    detailed: JsonObject = {**said, "prompt_tokens_details": {"cached_tokens": 0}}
+    assert chat_usage(detailed) == Usage(input=64, output=6, cache_read=0)
+
+
+@pytest.mark.requirement("S4:usage")
+def test_what_a_provider_does_not_say_stays_unknown():
+    for read in (chat_usage, responses_usage, anthropic_usage, gemini_usage):
+        assert read({}) == Usage()
+    assert chat_usage({"prompt_tokens": 7, "total_tokens": 9}) == Usage(input=7)
