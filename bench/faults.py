@@ -1,10 +1,10 @@
 """Who still gives a whole answer when a provider fails, after how long, and at whose door?
 
-Run by `make bench-faults`. llmock plays an ill provider and a well one (`faults_cases`); Ullage on three wires, litellm's
-Router and pydantic-ai's FallbackModel are asked through each fault, all with two retries and five seconds of patience.
-`PEERS=no` leaves the peers out. Peers stream where the fault is one of streams; Ullage always does. Prints a table of
-who answered after how many seconds, what the call after a long Retry-After did, and one line of figures; fails where a
-floor is missed: the four faults of streams answered by the other provider, never half an answer, a long Retry-After
+Run by `make bench-faults`. llmock plays an ill provider and a well one (`faults_cases`); Ullage on three wires,
+litellm's Router and pydantic-ai's FallbackModel are asked through each fault, all with two retries and five seconds of
+patience. `PEERS=no` leaves the peers out. Peers stream where the fault is one of streams; Ullage always does. Prints a
+table of who answered after how many seconds and how often each provider was asked, and one line of figures; fails where
+a floor is missed: the four faults of streams answered by the other provider, never half an answer, a long Retry-After
 left within half a second and remembered by the next call, a wrong request sent to nobody else.
 """
 
@@ -24,6 +24,7 @@ from delegate_peers import install, present, python_of
 from faults_cases import BACKUP, CASES, LONG_WAIT, PRIMARY, STREAMS, WRONG, Case, Providers, playing
 
 HERE = Path(__file__).parent
+Answered = Literal["first", "second", "error", "HALF"]
 AT_ONCE = 0.5
 """Seconds within which a model that asks for a long wait is left."""
 
@@ -40,11 +41,10 @@ class Party:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    outcome: Literal["first", "second", "error", "HALF"]
+    outcome: Answered
     """Who answered, or that nobody did, or that a part was taken for the whole."""
     seconds: float
     asked: Counter[str]
-    error: str | None
 
     def __str__(self) -> str:
         return f"{self.outcome} {self.seconds:.1f}"
@@ -109,9 +109,9 @@ def _ordered(process: "subprocess.Popen[str]", order: Mapping[str, Any]) -> dict
 
 
 def _call(answer: Mapping[str, Any], asked: Counter[str]) -> Call:
-    whole: dict[str | None, Literal["first", "second"]] = {PRIMARY: "first", BACKUP: "second"}
-    outcome = "error" if answer["error"] else whole.get(answer["text"], "HALF")
-    return Call(outcome=outcome, seconds=answer["seconds"], asked=asked, error=answer["error"])
+    whole: dict[str, Answered] = {PRIMARY: "first", BACKUP: "second"}
+    outcome: Answered = "error" if answer["error"] else whole.get(answer["text"], "HALF")
+    return Call(outcome=outcome, seconds=answer["seconds"], asked=asked)
 
 
 def missed(party: Party, calls: Calls) -> list[str]:
@@ -139,8 +139,7 @@ def show(parties: Sequence[Party], measured: Mapping[str, Calls]) -> None:
 
 
 def _asked(call: Call) -> str:
-    error = f"{call.error}, "[:14] if call.error else ""
-    return f"{error}asked {call.asked['first']}+{call.asked['second']}"
+    return f"asked {call.asked['first']}+{call.asked['second']}"
 
 
 def main() -> int:

@@ -91,8 +91,8 @@ class Providers:
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.address}/_llmock/{path}", data=data, method=method)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=_STARTING) as reply:  # noqa: S310
+        request = urllib.request.Request(f"{self.address}/_llmock/{path}", data=data, method=method)
+        with urllib.request.urlopen(request, timeout=_STARTING) as reply:
             return json.load(reply)
 
 

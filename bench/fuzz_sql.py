@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "sql"))
 
-from fuzz.cases import ADVERSARY, CASES, Case, read_cases
+from fuzz.cases import ADVERSARY, CASES, EVERYDAY, MORE, Case, read_cases
 from fuzz.effects import Unguarded
 from fuzz.judging import Finding, rounds
 
@@ -41,7 +41,7 @@ def main() -> int:
     path = Path(os.environ.get("DATA") or CASES)
     number = int((os.environ.get("N") or "1000000").replace("_", "").replace(",", ""))
     seed = os.environ.get("SEED") or datetime.now(UTC).date().isoformat()
-    cases = [case for case in read_cases(path, ADVERSARY) if case.layer == "static"]
+    cases = [case for case in read_cases(path, MORE, EVERYDAY, ADVERSARY) if case.layer == "static"]
     findings, mutants = list[Finding](), 0
     for batch in batches(cases, seed, number):
         mutants += batch.mutants

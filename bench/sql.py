@@ -1,6 +1,6 @@
 """Do the SQL locks hold, and do they let questions through?
 
-Run by `make bench-sql`. `DATA` names another file of cases (one JSON object a line, as tests/sql/fuzz/cases.jsonl),
+Run by `make bench-sql`. `DATA` names another file of cases (one JSON object a line, as tests/sql/guard/cases.jsonl),
 `POSTGRESQL` and `MARIADB` other servers to play on, as somebody who may make databases and roles there. Prints, for
 each dialect, how many attacks the parser's lock refuses and how many questions it allows; then, for each engine that
 answers, with the role that its probe advises, what the cases of the other locks come to, and what every attack comes
@@ -20,12 +20,10 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "sql"))
 
-from fuzz.cases import ADVERSARY, CASES, Case, read_cases
+from fuzz.cases import ADVERSARY, CASES, EVERYDAY, MORE, Case, read_cases
 from fuzz.stage import ENGINES, LOOT, staged
 from sql_engines import Outcome, attack
 from sql_static import Tally, judge_cases, judge_suites
-
-EVERYDAY = Path(__file__).parent.parent / "tests" / "sql" / "guard" / "everyday.jsonl"
 
 
 def main() -> int:
@@ -34,7 +32,8 @@ def main() -> int:
         print(f"no data: `{path}` is not a file; name one with DATA=path", file=sys.stderr)
         return 2
     given, own = list(read_cases(path)), list(read_cases(ADVERSARY))
-    static = {"given": judge_cases(given), "adversary's": judge_cases(own)}
+    guard = list(read_cases(MORE, EVERYDAY))
+    static = {"given": judge_cases(given), "the guard's": judge_cases(guard), "adversary's": judge_cases(own)}
     report_static(static)
     suites = judge_suites()
     report_suites(suites)

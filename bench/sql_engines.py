@@ -9,11 +9,11 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -26,7 +26,7 @@ from fuzz.stage import Stage, connect_mysql, connect_postgres
 from fuzz.traces import Traces, Watch, changes, watch
 
 from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError
-from ullage.sql import DatabaseSettings, Engine, Limits, Question
+from ullage.sql import DatabaseSettings, Dialect, Engine, Limits, Question, Stability
 from ullage.sql.embedded import EmbeddedEngine
 from ullage.sql.guard import judge
 from ullage.sql.network import network_engine
@@ -51,12 +51,10 @@ class Outcome:
     """Answers that held what lies outside the database."""
     late: list[str] = field(default_factory=list[str])
     excused: Counter[str] = field(default_factory=Counter[str])
-    unasked: list[str] = field(default_factory=list[str])
-    """Why a next question could not be asked as it should."""
 
     @property
     def failures(self) -> list[str]:
-        groups = {"changed": self.changed, "left behind": self.left, "late": self.late, "not answered": self.unasked}
+        groups = {"changed": self.changed, "left behind": self.left, "late": self.late}
         return [f"{self.engine} {name}: {each}" for name, group in groups.items() for each in group]
 
 
@@ -142,16 +140,12 @@ async def attack(stage: Stage, cases: Sequence[Case], *, guarded: bool) -> Outco
     return outcome
 
 
-def _is_refused(case: Case, known: Any) -> bool:  # noqa: ANN401 — what an engine says of its functions
+def _is_refused(case: Case, known: Mapping[str, Stability]) -> bool:
     try:
-        judge(case.sql, _dialect(case), functions=known)
+        judge(case.sql, cast("Dialect", case.dialect), functions=known)
     except Refused:
         return True
     return False
-
-
-def _dialect(case: Case) -> Any:  # noqa: ANN401 — one of the guard's dialects
-    return case.dialect
 
 
 async def _ask(engine: Engine, case: Case, outcome: Outcome) -> None:
@@ -187,20 +181,23 @@ async def _look(watcher: Watch, before: Traces, case: Case, outcome: Outcome) ->
     return after
 
 
-async def _look_behind(engine: Engine, before: str, case: Case, outcome: Outcome) -> str:
+async def _look_behind(engine: Engine, before: list[str], case: Case, outcome: Outcome) -> list[str]:
     after = await _session(engine)
     if after != before:
         outcome.left.append(f"{case.id} {case.sql!r}: {after}, which was {before}")
     return after
 
 
-async def _session(engine: Engine) -> str:
-    """What the next question finds in its session."""
-    sql = SESSION["duckdb" if engine.dialect == "duckdb" else engine.dialect]
-    with suppress(UllageError):
+async def _session(engine: Engine) -> list[str]:
+    """What the next question finds in its session; what may not be asked there says so."""
+    return [await _answer(engine, sql) for sql in SESSION[engine.dialect]]
+
+
+async def _answer(engine: Engine, sql: str) -> str:
+    try:
         return str((await engine.ask(Question(sql=sql, rows=10, seconds=LIMITS.seconds))).rows)
-    answer = await engine.ask(Question(sql="SELECT 1", rows=10, seconds=LIMITS.seconds))
-    return str(answer.rows)
+    except QueryFailed as error:
+        return error.message
 
 
 def _progress(engine: str, number: int, total: int) -> None:

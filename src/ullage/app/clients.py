@@ -58,8 +58,8 @@ class Kit:
     """Around the merge."""
     vault: Vault
     rules: Callable[[], ResultRules]
-    own: Callable[[], str]
-    """What our own tools' server is called."""
+    is_own: Callable[[str], bool]
+    """Whether a server is a part of Ullage."""
     recorder: Recorder
     surfaces: StoredSurfaces
     forms: StoredForms
@@ -82,7 +82,7 @@ class Kit:
             vault=self.vault,
             meter=meter(),
             reference=reference,
-            own=self.own,
+            is_own=self.is_own,
         )
         find = Find(budgeted, meter(), find_settings(settings, client), around)
         source: ToolSource = Metered(

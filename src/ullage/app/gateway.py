@@ -186,6 +186,9 @@ class Gateway:
         # No server's name in the settings has brackets.
         return f"{OWN} (own)" if OWN in taken else OWN
 
+    def _is_own(self, server: str) -> bool:
+        return server == self.own_name or any(one.name == server for one in self.settings.databases)
+
     def _own_member(self) -> Member:
         own = self.settings.own
         unused = () if self.settings.may_cut else ("read_result",)
@@ -198,7 +201,7 @@ class Gateway:
             cached=self.cached,
             vault=self.vault,
             rules=lambda: self._rules,
-            own=lambda: self.own_name,
+            is_own=self._is_own,
             recorder=self.recorder,
             surfaces=self.surfaces,
             forms=self.forms,

@@ -12,21 +12,18 @@ from datetime import UTC, datetime
 
 from ullage.errors import ProtocolError, UllageError, UnknownTool
 from ullage.ledger import Entry, Recorder
-from ullage.messages import Format, Media, Message, Request
-from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
+from ullage.tokens import Count, Meter, Method, patiently
 from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, ToolSource
 
 from .failed import failed
 from .passing import Passing
 from .reference import INEXACT, Reference
-from .shown import shown
 from .tabular import table_data
+from .weighing import weighed
 
 __all__ = ["META", "Metered"]
 
 META = "dev.ullage/meta"
-_STRIDE = 4_096
-"""Characters counted before others are let in; each block is taken for 64 more than it has."""
 
 
 def _now() -> datetime:
@@ -62,42 +59,11 @@ class Metered(Passing[ToolSource]):
             return reply
         milliseconds = round((self.clock() - started) * 1000, 3)
         reference = self.reference(call.caller)
-        count = await patiently(self._count(reply, reference.counted_as))
+        count = await patiently(weighed(reply, self.meter, reference.counted_as))
         meta = await _meta(reply, reference, count, milliseconds)
         if reply.is_error or call.tool not in self.recorded_elsewhere:
             self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
         return replace(reply, meta={**reply.meta, META: meta})
-
-    def _count(self, reply: Reply, model: str) -> Steps[Count]:
-        counted, stride = ZERO, 0
-        for part in shown(reply):
-            if isinstance(part, Media):
-                counted += self._media(part, model)
-                stride += _STRIDE
-            else:
-                text = part if isinstance(part, str) else (yield from part.text())
-                counted += yield from self.meter.steps(text, model)
-                stride += len(text) + 64
-            if stride > _STRIDE:
-                stride = 0
-                yield
-        return counted
-
-    def _media(self, media: Media, model: str) -> Count:
-        """An image or a sound, by the rule of the model's maker, less what the message around it weighs."""
-        with_media, without = (
-            self.meter.weigh(
-                Request(format=Format.OPENAI_CHAT, model=model, messages=(Message(role="user", parts=parts),))
-            )
-            for parts in ((media,), ())
-        )
-        whole, frame = with_media.messages[0], without.messages[0].tokens
-        return Count(
-            tokens=max(0, whole.tokens - frame),
-            method=max(whole.method, Method.CALIBRATED, key=list(Method).index),
-            low=max(0, whole.low - frame),
-            high=max(0, whole.high - frame),
-        )
 
     def _entry(self, call: Call, reply: Reply, reference: Reference, count: Count, milliseconds: float) -> Entry:
         caller, origin = call.caller, reply.origin

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from .outline import Line, outline
+from .outline import Title, outline
 
 __all__ = ["Span", "cut"]
 
@@ -33,46 +33,40 @@ class Span:
 
 def cut(lines: list[str], suffix: str) -> list[Span]:
     """The passages of a text, whose name ends in that suffix."""
+    found, around = list[Span](), list[Title]()
     marks = outline(lines, suffix)
-    found: list[Span] = []
-    around: list[Line] = []
-    for start, end in _stretches(lines, marks):
-        titles, around = _titles(around, marks[start:end])
-        found.append(Span(start, end, titles))
+    for start, end in _stretches(lines, marks.strengths):
+        inside = [title for at in range(start, end) if (title := marks.titles.get(at))]
+        if start in marks.titles:
+            around = _entered(around, inside[0])
+        titles = dict.fromkeys(title.text for title in (*around, *inside))
+        found.append(Span(start, end, tuple(titles)))
+        for title in inside:
+            around = _entered(around, title)
     return found
 
 
-def _titles(around: list[Line], marks: list[Line]) -> tuple[tuple[str, ...], list[Line]]:
-    """The titles over a passage, given those around its beginning, and those around its end."""
-    if marks[0].title:
-        around = _entered(around, marks[0])
-    titles = dict.fromkeys(line.title for line in (*around, *marks) if line.title)
-    for mark in marks:
-        around = _entered(around, mark) if mark.title else around
-    return tuple(titles), around
+def _entered(around: list[Title], inner: Title) -> list[Title]:
+    return [*(title for title in around if title.depth < inner.depth), inner]
 
 
-def _entered(around: list[Line], mark: Line) -> list[Line]:
-    return [*(line for line in around if line.depth < mark.depth), mark]
-
-
-def _stretches(lines: list[str], marks: list[Line]) -> Iterator[tuple[int, int]]:
+def _stretches(lines: list[str], strengths: list[int]) -> Iterator[tuple[int, int]]:
     ends = list(accumulate((len(line) + 1 for line in lines), initial=0))
     start = 0
     while start < len(lines):
-        end = _end(start, ends, marks)
+        end = _end(start, ends, strengths)
         yield start, end
         start = end
 
 
-def _end(start: int, ends: list[int], marks: list[Line]) -> int:
+def _end(start: int, ends: list[int], strengths: list[int]) -> int:
     """The line before which the next passage begins: the strongest within bounds, and the last among equals."""
     best, strength = start + 1, -1
     for end in range(start + 1, len(ends)):
         size = ends[end] - ends[start]
         if size > _MOST:
             break
-        found = _AT_THE_END if end == len(marks) else marks[end].strength if size >= _LEAST else -1
+        found = _AT_THE_END if end == len(strengths) else strengths[end] if size >= _LEAST else -1
         if found >= strength:
             best, strength = end, found
     return best

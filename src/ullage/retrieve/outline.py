@@ -6,18 +6,17 @@ a file that is broken; no parser is asked.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
-__all__ = ["CONTINUED", "Line", "outline"]
+__all__ = ["Outline", "Title", "outline"]
 
-CONTINUED = 0
-"""The strength of a line that belongs to the one before."""
-_LISTED, _PARAGRAPH, _INNER, _TOP = 1, 2, 3, 8
-"""Of an item or an indented paragraph, a paragraph, the innermost section, the outermost."""
+_CONTINUED, _LISTED, _PARAGRAPH, _INNER, _TOP = 0, 1, 2, 3, 8
+"""The strength of a line that belongs to the one before, of an item or an indented paragraph, of a paragraph, of the
+innermost section, of the outermost."""
 
 _PROSE = frozenset(("md", "markdown", "mdx", "rst", "txt", "adoc", "asciidoc", "org", "textile", "tex", "wiki", ""))
-_HEADING = re.compile(r" {0,3}(#{1,6}|={1,6}|\*{1,6})\s+(\S.*)|\\(part|chapter|(?:sub){0,2}section)\*?\{(.*)")
+_HEADING = re.compile(r" {0,3}(#{1,6}|={1,6})\s+(\S.*)|\\(part|chapter|(?:sub){0,2}section)\*?\{(.*)")
 _RULED = re.compile(r"([=\-~^\"'`*+#:.])\1{2,}\s*$")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
@@ -37,7 +36,7 @@ _DEFINITION = re.compile(
     rf"(\s*)(?:(?:{'|'.join(_BEFORE)})(?:\([a-z]+\))?\s+)*(?:{'|'.join(_DEFINING)})\b[\s*]+([\w.:$<>~]+)", re.IGNORECASE
 )
 """In most languages: words such as `public static`, a word such as `class`, a name."""
-_ATTACHED = re.compile(r"\s*(?:@|#|//|/\*|\*|--|;|\[|<!--|\"\"\")")
+_ATTACHED = re.compile(r"\s*(?:@|#|//|/\*|\*|--|;|\[|<!--)")
 """Begins a decorator or a comment, which belongs to what it stands on."""
 _LONG = 200
 """Characters of a line that are looked at."""
@@ -48,69 +47,83 @@ _ATTACHABLE = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """What a passage that begins here would begin with."""
+class Title:
+    """What a section is called that begins with a line."""
 
+    text: str
+    depth: int
+    """A title ends all sections that are as deep or deeper."""
     strength: int
-    title: str = ""
-    depth: int = 0
-    """Of the section that it begins: a title ends all that are as deep or deeper."""
 
 
-def outline(lines: list[str], suffix: str) -> list[Line]:
-    """One for each line of a text, whose name ends in that suffix."""
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Numbers for most lines, and objects for few: a long text gives the collector of garbage nothing to do."""
+
+    strengths: list[int]
+    """How well a passage may begin with each line."""
+    titles: dict[int, Title]
+    """By line."""
+
+
+def outline(lines: list[str], suffix: str) -> Outline:
+    """Of a text whose name ends in that suffix."""
     heads = [line[:_LONG] for line in lines]
-    return _prose(heads) if suffix.lower() in _PROSE else _code(heads)
-
-
-def _prose(heads: list[str]) -> list[Line]:
-    found: list[Line] = []
-    fenced = False
-    for before, (line, after) in zip(["", *heads], pairwise([*heads, ""]), strict=False):
-        was_fenced = fenced
-        fenced ^= _FENCE.match(line) is not None
-        found.append(_of_paragraph(before, line) if was_fenced else _of_prose(before, line, after))
+    found = Outline([_of_paragraph(before, line) for before, line in zip(["", *heads], heads, strict=False)], {})
+    titles = _headings(heads) if suffix.lower() in _PROSE else _definitions(heads)
+    for at, title in titles:
+        found.titles[at] = title
+        found.strengths[at] = title.strength
     return found
 
 
-def _of_prose(before: str, line: str, after: str) -> Line:
+def _of_paragraph(before: str, line: str) -> int:
+    if line and not line.isspace() and (not before or before.isspace()):
+        return _LISTED if line[0].isspace() else _PARAGRAPH
+    return _LISTED if _ITEM.match(line) else _CONTINUED
+
+
+def _headings(heads: list[str]) -> Iterator[tuple[int, Title]]:
+    fenced = False
+    for at, line in enumerate(heads):
+        if _FENCE.match(line):
+            fenced = not fenced
+        title = None if fenced else _heading(line, heads[at + 1] if at + 1 < len(heads) else "")
+        if title is not None:
+            yield at, title
+
+
+def _heading(line: str, after: str) -> Title | None:
     heading = _HEADING.match(line)
     if heading is not None:
         depth = len(heading[1]) if heading[1] else 1 + heading[3].count("sub")
-        return Line(_TOP - min(depth, 4), heading[2] or heading[4], depth)
+        return Title(heading[2] or heading[4], depth, _TOP - min(depth, 4))
     if line.strip() and _RULED.match(after) and not _RULED.match(line):
         depth = 1 if after[0] == "=" else 2
-        return Line(_TOP - depth, line.strip(), depth)
-    return _of_paragraph(before, line)
+        return Title(line.strip(), depth, _TOP - depth)
+    return None
 
 
-def _of_paragraph(before: str, line: str) -> Line:
-    if line.strip() and not before.strip():
-        return Line(_LISTED if line[0].isspace() else _PARAGRAPH)
-    return Line(_LISTED if _ITEM.match(line) else CONTINUED)
+def _definitions(heads: list[str]) -> Iterator[tuple[int, Title]]:
+    """A definition begins with the decorators and comments right above it."""
+    free = 0
+    for at, line in enumerate(heads):
+        title = _definition(line)
+        if title is not None:
+            yield _attached(heads, at, max(free, at - _ATTACHABLE)), title
+            free = at + 1
 
 
-def _code(heads: list[str]) -> list[Line]:
-    found = [_of_code(before, line) for before, line in zip(["", *heads], heads, strict=False)]
-    for at, line in enumerate(found):
-        if line.title:
-            _take_along(found, heads, at)
-    return found
-
-
-def _of_code(before: str, line: str) -> Line:
+def _definition(line: str) -> Title | None:
     first = _FIRST.match(line)
-    definition = _DEFINITION.match(line) if first and first[1].lower() in _DEFINING_FIRST else None
-    if definition is not None:
-        deep = len(definition[1].expandtabs(4))
-        return Line(_TOP - 2 if not deep else _INNER + (deep <= _DEEP), definition[2], deep)
-    return _of_paragraph(before, line)
+    found = _DEFINITION.match(line) if first and first[1].lower() in _DEFINING_FIRST else None
+    if found is None:
+        return None
+    depth = len(found[1].expandtabs(4))
+    return Title(found[2], depth, _INNER + (depth <= _DEEP) if depth else _TOP - 2)
 
 
-def _take_along(found: list[Line], heads: list[str], at: int) -> None:
-    """Lets a definition begin with the decorators and comments right above it."""
-    begin = at
-    while begin and at - begin < _ATTACHABLE and _ATTACHED.match(heads[begin - 1]) and not found[begin - 1].title:
-        begin -= 1
-    if begin < at:
-        found[begin], found[at] = found[at], Line(CONTINUED)
+def _attached(heads: list[str], at: int, free: int) -> int:
+    while at > free and _ATTACHED.match(heads[at - 1]):
+        at -= 1
+    return at

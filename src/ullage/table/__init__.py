@@ -2,7 +2,7 @@
 
 from .cell import Cell, Row
 from .clean import Cleaned, clean, clean_row
-from .decode import decode
+from .decode import decode, read_row
 from .encode import ABSENT, Absent, encode, record_lines, row_line
 from .fit import Fitted, Footer, fit, fit_steps
 from .found import Found, find_table, find_table_in
@@ -37,6 +37,7 @@ __all__ = [
     "fit_steps",
     "in_steps",
     "read_path",
+    "read_row",
     "recode",
     "recode_steps",
     "record_lines",

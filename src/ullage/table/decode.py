@@ -12,10 +12,11 @@ from typing import Any
 from ullage.errors import BadInput
 from ullage.tool import Json
 
+from .cell import Row
 from .encode import LITERAL
 from .path import Path, read_path
 
-__all__ = ["decode"]
+__all__ = ["decode", "read_row"]
 
 _scan_value = json.JSONDecoder().raw_decode
 _HEADING = re.compile(r"(.*)\[([0-9]+)\]:\Z", re.DOTALL)
@@ -26,6 +27,14 @@ def decode(text: str) -> Json:
         return _decode(text)
     except (ValueError, LookupError, TypeError) as error:
         raise _misread(text) from error
+
+
+def read_row(line: str) -> Row:
+    """The cells of one line, typed or not; None where there is none."""
+    try:
+        return tuple(value if is_there else None for is_there, value in _cells(line))
+    except (ValueError, LookupError) as error:
+        raise _misread(line) from error
 
 
 def _decode(text: str) -> Json:

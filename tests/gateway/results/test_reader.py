@@ -240,6 +240,18 @@ async def test_sql_sees_nested_values_as_json_and_names_apart():
     assert text(await lines.read(name, sql="SELECT max(ID) AS m FROM result")).startswith("m\n199\n")
 
 
+async def test_sql_is_asked_of_a_table_as_we_write_it():
+    lines = [f'{one},"name, {one}",,{one}.50' for one in range(400)]
+    answer = "\n".join(["id,name,gone,price", *lines, "-- 400 rows; complete"])
+    bench, name = await held(answer, query=Sqlite())
+    reply = await bench.read(name, sql="SELECT name, price FROM result WHERE gone IS NULL AND id = 7")
+    assert text(reply).startswith('name,price\n"name, 7",7.5')
+    for odd in (answer.replace("\n7,", "\n7,8,9,"), answer.replace("\n7,", '\n"7,'), "word\n" * 900):
+        bench, name = await held(odd, query=Sqlite())
+        with pytest.raises(InvalidArguments, match="no table"):
+            await bench.read(name, sql="SELECT 1")
+
+
 async def test_sql_is_refused_where_there_is_no_table_or_nobody_to_run_it():
     bench, name = await held("word " * 900, query=Sqlite())
     with pytest.raises(InvalidArguments, match="no table"):

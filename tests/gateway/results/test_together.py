@@ -38,7 +38,12 @@ def gateway() -> tuple[Metered, FakeSource]:
         reserved=NAMES,
     )
     budgeted = Budgeted(
-        inner=Guarded(merge), rules=lambda: RULES, vault=vault, meter=METER, reference=REFERENCES, own=lambda: "ullage"
+        inner=Guarded(merge),
+        rules=lambda: RULES,
+        vault=vault,
+        meter=METER,
+        reference=REFERENCES,
+        is_own=lambda server: server == "ullage",
     )
     find = Find(budgeted, METER, FindSettings(mode="search"))
     metered = Metered(inner=find, meter=METER, recorder=FakeRecorder(), clock=time.perf_counter, reference=REFERENCES)
@@ -53,8 +58,11 @@ async def test_the_surface_reads_what_it_called():
     async def call(tool: str, caller: Caller = ADA, **arguments: Json) -> Reply:
         return await metered.call(Call(tool=tool, arguments=arguments, caller=caller))
 
+    small = await call("call_tool_write", tool_name="toy", parameters={}, max_tokens=150)
+    assert meta(small)["tokens"]["estimated"] <= 150
+    assert source.calls.pop().arguments == {}, "the budget is not the tool's"
     reply = await call("call_tool_write", tool_name="toy", parameters={})
-    assert meta(reply)["tokens"]["estimated"] <= 400
+    assert 150 < meta(reply)["tokens"]["estimated"] <= 400
     assert meta(reply)["data"]["truncated"]
     name, reached, offset = meta(reply)["handle"], list[str](), 0
     while True:

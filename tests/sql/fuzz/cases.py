@@ -1,8 +1,8 @@
 """Which statements are known to be attacks, and which to be questions?
 
-`cases.jsonl` and the adversary's own corpus beside it: one JSON object a line with `id`, `engine`, `category`, `layer`
-(`static`: the guard refuses it; `role`, `limits`: another lock may be the one that makes it harmless), `sql`, `why`
-and `expect` (`reject` or `allow`).
+The guard's own cases and questions, and the adversary's corpus: one JSON object a line with `id`, `engine`, `category`,
+`layer` (`static`: the guard refuses it; `role`, `limits`: another lock may be the one that makes it harmless), `sql`,
+`why` and `expect` (`reject` or `allow`).
 """
 
 import json
@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ADVERSARY", "CASES", "DIALECTS", "Case", "read_cases"]
+__all__ = ["ADVERSARY", "CASES", "DIALECTS", "EVERYDAY", "MORE", "Case", "read_cases"]
 
-CASES = Path(__file__).parent / "cases.jsonl"
+GUARD = Path(__file__).parent.parent / "guard"
+CASES = GUARD / "cases.jsonl"
+EVERYDAY = GUARD / "everyday.jsonl"
+MORE = GUARD / "more.jsonl"
 ADVERSARY = Path(__file__).parent.parent / "adversary.jsonl"
 DIALECTS = {"mssql": "tsql"}
 """Engines whose dialect has another name."""
@@ -35,7 +38,7 @@ class Case:
 
 def read_cases(*paths: Path) -> Iterator[Case]:
     for path in paths:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8").strip().split("\n"):
             raw = json.loads(line)
             attack = raw.pop("expect") == "reject"
             yield Case(

@@ -17,34 +17,47 @@ from typing import Any
 import duckdb
 import psycopg
 import pymysql
+import pymysql.cursors
 from pymysql.constants import CLIENT
 
 from .stage import Stage, connect_mysql, connect_postgres, staged
-from .traces import Watch, changes, watch
+from .traces import Traces, Watch, changes, watch
 
 __all__ = ["CANARIES", "SECONDS", "SESSION", "Unguarded"]
 
-SECONDS = 1.0
+SECONDS = 3.0
 """What a statement may take before it is one that holds the connection."""
 CANARIES = ("root:x:0", "/bin/", "PG_VERSION", "postgresql.conf", "SCRAM-SHA", "mysql_native_password", "('15\\n',)")
 """What only somebody reads who reads files or accounts."""
 SESSION = {
     "postgres": (
-        "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name NOT IN ('statement_timeout',"
-        " 'client_encoding') UNION ALL SELECT count(*) FROM pg_prepared_statements WHERE from_sql UNION ALL"
-        " SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' UNION ALL"
-        " SELECT count(*) FROM pg_class WHERE relpersistence = 't' UNION ALL"
-        " SELECT count(*) FROM pg_listening_channels() UNION ALL SELECT count(nullif(current_setting('a.b', true), ''))"
-        " UNION ALL SELECT hashtext(current_user || current_setting('search_path'))"
+        "SELECT count(*) FROM pg_settings WHERE source = 'session' AND name !~ '^(statement_timeout|client_encoding)$'",
+        "SELECT count(*) FROM pg_prepared_statements WHERE from_sql",
+        "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'",
+        "SELECT count(*) FROM pg_class WHERE relpersistence = 't'",
+        "SELECT count(*) FROM pg_listening_channels()",
+        # A setting of somebody's making keeps its name for as long as the connection lasts, but not its value.
+        "SELECT nullif(current_setting('a.b', true), ''), current_user, current_setting('search_path')",
     ),
-    "mysql": "SELECT @a, @b, @x, @@sql_mode, @@autocommit, @@character_set_client, DATABASE(), IS_USED_LOCK('a'),"
-    " @@sql_log_bin, @@tx_read_only, @@in_transaction",
-    "sqlite": "SELECT (SELECT count(*) FROM temp.sqlite_master), (SELECT count(*) FROM pragma_database_list),"
-    " (SELECT * FROM pragma_query_only), (SELECT * FROM pragma_foreign_keys), (SELECT * FROM pragma_synchronous)",
-    "duckdb": "SELECT (SELECT count(*) FROM duckdb_tables()), (SELECT string_agg(value, ' ') FROM duckdb_settings()"
-    " WHERE name NOT LIKE 'default_secret%'), (SELECT count(*) FROM duckdb_variables()),"
-    " (SELECT count(*) FROM duckdb_databases())",
+    "mysql": (
+        "SELECT @a, @b, @x, @@sql_mode, @@autocommit, @@character_set_client, DATABASE(), IS_USED_LOCK('a')",
+        "SELECT @@sql_log_bin, @@tx_read_only, @@in_transaction, CURRENT_USER()",
+    ),
+    "sqlite": (
+        "SELECT count(*) FROM sqlite_temp_master",
+        "SELECT count(*) FROM pragma_database_list",
+        "PRAGMA query_only",
+        "PRAGMA foreign_keys",
+        "PRAGMA synchronous",
+    ),
+    "duckdb": (
+        "SELECT count(*) FROM duckdb_tables()",
+        "SELECT count(*) FROM duckdb_databases()",
+        "SELECT count(*) FROM duckdb_variables()",
+        "SELECT string_agg(value, ' ') FROM duckdb_settings() WHERE name NOT LIKE 'default_secret%'",
+    ),
 }
+"""Questions whose answers change where a statement has left something in its session."""
 
 
 class Unguarded:
@@ -97,7 +110,7 @@ class Unguarded:
             self._drop(engine)
 
 
-def _changed(watcher: Watch, before: Any) -> list[str]:  # noqa: ANN401 — Traces
+def _changed(watcher: Watch, before: Traces) -> list[str]:
     try:
         return changes(before, watcher.traces())
     except (psycopg.Error, pymysql.Error) as error:
@@ -117,8 +130,8 @@ def _told(sql: str, started: float, session: tuple[object, object], rows: object
 def _run_postgres(stage: Stage, sql: str) -> str | None:
     connection = connect_postgres(stage.url)
     with suppress(psycopg.Error), connection:
-        connection.execute(f"SET statement_timeout = '{2 * SECONDS}s'".encode())
-        before = connection.execute(SESSION["postgres"].encode()).fetchall()
+        connection.execute(f"SET statement_timeout = '{1.5 * SECONDS}s'".encode())
+        before = [connection.execute(each.encode()).fetchall() for each in SESSION["postgres"]]
         started, rows = time.monotonic(), list[Any]()
         try:
             cursor = connection.execute(sql.encode())
@@ -128,15 +141,17 @@ def _run_postgres(stage: Stage, sql: str) -> str | None:
                     break
         except (psycopg.Error, ValueError) as error:
             rows.append(str(error))
-        return _told(sql, started, (before, connection.execute(SESSION["postgres"].encode()).fetchall()), rows)
+        return _told(
+            sql, started, (before, [connection.execute(each.encode()).fetchall() for each in SESSION["postgres"]]), rows
+        )
     return None
 
 
 def _run_mysql(stage: Stage, sql: str) -> str | None:
-    connection = connect_mysql(stage.url, client_flag=CLIENT.MULTI_STATEMENTS, read_timeout=8 * SECONDS)
+    connection = connect_mysql(stage.url, client_flag=CLIENT.MULTI_STATEMENTS, read_timeout=4 * SECONDS)
     with suppress(pymysql.Error), connection, connection.cursor() as cursor:
-        cursor.execute(f"SET SESSION max_statement_time = {2 * SECONDS}")
-        before = _asked(cursor, "mysql")
+        cursor.execute(f"SET SESSION max_statement_time = {1.5 * SECONDS}")
+        before = _asked(cursor)
         started, rows = time.monotonic(), list[Any]()
         try:
             cursor.execute(sql)
@@ -145,15 +160,15 @@ def _run_mysql(stage: Stage, sql: str) -> str | None:
                 rows += cursor.fetchmany(50)
         except (pymysql.Error, ValueError) as error:
             rows.append(str(error))
-        return _told(sql, started, (before, _asked(cursor, "mysql")), rows)
+        return _told(sql, started, (before, _asked(cursor)), rows)
     return None
 
 
 def _run_sqlite(stage: Stage, sql: str) -> str | None:
     connection = sqlite3.connect(stage.url.removeprefix("sqlite:///"), isolation_level=None)
-    deadline = time.monotonic() + 2 * SECONDS
+    deadline = time.monotonic() + 1.5 * SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
-    before = connection.execute(SESSION["sqlite"]).fetchall()
+    before = [connection.execute(each).fetchall() for each in SESSION["sqlite"]]
     started, rows = time.monotonic(), list[Any]()
     try:
         rows += connection.execute(sql).fetchmany(50)
@@ -161,25 +176,28 @@ def _run_sqlite(stage: Stage, sql: str) -> str | None:
         rows.append(str(error))
     connection.set_progress_handler(None, 0)
     try:
-        return _told(sql, started, (before, connection.execute(SESSION["sqlite"]).fetchall()), rows)
+        return _told(sql, started, (before, [connection.execute(each).fetchall() for each in SESSION["sqlite"]]), rows)
     finally:
         connection.close()
 
 
 def _run_duckdb(stage: Stage, sql: str) -> str | None:
     with duckdb.connect(stage.url.removeprefix("duckdb:///"), config={"autoinstall_known_extensions": "false"}) as made:
-        before = made.execute(SESSION["duckdb"]).fetchall()
+        before = [made.execute(each).fetchall() for each in SESSION["duckdb"]]
         started, rows = time.monotonic(), list[Any]()
         try:
             rows += made.execute(sql).fetchmany(50)
         except (duckdb.Error, RuntimeError, ValueError) as error:
             rows.append(str(error))
-        return _told(sql, started, (before, made.execute(SESSION["duckdb"]).fetchall()), rows)
+        return _told(sql, started, (before, [made.execute(each).fetchall() for each in SESSION["duckdb"]]), rows)
 
 
-def _asked(cursor: Any, engine: str) -> object:  # noqa: ANN401 — a cursor of pymysql
-    cursor.execute(SESSION[engine])
-    return cursor.fetchall()
+def _asked(cursor: "pymysql.cursors.Cursor") -> list[object]:
+    answers = list[object]()
+    for question in SESSION["mysql"]:
+        cursor.execute(question)
+        answers.append(cursor.fetchall())
+    return answers
 
 
 _RUN = {"postgres": _run_postgres, "mysql": _run_mysql, "sqlite": _run_sqlite, "duckdb": _run_duckdb}

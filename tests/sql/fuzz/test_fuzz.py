@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from fuzz.cases import ADVERSARY, CASES, Case, read_cases
+from fuzz.cases import ADVERSARY, CASES, EVERYDAY, MORE, Case, read_cases
 from fuzz.effects import Unguarded
 from fuzz.judging import Finding, rounds, verdict
 from fuzz.mutations import BENDING, HARMING, KEEPING, mutate
@@ -18,7 +18,7 @@ DIALECTS = ("postgres", "mysql", "sqlite", "duckdb", "tsql", "oracle")
 
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
-    return [case for case in read_cases(CASES, ADVERSARY) if case.layer == "static"]
+    return [case for case in read_cases(CASES, MORE, EVERYDAY, ADVERSARY) if case.layer == "static"]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from ullage.errors import InvalidArguments, UnknownTool
 from ullage.tool import Call, Json, Reply
 
 from ..merge.view import Entry, View
+from ..results import BUDGET
 from .aside import Aside
 from .envelope import Spoken, read_call
 from .fitting import Fitting
@@ -26,6 +27,8 @@ HEALED = "dev.ullage/healed"
 """In a reply's `meta`: what was mended in the arguments."""
 UNCHECKED = "dev.ullage/unchecked"
 """In a reply's `meta`: why the arguments were not checked."""
+_BUDGET = "max_tokens"
+"""Beside `parameters`: the tokens that the caller wants at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,10 @@ class Calling:
         entry, spoken = await self._meant(spoken, settings.start_wait)
         if call.tool == CALL.name and not settings.join_calls and not entry.is_read_only:
             raise _wrong_door(entry)
+        spoken, budget = _budgeted(spoken, entry)
         fit = await self.aside.fitting(spoken, entry, self.checker, self.hashes.of(entry.tool))
-        reply = await self.inner.call(replace(call, tool=entry.listed, arguments=fit.arguments))
+        meta = call.meta if budget is None else {**call.meta, BUDGET: budget}
+        reply = await self.inner.call(replace(call, tool=entry.listed, arguments=fit.arguments, meta=meta))
         return _noted(reply, fit)
 
     async def _meant(self, spoken: Spoken, wait: float) -> tuple[Entry, Spoken]:
@@ -85,6 +90,17 @@ def _by_full_name(view: View, spoken: Spoken) -> Entry | None:
     if spoken.server is None or spoken.server in view.servers:
         return None
     return next((entry for entry in view.entries if entry.listed == spoken.tool), None)
+
+
+def _budgeted(spoken: Spoken, entry: Entry) -> tuple[Spoken, int | None]:
+    """The call without the budget that stood beside it, and that; a tool's own parameter of the name is the tool's."""
+    properties, budget = entry.tool.input_schema.get("properties"), spoken.beside.get(_BUDGET)
+    is_the_tools = isinstance(properties, dict) and _BUDGET in properties
+    if is_the_tools or not isinstance(budget, int) or isinstance(budget, bool):
+        return spoken, None
+    beside, said = dict(spoken.beside), dict(spoken.said)
+    del beside[_BUDGET], said[_BUDGET]
+    return replace(spoken, beside=beside, said=said), budget
 
 
 def _unknown(error: UnknownTool) -> InvalidArguments:

@@ -42,8 +42,8 @@ def introduce(view: View, surface: Surface, weigh: Callable[[str], int], budget:
 
 
 def _lines(view: View) -> Iterator[_Line]:
-    """In the order of the settings. Ullage's own tools are listed or found, but they are no server's; a database of ours
-    is told of where someone has described it."""
+    """In the order of the settings. Ullage's own tools are listed or found, but they are no server's; a database is
+    told of where someone has described it."""
     entries: dict[str, list[Entry]] = {}
     for entry in view.entries:
         entries.setdefault(entry.server, []).append(entry)

@@ -69,8 +69,8 @@ class Budgeted(Passing[Holdable]):
     vault: Vault
     meter: Meter
     reference: Callable[[Caller], Reference]
-    own: Callable[[], str] = lambda: "ullage"
-    """What our own tools' server is called."""
+    is_own: Callable[[str], bool] = lambda server: server == "ullage"
+    """Whether a server is a part of Ullage, whose tools may take a budget among their arguments."""
     _seen: tuple[View, ResultRules, View] | None = field(default=None, repr=False)
     """The last view, and what was made of it by which rules."""
 
@@ -88,7 +88,7 @@ class Budgeted(Passing[Holdable]):
     async def call(self, call: Call) -> Reply:
         reply = await self.inner.call(call)
         origin = reply.origin or Origin("", call.tool)
-        is_own = origin.server == self.own()
+        is_own = self.is_own(origin.server)
         if reply.needs is not None or (is_own and origin.tool == READ.name):
             return reply
         handling = self.rules().handling(origin, _asked(call, is_own=is_own))

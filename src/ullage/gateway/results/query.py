@@ -1,8 +1,9 @@
 """How is a held result a table that SQL can be asked of?
 
 Each record is a row of table `result`, each key a column; what is nested stands there as JSON text. Lines that are a
-JSON object each are records too. The table is read as it is needed, not loaded. Running the SQL, safely and within its
-time, is the affair of whoever is given as `TableQuery`.
+JSON object each are records too, and so are the lines of a table as we write it, under its heading. The table is read
+as it is needed, not loaded. Running the SQL, safely and within its time, is the affair of whoever is given as
+`TableQuery`.
 """
 
 import json
@@ -11,17 +12,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol, cast
 
-from ullage.errors import InvalidArguments
-from ullage.table import Cell, Row, written
+from ullage.errors import BadInput, InvalidArguments
+from ullage.table import Cell, Row, read_row, written
 from ullage.tool import Json
 
 from .document import Document
 
-__all__ = ["Records", "TableQuery", "records_in"]
+__all__ = ["Lines", "Records", "TableQuery", "records_in"]
 
 _VALUE = "value"
 """The one column of records that are no objects."""
 _MOST_COLUMNS = 1_000
+_FOOTER = "-- "
+"""What the line below our tables begins with; no row does."""
 
 
 class TableQuery(Protocol):
@@ -45,22 +48,54 @@ class Records:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """As databases tell names apart: not by their case."""
-        names = dict[str, str]()
-        for key in self.keys or (_VALUE,):
-            name, number = key, 2
-            while name.lower() in names:
-                name, number = f"{key}_{number}", number + 1
-            names[name.lower()] = name
-        return tuple(names.values())
+        return _distinct(self.keys or (_VALUE,))
 
     def __iter__(self) -> Iterator[Row]:
         for record in _read(self.document):
             yield tuple(_cell(record.get(key)) for key in self.keys) if self.keys else (_cell(record),)
 
 
-def records_in(document: Document) -> Records:
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The rows of a table as our own tools write it; can be gone through again."""
+
+    document: Document
+    columns: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Row]:
+        for number, line in self.document.units(self.document.first):
+            if number == self.document.first or line.startswith(_FOOTER):
+                continue
+            row = read_row(line)
+            if len(row) != len(self.columns):
+                raise _no_table()
+            yield tuple(map(_cell, row))
+
+
+def records_in(document: Document) -> Records | Lines:
     """Raises `InvalidArguments` where it is no table. Goes through all of it for its keys."""
+    try:
+        return _records_in(document)
+    except InvalidArguments:
+        lines = _lines_in(document)
+        if lines is None:
+            raise
+        return lines
+
+
+def _lines_in(document: Document) -> Lines | None:
+    """Where every line has as many cells as the heading, and there is more than one column or row to tell it by."""
+    heading = next((line for _, line in document.units(document.first)), "")
+    try:
+        columns = tuple(map(str, read_row(heading)))
+        found = Lines(document, _distinct(columns))
+        rows = sum(1 for _ in found)
+    except BadInput:
+        return None
+    return found if document.kind == "lines" and rows > 0 and len(columns) > 1 else None
+
+
+def _records_in(document: Document) -> Records:
     keys, are_objects = dict[str, None](), True
     for record in _read(document):
         are_objects = are_objects and isinstance(record, dict)
@@ -68,6 +103,17 @@ def records_in(document: Document) -> Records:
         if len(keys) > _MOST_COLUMNS:
             raise _no_table()
     return Records(document, tuple(keys) if are_objects else ())
+
+
+def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
+    """As databases tell names apart: not by their case."""
+    names = dict[str, str]()
+    for key in keys:
+        name, number = key, 2
+        while name.lower() in names:
+            name, number = f"{key}_{number}", number + 1
+        names[name.lower()] = name
+    return tuple(names.values())
 
 
 def _read(document: Document) -> Iterator[Any]:

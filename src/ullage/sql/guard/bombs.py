@@ -10,30 +10,20 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from .wording import refusal
+from .wordlist import words
 
 __all__ = ["LARGEST", "check_bomb"]
 
 LARGEST = 1_000_000
 """Characters, bytes or elements that one call may make of a constant."""
 
-_LENGTHS: Mapping[str, int] = {
-    "repeat": 1,
-    "replicate": 1,
-    "lpad": 1,
-    "rpad": 1,
-    "space": 0,
-    "zeroblob": 0,
-    "randomblob": 0,
-    "random_bytes": 0,
-    "gen_random_bytes": 0,
-    "normal_rand": 0,
-    "str": 1,
-    "list_resize": 1,
-    "array_resize": 1,
-    "repeat_row": 1,
-    "array_fill": 1,
-}
-"""By name, which argument is a length."""
+_LENGTHS = words(
+    """
+repeat replicate lpad rpad space zeroblob randomblob random_bytes gen_random_bytes normal_rand str list_resize
+array_resize repeat_row array_fill bitstring bar to_base export_set
+"""
+)
+"""Functions one of whose arguments is a length; which one differs where they are called of a value."""
 _REPEATING = frozenset({"repeat", "replicate"})
 _FORMATS = frozenset({"format", "printf", "sformat"})
 _WIDTH = re.compile(r"\d{5,}")
@@ -87,11 +77,11 @@ def _named(node: exp.Expr) -> float:
     name = _name(node) if isinstance(node, exp.Func) else ""
     if name in _FORMATS:
         return _width(node)
-    place = _LENGTHS.get(name)
-    if place is None or not isinstance(node, exp.Anonymous) or place >= len(node.expressions):
+    if name not in _LENGTHS or not isinstance(node, exp.Anonymous):
         return 1
-    times = _size(node.expressions[0]) if name in _REPEATING else 1
-    return times * _length(node.expressions[place])
+    given = [*node.expressions, *([node.parent.this] if isinstance(node.parent, exp.Dot) else [])]
+    times = max((_size(one) for one in given), default=1) if name in _REPEATING else 1
+    return times * max((_length(one) for one in given), default=1)
 
 
 def _width(node: exp.Expr) -> float:
@@ -102,8 +92,10 @@ def _width(node: exp.Expr) -> float:
 
 
 def _elements(node: exp.GenerateSeries) -> float:
-    """As a value; in FROM its rows are streamed, and the deadline is for them."""
-    if not isinstance(node.parent, exp.Select | exp.Alias | exp.Func | exp.Paren | exp.Bracket):
+    """As a value; in FROM, or where each element is a row, they are streamed, and the deadline is for them."""
+    if isinstance(node, exp.ExplodingGenerateSeries) or not isinstance(
+        node.parent, exp.Select | exp.Alias | exp.Func | exp.Paren | exp.Bracket
+    ):
         return 1
     start, end = _constant(node.args.get("start")), _constant(node.args.get("end"))
     return abs(end - (start or 0)) if end is not None else 1
@@ -139,7 +131,9 @@ def _computed(node: object) -> float | None:
         return None
     try:
         result = compute(left, right)
-    except ArithmeticError:
+    except ZeroDivisionError:
+        return None
+    except OverflowError:
         return _LARGER_THAN_ANY
     return result if isinstance(result, float) else _LARGER_THAN_ANY
 

@@ -23,6 +23,9 @@ _BARE_HINTS = frozenset({"nolock", "readuncommitted", "readpast"})
 """Of SQL Server, which may follow a table without WITH; a call of one is still seen in the tree."""
 _SCHEMAS = frozenset({"dbo", "sys", "guest", "information_schema", "master", "msdb"})
 """Of SQL Server: what is called of one of these is no value's method."""
+_ASKS_XML = frozenset({"xmltable", "xmlquery", "xmlexists"})
+_FETCHES = re.compile(r"(?:doc|collection|available|view|resource|text|lines)\s*\(\s*[\"'$\w]", re.IGNORECASE)
+"""Functions of XQuery that read from elsewhere."""
 _PLAIN_STRING = re.compile(r"'[\w. ]+'")
 _ASKS_A_SETTING = frozenset({"current_setting"})
 
@@ -46,8 +49,16 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
     check_function(token.name, qualifier, terms)
     if token.name in _WITHOUT_ARGUMENTS.get(terms.dialect, ()) and passage.mark(number + 2) != ")":
         raise refusal(f"{token.text}(…)", "with an argument sets it", f"Call {token.text}() without one.")
+    if terms.dialect == "oracle" and token.name in _ASKS_XML:
+        _check_xquery(passage)
     if token.name in _ASKS_A_SETTING:
         check_setting(_literal(passage, number + 2))
+
+
+def _check_xquery(passage: Passage) -> None:
+    for token in passage.tokens:
+        if token.kind == "string" and _FETCHES.search(token.text):
+            raise refusal(token.text, "fetches what it names", "Query the XML that is given with PASSING.")
 
 
 def _qualifier(passage: Passage, number: int) -> str | None:

@@ -55,7 +55,7 @@ def check_node(node: exp.Expr, terms: Terms) -> None:
     if not _may_stand(node, name, terms):
         construct, reason, suggestion = _REASONS.get(name, (name, "is no part of a query that only reads", _PLAIN))
         raise refusal(construct, reason, suggestion)
-    if isinstance(node, exp.Anonymous):
+    if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.WithTableHint):
         check_function(node.name.lower(), _qualifier(node), terms)
     elif isinstance(node, exp.DataType):
         check_type(node, terms)

@@ -37,7 +37,7 @@ def check_words(passage: Passage, terms: Terms) -> None:
         if terms.dialect in ("oracle", "mysql") and token.is_name:
             _check_dotted(passage, number, terms)
         if terms.dialect == "postgres" and token.is_name and passage.mark(number - 1) == ".":
-            _check_attribute(token.name, terms)
+            _check_attribute(token.name, terms, of_a_value=passage.mark(number - 2) == ")")
 
 
 def _locks(passage: Passage, number: int) -> bool:
@@ -80,10 +80,16 @@ def _is_hint(passage: Passage, number: int) -> bool:
     return (word == "merge" and passage.word(number + 1) == "join") or (word == "index" and after in ("(", "="))
 
 
-def _check_attribute(name: str, terms: Terms) -> None:
-    """PostgreSQL takes `(value).name` for a call where there is no such column."""
-    unsafe = terms.functions.get(name) == "volatile" and name not in CATALOGUES["postgres"].certain
-    if (unsafe or name in UNSAFE or CATALOGUES["postgres"].denied.fullmatch(name)) and name not in terms.allowed:
+def _check_attribute(name: str, terms: Terms, *, of_a_value: bool) -> None:
+    """PostgreSQL takes `(value).name` for a call where there is no such column.
+
+    So it takes `table.name`; but there a column of the name of somebody's function is likelier than the call.
+    """
+    catalogue = CATALOGUES["postgres"]
+    unsafe = name in UNSAFE or catalogue.denied.fullmatch(name) is not None
+    if of_a_value and (name.startswith("pg_") or terms.functions.get(name) == "volatile"):
+        unsafe = not catalogue.knows(name, terms.functions)
+    if unsafe and name not in terms.allowed:
         raise refusal(f".{name}", "is a function that may do more than read", "Name a column after the dot.")
 
 

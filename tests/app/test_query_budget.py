@@ -1,0 +1,45 @@
+"""What becomes of a database's answer that is larger than its budget?"""
+
+import os
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ullage.app.gateway import open_gateway
+from ullage.config import Flags, load
+from ullage.gateway import META
+from ullage.tool import Call, Caller, Reply
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement("U:budget", "S0:sql:query")
+async def test_an_answer_is_cut_at_a_row_unless_the_caller_wants_more_and_the_rest_can_be_asked_in_sql(work: Path):
+    with sqlite3.connect(work / "shop.db") as connection:
+        connection.execute("CREATE TABLE item (id INTEGER, name TEXT)")
+        connection.executemany("INSERT INTO item VALUES (?, ?)", [(one, f"thing {one}") for one in range(900)])
+    connection.close()
+    (work / "ullage.toml").write_text(
+        '[sources.shop]\ndatabase = "shop.db"\n[results]\nbudget = 400\n', encoding="utf-8"
+    )
+    async with open_gateway(load(Flags(), os.environ, work), environment=os.environ) as gateway:
+
+        async def ask(tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:  # noqa: ANN401
+            call = Call(tool=tool, arguments=arguments, caller=Caller(principal="me", session="s"))
+            reply: Reply = await gateway.flagged(None).source.call(call)
+            return str(reply.content[-1]["text"]), cast("dict[str, Any]", reply.meta[META])
+
+        text, meta = await ask("query", sql="SELECT * FROM item")
+        assert meta["tokens"]["estimated"] <= 400
+        assert meta["data"]["truncated"] is True
+        assert meta["data"]["rowCount"] == len(text.splitlines()) - 2
+        handle = re.search(r'handle="(\w+)"', text)
+        assert handle is not None
+        total, _ = await ask("read_result", handle=handle[1], sql="SELECT sum(id) AS total FROM result")
+        assert str(sum(range(900))) in total
+        text, meta = await ask("query", sql="SELECT * FROM item", max_tokens=3_000)
+        assert 400 < meta["tokens"]["estimated"] <= 3_000
+        assert "-- " in text.splitlines()[-1]
