@@ -41,6 +41,7 @@ EDGES = {
     "ullage.delegate.budget",
     "ullage.delegate.consensus",
     "ullage.delegate.export",
+    "ullage.delegate.paying",
     "ullage.delegate.run",
     "ullage.delegate.telling",
     "ullage.gateway.catalog.catalog",

@@ -12,6 +12,7 @@ from ullage.delegate.provider import Provider, Timeouts
 from ullage.delegate.retry import Patience
 from ullage.delegate.run import Delegate
 from ullage.delegate.spending import Spend, Ticket
+from ullage.errors import OverBudget, StoreFailed
 from ullage.models import shipped
 from ullage.tokens import Meter
 from ullage.tool import Caller
@@ -26,12 +27,20 @@ METER = Meter(shipped())
 class FakePurse:
     reserved: list[Spend] = field(default_factory=list[Spend])
     settled: list[Spend] = field(default_factory=list[Spend])
+    reservations: int | None = None
+    """How many there is enough for."""
+    broken: bool = False
+    """Whether nothing can be written down any more."""
 
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+        if len(self.reserved) == self.reservations:
+            raise OverBudget("over the budget of this day")
         self.reserved.append(estimate)
         return Ticket(str(len(self.reserved)))
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
+        if self.broken:
+            raise StoreFailed("the disk is full")
         self.settled.append(actual)
 
 

@@ -26,8 +26,8 @@ def test_what_a_passage_is_about_counts_more_than_what_it_mentions():
     index = PassageIndex()
     index.add(passage("mentions", "retry " + "word " * 20))
     index.add(passage("titled", "again " + "word " * 20, title="retry"))
-    index.add(passage("in the path", "again " + "other " * 20, path="retry.py"))
-    assert best(index, "retry") == ["titled", "mentions", "in the path"] or best(index, "retry")[0] == "titled"
+    index.add(passage("in the path", "again " + "word " * 20, path="net/retry.py"))
+    assert best(index, "retry") == ["titled", "in the path", "mentions"]
 
 
 def test_a_query_without_words_has_no_scores():
@@ -79,7 +79,7 @@ def test_what_was_removed_is_let_go_in_the_end():
     assert len(index._ids) < 1_500
     assert index.scores("constant").keys() == {"same", "other"}
     assert index.scores("word2999").keys() == {"same"}
-    assert index.scores("word3") == {} or "word3" not in index._postings
+    assert len(index._postings) < 5_000
 
 
 def test_a_word_that_comes_very_often_counts_as_many_times_as_fit():

@@ -8,12 +8,13 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import cast
 
 __all__ = [
-    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHOICES", "DATABASE", "FLAG", "FRACTION", "LINES", "MODE", "NAMES",
-    "PAIRS", "PREFIX", "SECONDS", "STORE", "TEXT", "TIMES", "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE",
-    "Kind", "described",
+    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHOICES", "DATABASE", "FLAG", "FRACTION", "KEY_VARIABLE", "LEVEL",
+    "LINES", "MODE", "MONEY", "NAMES", "PAIRS", "PREFIX", "SECONDS", "SHARES", "STORE", "TABLE", "TEXT", "TIMES",
+    "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "WIRE", "Kind", "described",
 ]  # fmt: skip
 
 
@@ -72,6 +73,23 @@ def _by_tool(read: Callable[[object], object | None]) -> Callable[[object], obje
     return read_table
 
 
+def _money(value: object) -> Decimal | None:
+    """By its shortest writing: 0.1 is meant as it stands, not as the nearest binary fraction."""
+    return None if _wait(value) is None else Decimal(repr(value))
+
+
+def _shares(value: object) -> tuple[Decimal, ...] | None:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    parts = [Decimal(repr(item)) for item in items if _share(item)]
+    return tuple(sorted(set(parts))) if parts and len(parts) == len(items) else None
+
+
+def _key_variable(value: object) -> object | None:
+    """A variable's name, and no key: of some providers a key could be one."""
+    named = VARIABLE.read(value)
+    return None if named is None or _KEY.match(str(named)) else named
+
+
 def _lines(value: object) -> tuple[str, ...] | None:
     """Any texts, the empty one too: an argument may be empty."""
     if not isinstance(value, list):
@@ -114,6 +132,10 @@ TRANSPORTS = {
 }
 """Every spelling in use, to what is meant."""
 _MODES = ("auto", "search", "direct")
+_WIRES = ("openai", "openai-chat", "anthropic", "google", "compatible")
+_LEVELS = ("debug", "info", "warn", "error")
+_KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|nvapi)[_-]|AIza")
+"""How keys begin; no variable is called so."""
 
 TEXT = Kind("a text", _text)
 FLAG = Kind("true or false", lambda value: value if isinstance(value, bool) else None, "true or false")
@@ -131,12 +153,23 @@ PAIRS = Kind("a table of texts", _pairs, "a table")
 PREFIX = Kind("letters, digits, `_` or `-`, or nothing", _matching(r"[A-Za-z0-9_-]*"))
 ADDRESS = Kind("an address that begins with http:// or https://", _matching(r"(?s)(?:https?://|\$\{)\S.*"))
 VARIABLE = Kind("the name of a variable", _matching(r"[A-Za-z_][A-Za-z0-9_]*"))
+KEY_VARIABLE = Kind("the name of a variable, never a key", _key_variable)
 STORE = Kind("a database's URL", _matching(r"(?s)(?:[a-z][a-z0-9]*(?:\+[a-z0-9_]+)?://|\$\{).*"))
 DATABASE = Kind("a database's URL, a file of SQLite or DuckDB, or `sample`", _text)
 MODE = Kind("`auto`, `search` or `direct`", _one_of({mode: mode for mode in _MODES}))
 TRANSPORT = Kind("`stdio`, `http` or `sse`", _one_of(TRANSPORTS))
+WIRE = Kind("`openai`, `openai-chat`, `anthropic`, `google` or `compatible`", _one_of({one: one for one in _WIRES}))
+LEVEL = Kind("`debug`, `info`, `warn` or `error`", _one_of({one: one for one in _LEVELS}))
+MONEY = Kind("an amount, 0 or more", _money, "a number")
+SHARES = Kind("a list of numbers above 0, up to 1", _shares, "a list")
+TABLE = Kind("a table", lambda value: cast("object", value) if isinstance(value, dict) else None, "a table")
 
-CHOICES = {MODE.wanted: _MODES, TRANSPORT.wanted: ("stdio", "http", "sse")}
+CHOICES = {
+    MODE.wanted: _MODES,
+    TRANSPORT.wanted: ("stdio", "http", "sse"),
+    WIRE.wanted: _WIRES,
+    LEVEL.wanted: _LEVELS,
+}
 """What an error offers for a kind that is a choice."""
 
 _DESCRIBED = ((bool, "true or false"), (str, "a text"), (int | float, "a number"), (list, "a list"), (dict, "a table"))

@@ -1,7 +1,7 @@
 """How is a prompt answered, whatever fails on the way?
 
-`Delegate` routes, sets the estimate aside, asks the candidates in turn as `retry` decides, and settles what was really
-spent. Who is asked is `route`'s matter, one attempt is `attempt`'s, money `tally`'s.
+`Delegate` routes, asks the candidates in turn as `retry` decides, and tells what came of it. Who is asked is `route`'s
+matter, one attempt is `attempt`'s, money `paying`'s and `tally`'s.
 """
 
 import random
@@ -13,25 +13,27 @@ from datetime import UTC, datetime
 import anyio
 import httpx2
 
-from ullage.messages import Format, Message, Request, Text, ToolDefinition
+from ullage.errors import UllageError
+from ullage.messages import Format, Request
 from ullage.models import Cost, ModelTable, Usage
 from ullage.tokens import Meter, patiently
-from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
 
+from .ask import Ask, last_words, outgoing
 from .attempt import Hear, attempt
 from .benched import Benched
 from .course import Course, Trial
-from .exchange import Completion, Outgoing
+from .exchange import Completion
 from .failure import ProviderFailed
 from .happening import Happening, Observer
 from .language import detect_language
 from .outcome import Attempt, Outcome
+from .paying import Payment
 from .policy import Policy
 from .provider import Provider
 from .retry import Next, Patience, after
 from .route import Candidate, Route, RouteRequest, route, without
-from .spending import Purse, Spend, Unlimited
-from .tally import NOTHING, as_reported, completed, price_attempt, spent
+from .spending import Purse, Unlimited
+from .tally import NOTHING, as_reported, completed, dearest, price_attempt
 
 __all__ = ["Ask", "Delegate"]
 
@@ -41,29 +43,6 @@ _SESSIONS = 1_000
 """Whose language is remembered."""
 _OUTPUT = 4_096
 """Tokens taken for the most of an answer that nothing limits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What is to be answered."""
-
-    messages: tuple[Message, ...]
-    force_model: str | None = None
-    language: str | None = None
-    tier: str | None = None
-    domain: str = "default"
-    temperature: float | None = None
-    max_output_tokens: int | None = None
-    tools: tuple[ToolDefinition, ...] = ()
-    tool_choice: Json = None
-    output_schema: JsonObject | None = None
-    caller: Caller = ANONYMOUS
-    task: str | None = None
-    """A label in figures and budgets."""
-    deadline: float | None = None
-    """On the event loop's clock; None for `Delegate.longest`."""
-    alone: bool = False
-    """Whether only the first candidate is meant, and no fallback."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,19 +92,30 @@ class Delegate:
         found, estimated = await self.plan(ask)
         deadline = anyio.current_time() + self.longest if ask.deadline is None else ask.deadline
         course = Course(route=found, estimated=estimated, deadline=deadline)
-        ticket = await self.purse.reserve(self._estimate(course), ask.caller, ask.task)
-        outcome: Outcome | None = None
-        error = "was given up"
+        order = _Order(ask=ask, hear=hear, payment=self._payment(ask, course))
+        await order.payment.set_aside(())
         try:
-            outcome = _outcome(course, *await self._in_turn(ask, course, hear))
-            return outcome  # noqa: TRY300 - the rest is done on the way out
-        except ProviderFailed as failed:
-            error = failed.message
+            answered = await self._in_turn(order, course)
+        except BaseException as failed:
+            await self._give_up(order, course, failed)
             raise
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self.purse.settle(ticket, spent([one.usage for one in course.attempts], course.cost))
-            self._tell(ask, course, outcome, None if outcome else error)
+        course.warnings += await order.payment.settle(course.attempts)
+        outcome = _outcome(course, *answered)
+        self._tell(ask, course, outcome, None)
+        return outcome
+
+    def _payment(self, ask: Ask, course: Course) -> Payment:
+        """Of what the dearest candidate would take if it used all that it may."""
+        uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
+        prices = [self._price(candidate, usage) for candidate, usage in uses]
+        estimate = dearest([usage for _, usage in uses], prices)
+        return Payment(purse=self.purse, estimate=estimate, caller=ask.caller, task=ask.task)
+
+    async def _give_up(self, order: "_Order", course: Course, failed: BaseException) -> None:
+        # Where the fault is ours nobody knows what was spent, and the estimate stands.
+        if isinstance(failed, UllageError) or not isinstance(failed, Exception):
+            await order.payment.settle(course.attempts)
+        self._tell(order.ask, course, None, failed.message if isinstance(failed, UllageError) else "was given up")
 
     def _tell(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
         happening = Happening(
@@ -142,26 +132,27 @@ class Delegate:
         for observer in self.observers:
             observer.happened(happening)
 
-    async def _in_turn(self, ask: Ask, course: Course, hear: Hear) -> tuple[Candidate, Completion]:
+    async def _in_turn(self, order: "_Order", course: Course) -> tuple[Candidate, Completion]:
         failed = ProviderFailed("no model was asked", kind="no_key")
         for candidate in course.route.candidates:
             if candidate.window is not None and candidate.window <= course.at_least:
                 continue
             try:
-                return candidate, await self._patiently(candidate, ask, course, hear)
+                return candidate, await self._patiently(candidate, order, course)
             except ProviderFailed as failure:
                 failed = failure
                 if course.is_over:
                     break
         raise failed
 
-    async def _patiently(self, candidate: Candidate, ask: Ask, course: Course, hear: Hear) -> Completion:
+    async def _patiently(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
         """One candidate, as often as is worth it."""
         tries = 0
         while True:
             tries += 1
+            course.warnings += await order.payment.set_aside(course.attempts)
             try:
-                return await self._once(candidate, ask, course, hear)
+                return await self._once(candidate, order, course)
             except ProviderFailed as failed:
                 step = self._decide(failed, tries, course)
                 self._note(candidate, failed, step, course)
@@ -183,11 +174,11 @@ class Delegate:
         if step.loud:
             course.warnings.append(f"{candidate.entry.provider} {failed.message}")
 
-    async def _once(self, candidate: Candidate, ask: Ask, course: Course, hear: Hear) -> Completion:
-        trial = Trial(candidate=candidate, hear=hear, waited=course.take_wait())
+    async def _once(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
+        trial = Trial(candidate=candidate, hear=order.hear, waited=course.take_wait())
         self.benched.trying(candidate.entry.id)
         try:
-            answer = await self._asked(candidate, ask, course, trial.heard)
+            answer = await self._asked(candidate, order.ask, course, trial.heard)
         except ProviderFailed as failed:
             course.attempts.append(self._failed(trial, course, failed))
             raise
@@ -204,7 +195,7 @@ class Delegate:
         if provider is None:
             raise ProviderFailed(f"`{candidate.entry.provider}` has no key or is not configured", kind="no_key")
         with anyio.move_on_at(course.deadline):
-            return await attempt(self.client, provider, _outgoing(candidate, ask), hear)
+            return await attempt(self.client, provider, outgoing(candidate, ask), hear)
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
     def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
@@ -229,15 +220,6 @@ class Delegate:
         host = None if provider is None else provider.host
         return price_attempt(usage, candidate.entry, self.models, host=host, when=self.now())
 
-    def _estimate(self, course: Course) -> Spend:
-        """What the dearest candidate would take if it used all that it may."""
-        uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
-        prices = [self._price(candidate, usage) for candidate, usage in uses]
-        dollars = [price.total for price in prices if price is not None and price.currency == "USD"]
-        known = [price for price in dollars if price is not None]
-        tokens = max((usage.input or 0) + (usage.output or 0) for _, usage in uses)
-        return Spend(tokens=tokens, dollars=max(known) if known else None)
-
     async def _weigh(self, ask: Ask) -> int:
         """The upper edge of what the prompt weighs for the model that would be asked first if it were short."""
         named = self.policy.aliases.get(ask.force_model or self.policy.default_alias or "")
@@ -258,13 +240,22 @@ class Delegate:
         session = (ask.caller.principal, ask.caller.session)
         said, how = ask.language, "given"
         if said is None:
-            said, how = detect_language(_last_words(ask.messages)), "detected"
+            said, how = detect_language(last_words(ask.messages)), "detected"
         if said is None:
             return self._languages.get(session), "the session's"
         if len(self._languages) >= _SESSIONS:
             self._languages.clear()
         self._languages[session] = said
         return said, how
+
+
+@dataclass(slots=True, kw_only=True)
+class _Order:
+    """An ask that is being answered."""
+
+    ask: Ask
+    hear: Hear
+    payment: Payment
 
 
 def _outcome(course: Course, candidate: Candidate, completion: Completion) -> Outcome:
@@ -279,23 +270,6 @@ def _outcome(course: Course, candidate: Candidate, completion: Completion) -> Ou
         cost=course.cost,
         attempts=tuple(course.attempts),
         warnings=tuple(course.warnings),
-    )
-
-
-def _last_words(messages: tuple[Message, ...]) -> str:
-    users = [message for message in messages if message.role == "user"]
-    return "\n".join(part.text for part in users[-1].parts if isinstance(part, Text)) if users else ""
-
-
-def _outgoing(candidate: Candidate, ask: Ask) -> Outgoing:
-    return Outgoing(
-        model=candidate.entry.model,
-        messages=ask.messages,
-        max_output_tokens=candidate.parameters.max_output_tokens,
-        temperature=candidate.parameters.temperature,
-        tools=ask.tools,
-        tool_choice=ask.tool_choice,
-        output_schema=ask.output_schema,
     )
 
 

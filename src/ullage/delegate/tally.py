@@ -14,7 +14,7 @@ from ullage.models import Cost, ModelTable, Usage, cost_of
 from .policy import ModelEntry
 from .spending import Spend
 
-__all__ = ["NOTHING", "as_reported", "completed", "price_attempt", "spent", "together"]
+__all__ = ["NOTHING", "as_reported", "completed", "dearest", "price_attempt", "spent", "together"]
 
 NOTHING = Usage(input=0, output=0)
 
@@ -75,3 +75,10 @@ def _sum(parts: Sequence[Decimal | None]) -> Decimal | None:
 def spent(usages: Sequence[Usage], cost: Cost | None) -> Spend:
     tokens = sum((usage.input or 0) + (usage.output or 0) for usage in usages)
     return Spend(tokens=tokens, dollars=cost.total if cost is not None and cost.currency == "USD" else None)
+
+
+def dearest(usages: Sequence[Usage], prices: Sequence[Cost | None]) -> Spend:
+    """The most of any; None for money where no price is known in dollars."""
+    each = [spent([usage], price) for usage, price in zip(usages, prices, strict=True)]
+    known = [one.dollars for one in each if one.dollars is not None]
+    return Spend(tokens=max(one.tokens for one in each), dollars=max(known) if known else None)

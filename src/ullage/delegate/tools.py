@@ -30,7 +30,7 @@ _METADATA: dict[str, Json] = {
 _CONTEXT: dict[str, Json] = {
     "type": "array",
     "items": {"type": "string"},
-    "description": "Handles of held results, put before the prompt",
+    "description": "Handles of held results or passages, put before the prompt",
 }
 _FILES: dict[str, Json] = {
     "type": "object",

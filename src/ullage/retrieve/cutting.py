@@ -5,7 +5,7 @@ enough to be understood and short enough that several fit into a reply; a single
 are in characters, since a passage is cut once and weighed for whoever asks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -31,7 +31,7 @@ class Span:
     """Of the sections that it lies in and of those that begin in it, the outermost first."""
 
 
-def cut(lines: list[str], suffix: str) -> list[Span]:
+def cut(lines: Sequence[str], suffix: str) -> list[Span]:
     """The passages of a text, whose name ends in that suffix."""
     found, around = list[Span](), list[Title]()
     marks = outline(lines, suffix)
@@ -50,7 +50,7 @@ def _entered(around: list[Title], inner: Title) -> list[Title]:
     return [*(title for title in around if title.depth < inner.depth), inner]
 
 
-def _stretches(lines: list[str], strengths: list[int]) -> Iterator[tuple[int, int]]:
+def _stretches(lines: Sequence[str], strengths: list[int]) -> Iterator[tuple[int, int]]:
     ends = list(accumulate((len(line) + 1 for line in lines), initial=0))
     start = 0
     while start < len(lines):

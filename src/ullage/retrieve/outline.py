@@ -6,7 +6,7 @@ a file that is broken; no parser is asked.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 __all__ = ["Outline", "Title", "outline"]
@@ -33,7 +33,8 @@ _DEFINING = (
 _FIRST = re.compile(r"\s*([A-Za-z]+)")
 _DEFINING_FIRST = frozenset((*_BEFORE, *_DEFINING))
 _DEFINITION = re.compile(
-    rf"(\s*)(?:(?:{'|'.join(_BEFORE)})(?:\([a-z]+\))?\s+)*(?:{'|'.join(_DEFINING)})\b[\s*]+([\w.:$<>~]+)", re.IGNORECASE
+    rf"(\s*)(?:(?:{'|'.join(_BEFORE)})(?:\([a-z]+\))?\s+)*(?:{'|'.join(_DEFINING)})\b[\s*]+([\w$~]+(?:(?:\.|::)[\w$~]+)*)",
+    re.IGNORECASE,
 )
 """In most languages: words such as `public static`, a word such as `class`, a name."""
 _ATTACHED = re.compile(r"\s*(?:@|#|//|/\*|\*|--|;|\[|<!--)")
@@ -66,7 +67,7 @@ class Outline:
     """By line."""
 
 
-def outline(lines: list[str], suffix: str) -> Outline:
+def outline(lines: Sequence[str], suffix: str) -> Outline:
     """Of a text whose name ends in that suffix."""
     heads = [line[:_LONG] for line in lines]
     found = Outline([_of_paragraph(before, line) for before, line in zip(["", *heads], heads, strict=False)], {})

@@ -10,9 +10,10 @@ _SECRETS = (
     *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.asc", "*.gpg"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", ".docker/"),
     *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault-token"),
-    *("credentials", "credentials.*", "secrets.*", "service-account*.json", "*.tfstate", "*.tfstate.*", "*.tfvars"),
+    *("credentials", "credentials.json", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml"),
+    *("service-account*.json", "*.tfstate", "*.tfstate.*", "*.tfvars"),
 )
-_MACHINERY = (".git/", ".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
+_MACHINERY = (".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
 """What programs write for programs; a worktree's `.git` is a file."""
 
 EXCLUDED = (*_SECRETS, *_MACHINERY)

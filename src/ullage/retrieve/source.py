@@ -25,7 +25,7 @@ META = "dev.ullage/retrieve"
 TOOL = Tool(
     name="retrieve.search",
     aliases=("retrieve_search",),
-    description="Search the user's files. Replies with cited passages and a handle for `context`.",
+    description="Search the user's files; replies with cited passages.",
     input_schema={
         "type": "object",
         "properties": {

@@ -156,13 +156,21 @@ def parentheses(text: str, dialect: str, random: Random) -> str | None:
     """Around calls: `f(x)` becomes `(f(x))`."""
     tokens = scan(text, dialect)
     calls = [at for at in range(len(tokens) - 1) if _is_call(tokens, at)]
-    ends = [(at, end) for at in calls if (end := _closing(tokens, at + 1)) and tokens[max(at - 1, 0)].text != "."]
+    ends = [(at, end) for at in calls if (end := _closing(tokens, at + 1)) and _is_value(tokens[:at])]
     if not ends:
         return None
     start, end = random.choice(ends)
     around = random.choice(("({})", "(({}))", "COALESCE({}, NULL)", "CASE WHEN 1=1 THEN {} END", "(SELECT {})"))
     middle = around.format("\x00").split("\x00")
     return joined(tokens[:start]) + middle[0] + joined(tokens[start : end + 1]) + middle[1] + joined(tokens[end + 1 :])
+
+
+def _is_value(before: Sequence[Token]) -> bool:
+    """Whether a call stands for a value, not for a table."""
+    meaning = [token.text.upper() for token in before if token.kind not in ("space", "comment")]
+    return (
+        bool(meaning) and meaning[-1] not in (".", "FROM", "JOIN", "LATERAL", "CALL", "TABLE") and "FROM" not in meaning
+    )
 
 
 def _closing(tokens: Sequence[Token], opening: int) -> int | None:

@@ -77,7 +77,9 @@ def _remark(dialect: str, random: Random, *, bare: bool) -> str:
 
 def quoted_names(text: str, dialect: str, random: Random) -> str | None:
     """Names of the shop's tables and columns, in a style of the dialect."""
-    if re.search(r"^\s*SHOW|XMLELEMENT|UNPIVOT", text, re.IGNORECASE) or (dialect == "mysql" and '"' in text):
+    if re.search(r"\bSHOW\b|XMLELEMENT|UNPIVOT|\bBY\s+NAME\b", text, re.IGNORECASE) or (
+        dialect == "mysql" and '"' in text
+    ):
         return None  # there, `status` and `name` are keywords
 
     def in_quotes(word: str) -> str:

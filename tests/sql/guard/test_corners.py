@@ -32,6 +32,7 @@ ALLOWED: list[tuple[Dialect, str]] = [
     ("tsql", "SELECT * FROM a WITH (INDEX(i)) WHERE x = 1"),
     ("tsql", "SELECT x.value('.', 'int'), @@ROWCOUNT FROM docs"),
     ("oracle", "SELECT a.x.getclobval() FROM a"),
+    ("oracle", "SELECT * FROM a, XMLTABLE('/r/i/text()' PASSING a.x COLUMNS b VARCHAR2(9) PATH '.')"),
 ]
 
 REFUSED: list[tuple[Dialect, str, str]] = [
@@ -76,6 +77,7 @@ REFUSED: list[tuple[Dialect, str, str]] = [
     ("tsql", "SELECT INDEX FROM t", "begins a statement"),
     ("oracle", "SELECT dbms_output. FROM dual", "package"),
     ("oracle", "SELECT dbms_output.", "package"),
+    ("oracle", "SELECT * FROM XMLTABLE('fn:doc(\"http://x/\")/a')", "fetches"),
 ]
 
 

@@ -1,0 +1,53 @@
+"""What is to be answered?
+
+An ask as its caller puts it, and as it goes to one candidate. Who that is, and whether it answers, is not known here.
+"""
+
+from dataclasses import dataclass
+
+from ullage.messages import Message, Text, ToolDefinition
+from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
+
+from .exchange import Outgoing
+from .route import Candidate
+
+__all__ = ["Ask", "last_words", "outgoing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    messages: tuple[Message, ...]
+    force_model: str | None = None
+    language: str | None = None
+    tier: str | None = None
+    domain: str = "default"
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: Json = None
+    output_schema: JsonObject | None = None
+    caller: Caller = ANONYMOUS
+    task: str | None = None
+    """A label in figures and budgets."""
+    deadline: float | None = None
+    """On the event loop's clock; None for `Delegate.longest`."""
+    alone: bool = False
+    """Whether only the first candidate is meant, and no fallback."""
+
+
+def last_words(messages: tuple[Message, ...]) -> str:
+    """The text that the user said last."""
+    users = [message for message in messages if message.role == "user"]
+    return "\n".join(part.text for part in users[-1].parts if isinstance(part, Text)) if users else ""
+
+
+def outgoing(candidate: Candidate, ask: Ask) -> Outgoing:
+    return Outgoing(
+        model=candidate.entry.model,
+        messages=ask.messages,
+        max_output_tokens=candidate.parameters.max_output_tokens,
+        temperature=candidate.parameters.temperature,
+        tools=ask.tools,
+        tool_choice=ask.tool_choice,
+        output_schema=ask.output_schema,
+    )

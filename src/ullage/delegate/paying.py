@@ -1,0 +1,59 @@
+"""Is there money for one more attempt, and is every one paid for?
+
+An estimate is set aside before anyone is asked, and covers one answer. Where an attempt was paid for and came to
+nothing, it is settled and an estimate set aside anew before the next is made. How much either is, and what fits under
+which ceiling, is not decided here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from ullage.errors import StoreFailed
+from ullage.tool import Caller
+
+from .outcome import Attempt
+from .spending import Purse, Spend, Ticket
+from .tally import NOTHING, spent, together
+
+__all__ = ["Payment"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Payment:
+    """For one run."""
+
+    purse: Purse
+    estimate: Spend
+    """Of one answer."""
+    caller: Caller
+    task: str | None
+    _ticket: Ticket | None = None
+    _paid: int = 0
+    """Attempts that are settled."""
+
+    async def set_aside(self, attempts: Sequence[Attempt]) -> list[str]:
+        """For the attempt after these; warnings. Raises `OverBudget` where there is not enough left."""
+        warnings = list[str]()
+        if self._ticket is not None:
+            if all(one.usage == NOTHING for one in attempts[self._paid :]):
+                return warnings
+            warnings = await self.settle(attempts)
+        self._ticket = await self.purse.reserve(self.estimate, self.caller, self.task)
+        return warnings
+
+    async def settle(self, attempts: Sequence[Attempt]) -> list[str]:
+        """Pays for these, however the run ended; warnings."""
+        ticket, used = self._ticket, attempts[self._paid :]
+        self._ticket, self._paid = None, len(attempts)
+        actual = spent([one.usage for one in used], together([one.cost for one in used]))
+        if ticket is None:
+            return []
+        try:
+            with anyio.CancelScope(shield=True):
+                await self.purse.settle(ticket, actual)
+        except StoreFailed as failed:
+            # An answer that was paid for is not lost over it.
+            return [f"what was spent could not be written down, and the estimate stands: {failed.message}"]
+        return []
