@@ -2,27 +2,33 @@
 
 This one, in a process of its own: it answers every request at once with the same text as a stream of events, on
 OpenAI's chat and Responses wires and on Anthropic's, each event sent by itself as providers do. It looks at nothing but
-the path. Says its port on standard output; ends when its standard input does.
+the path, which begins with the number of pieces that the text is to come in. Says its port on standard output; ends
+when its standard input does.
 """
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import anyio.to_thread
 
-PIECES = ("The answer", " is that", " it depends", " on what", " is asked,", " by whom,", " and what", " for.")
-ANSWER = "".join(PIECES)
+_WORDS = ("The answer", " is that", " it depends", " on what", " is asked,", " by whom,", " and what", " for. ")
 INPUT, OUTPUT = 12, 16
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"0\r\n\r\n"
 
 
-def chat_events() -> Iterator[tuple[str | None, Any]]:
-    for piece in PIECES:
+def pieces(count: int) -> list[str]:
+    return [_WORDS[number % len(_WORDS)] for number in range(count)]
+
+
+def chat_events(count: int) -> Iterator[tuple[str | None, Any]]:
+    for piece in pieces(count):
         yield None, _chunk([_choice({"role": "assistant", "content": piece})])
     yield None, _chunk([_choice({}, "stop")])
     yield None, _chunk([], {"prompt_tokens": INPUT, "completion_tokens": OUTPUT, "total_tokens": INPUT + OUTPUT})
@@ -38,11 +44,11 @@ def _choice(delta: dict[str, str], finish: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "finish_reason": finish}
 
 
-def responses_events() -> Iterator[tuple[str | None, Any]]:
+def responses_events(count: int) -> Iterator[tuple[str | None, Any]]:
     item = {"id": "msg_1", "type": "message", "role": "assistant"}
-    part = {"type": "output_text", "text": ANSWER, "annotations": []}
+    part = {"type": "output_text", "text": "".join(pieces(count)), "annotations": []}
     yield _response("response.created", status="in_progress", output=[])
-    for number, piece in enumerate(PIECES):
+    for number, piece in enumerate(pieces(count)):
         kind = "response.output_text.delta"
         place = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
         yield kind, {"type": kind, "delta": piece, "sequence_number": number + 1, **place}
@@ -58,7 +64,7 @@ def _response(kind: str, **more: Any) -> tuple[str, Any]:  # noqa: ANN401
     return kind, {"type": kind, "response": response, "sequence_number": 0}
 
 
-def anthropic_events() -> Iterator[tuple[str | None, Any]]:
+def anthropic_events(count: int) -> Iterator[tuple[str | None, Any]]:
     named = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-haiku-4-5", "content": []}
     usage = {"input_tokens": INPUT, "output_tokens": 1}
     events: list[dict[str, Any]] = [
@@ -66,7 +72,7 @@ def anthropic_events() -> Iterator[tuple[str | None, Any]]:
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         *(
             {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
-            for piece in PIECES
+            for piece in pieces(count)
         ),
         {"type": "content_block_stop", "index": 0},
         {
@@ -89,11 +95,17 @@ def written(events: Iterator[tuple[str | None, Any]]) -> list[bytes]:
     return chunks
 
 
-ANSWERS = {
-    b"/chat/completions": written(chat_events()),
-    b"/responses": written(responses_events()),
-    b"/messages": written(anthropic_events()),
+_ENDS: dict[bytes, Callable[[int], Iterator[tuple[str | None, Any]]]] = {
+    b"/chat/completions": chat_events,
+    b"/responses": responses_events,
+    b"/messages": anthropic_events,
 }
+
+
+@cache
+def answer(path: bytes) -> list[bytes]:
+    count = int(path.split(b"/", 2)[1])
+    return next(written(events(count)) for end, events in _ENDS.items() if path.endswith(end))
 
 
 async def converse(stream: anyio.abc.SocketStream) -> None:
@@ -118,10 +130,8 @@ def _length(head: bytes) -> int:
 
 
 async def _answer(stream: anyio.abc.SocketStream, target: bytes) -> None:
-    path = target.partition(b"?")[0]
-    chunks = next(chunks for end, chunks in ANSWERS.items() if path.endswith(end))
     await stream.send(_HEAD)
-    for chunk in chunks:
+    for chunk in answer(target.partition(b"?")[0]):
         await stream.send(chunk)
         await anyio.lowlevel.checkpoint()
     await stream.send(_END)

@@ -47,7 +47,7 @@ class Call:
     asked: Counter[str]
 
     def __str__(self) -> str:
-        return f"{self.outcome} {self.seconds:.1f}"
+        return f"{self.outcome} {self.seconds:.1f} ({self.asked['first']}+{self.asked['second']})"
 
 
 Calls = dict[str, list[Call]]
@@ -129,17 +129,13 @@ def missed(party: Party, calls: Calls) -> list[str]:
 
 
 def show(parties: Sequence[Party], measured: Mapping[str, Calls]) -> None:
-    print(f"\n{'who answered, after seconds':30}" + "".join(f"{party.name:>22}" for party in parties))
+    print("\nwho answered, after how many seconds (and how often the first and the second were asked)")
+    print(f"{'':30}" + "".join(f"{party.name:>22}" for party in parties))
     for case in CASES:
         for number in range(2 if case.again else 1):
             row = [measured[party.name][case.name][number] for party in parties]
             name = "  the next call" if number else case.name
             print(f"{name:30}" + "".join(f"{call!s:>22}" for call in row))
-            print(f"{'':30}" + "".join(f"{_asked(call):>22}" for call in row))
-
-
-def _asked(call: Call) -> str:
-    return f"asked {call.asked['first']}+{call.asked['second']}"
 
 
 def main() -> int:

@@ -204,3 +204,53 @@ def test_a_note_on_a_role_stands_under_its_database():
     assert lines == ["shop  well: PostgreSQL database", "  note  its role can write"]
     failed = database_lines(FoundDatabase(settings=settings, error=SourceFailed("nobody answers")))
     assert failed == ["shop  fails: nobody answers"]
+
+
+@pytest.mark.requirement("S4:lint", "S4:providers")
+def test_models_to_delegate_to_are_shown_with_what_is_off_and_odd(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    write_toml(work / "ullage.toml", "[delegate]\n")
+    assert main(["doctor"]) == 0
+    assert steady(capsys.readouterr().out, work) == snapshot("""\
+settings  /ullage.toml
+
+delegate  off: no model can be asked
+
+All is well.
+""")
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    assert main(["doctor"]) == 0
+    assert "delegate  well: models of our own choice, asked of openai" in capsys.readouterr().out
+    policy = """
+[delegate.models.one]
+provider = "openai"
+model = "gpt-6-luna"
+[delegate.models.two]
+provider = "ollama"
+model = "gpt-6-luna"
+[delegate.routing]
+defaultAlias = "three"
+"""
+    write_toml(work / "ullage.toml", policy)
+    assert main(["doctor"]) == 0
+    assert steady(capsys.readouterr().out, work) == snapshot("""\
+settings  /ullage.toml
+  note  /ullage.toml:9: no alias or model is called `three`
+
+delegate  well: 2 models, asked of openai
+  note  provider `ollama` is off: the policy names it, and it is not configured
+
+All is well.
+""")
+    assert main(["doctor", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["delegate"]
+    assert (said["wanted"], said["models"]) == (True, ["one", "two"])
+    assert {one["name"]: one["on"] for one in said["providers"]} == {
+        "openai": True,
+        "anthropic": False,
+        "google": False,
+    }
+    assert SECRET not in json.dumps(said)

@@ -4,16 +4,21 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import ullage.config.loading
-from ullage.config import ClientProfile, Flags, Gateway, Results
+from ullage.config import ClientProfile, DelegateSettings, Flags, Folders, Gateway, ProviderSettings, Results, Timing
+from ullage.config.delegate_keys import CEILING, DELEGATE, POLICY, PROVIDER, RETRIEVE, SCOPES, SPENDING, TIMING
+from ullage.config.delegating import Budget
 from ullage.config.keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SERVER, TABLES, reference
 from ullage.config.page import Page
 from ullage.config.source_keys import LIMITS, SOURCE
 from ullage.config.ullage_toml import read_ullage_toml
+from ullage.delegate import Ceilings, Scope, Timeouts
 from ullage.gateway import Rules, Server, ServerResults
+from ullage.retrieve import RetrieveSettings
 from ullage.sql import DatabaseSettings, Limits
 
 MakePage = Callable[..., Page]
@@ -52,6 +57,28 @@ def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in OWN} == written - {"read_only", "writing"}
 
 
+def test_every_setting_of_delegating_has_a_key_and_every_key_a_setting():
+    assert set(TIMING) == names(Timing) == names(Timeouts)
+    known = names(ProviderSettings) | names(Timing)
+    assert {key.target for key in PROVIDER} == known - {"name", "timing", "variables", "came_from"}
+    assert {key.target for key in CEILING} == names(Budget)
+    assert {key.name for key in SPENDING} - {"alerts"} == set(SCOPES) == set(get_args(Scope))
+    assert {key.name for key in RETRIEVE} == names(Folders) - {"name", "came_from"}
+    assert names(Folders) - {"came_from"} == names(RetrieveSettings) - {"bounds"}
+    assert {key.name for key in DELEGATE} - {key.name for key in POLICY} == {"conf", "budgets", "project_keys"}
+    assert {"policy", "budgets", "alerts"} < names(DelegateSettings)
+
+
+def test_the_defaults_of_delegating_in_the_reference_are_the_defaults():
+    for key in PROVIDER:
+        if key.target in TIMING:
+            assert float(key.default) == getattr(Timeouts(), key.target)
+    assert {key.name: key.default for key in SPENDING}["alerts"] == f"[{', '.join(map(str, Ceilings().alert_at))}]"
+    shown = {key.name: key.default for key in RETRIEVE}
+    assert int(shown["max_file_bytes"]) == RetrieveSettings(name="x").max_file_bytes == Folders(name="x").max_file_bytes
+    assert shown["gitignore"] == str(RetrieveSettings(name="x").gitignore).lower()
+
+
 def test_the_defaults_in_the_reference_are_the_defaults():
     shown = {key.name: key.default.strip("`") for key in (*GATEWAY, *SERVER)}
     gateway, server = Gateway(), Server(name="x", transport="stdio")
@@ -74,7 +101,7 @@ def test_the_defaults_of_a_source_in_the_reference_are_the_defaults():
 
 
 def test_every_flag_and_variable_is_in_the_guide():
-    variables = set(re.findall(r'"(ULLAGE_[A-Z]+)"', inspect.getsource(ullage.config.loading)))
+    variables = set(re.findall(r'"((?:ULLAGE|ORCH)_[A-Z_]+)"', inspect.getsource(ullage.config.loading)))
     assert variables
     assert [one for one in (*variables, *(f"--{name}" for name in names(Flags))) if f"`{one}`" not in GUIDE] == []
 
@@ -87,13 +114,13 @@ def test_the_example_of_the_guide_is_valid(page: MakePage):
     assert set(layer.databases) == {"shop"}
 
 
-@pytest.mark.parametrize(("heading", "after"), [("## Databases", "`database` is a URL"), ("## Results", "## Which")])
-def test_the_examples_of_databases_and_results_are_valid(page: MakePage, heading: str, after: str):
-    text = GUIDE.partition(f"{heading}\n")[2].partition(after)[0]
+@pytest.mark.parametrize("heading", ["## Databases", "## Results", "## Models to delegate to", "## Folders to search"])
+def test_the_examples_of_the_guides_sections_are_valid(page: MakePage, heading: str):
+    text = GUIDE.partition(f"{heading}\n")[2].partition("\n## ")[0]
     example = "\n".join(line[4:] for line in text.splitlines() if line.startswith("    "))
     layer = read_ullage_toml(page(example, {"SHOP_URL": "postgresql://host/shop"}))
     assert layer.issues == ()
-    assert layer.databases or layer.handling
+    assert layer.databases or layer.handling or layer.delegation.providers or layer.retrieves
 
 
 def test_the_python_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -54,7 +54,8 @@ def test_without_any_file_the_defaults_hold(desk: Desk):
     assert (loaded.settings.servers, loaded.issues) == ((), ())
     assert set(loaded.why.values()) == {"default"}
     assert loaded.why["gateway.mode"] == "default"
-    assert set(loaded.files) == {desk.home / PROJECT, desk.home / USER}
+    conf = [desk.home / "work" / "project" / "conf" / name for name in ("models.json", "policies.json")]
+    assert set(loaded.files) == {desk.home / PROJECT, desk.home / USER, *conf}
 
 
 def test_flags_come_before_variables_before_the_project_before_the_user(desk: Desk):

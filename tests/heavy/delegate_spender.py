@@ -1,13 +1,16 @@
-"""One of many processes that ask models out of one budget, and the provider that keeps its own book of what it billed.
+"""Many processes that ask models out of one budget, and the provider that keeps its own book of what it billed.
 
-The provider answers without a network; what it bills it writes down before the answer has ended, as a provider does
-whose bill nobody can talk away.
+Run with a `Race` as JSON; says how each process ended. All are forks of one that has imported everything, or fifty
+would be busy with that alone. The provider answers without a network; what it bills it writes down before the answer
+has ended, and nobody can talk it away.
 """
 
 import json
+import multiprocessing
 import os
 import random
 import signal
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,28 +44,30 @@ from ullage.store import Database
 from ullage.tokens import Meter
 from ullage.tool import Caller
 
-__all__ = ["NOW", "OUTPUT", "Spender", "spend"]
+__all__ = ["OUTPUT", "Race"]
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 INPUT, OUTPUT = 5, 90
 """Tokens of a prompt, fewer than anybody would estimate, and the most of an answer."""
 PRICE = Price(input=Decimal("0.000003"), output=Decimal("0.000009"), source="a test", date=NOW.date())
 MODEL = "gpt-4o-mini"
+METER = Meter(shipped())
+METER.count("Its vocabulary is read before there are fifty of us.", MODEL)
 WAITING = 300
 """Seconds; fifty processes on two processors take their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spender:
-    number: int
+class Race:
     place: str
     """Where the store is."""
-    book: Path
+    book: str
+    """Where the provider's own book is."""
+    processes: int
     ceiling: int
     """Tokens of the day."""
     times_billed: int
     """How many times the most of an answer a provider may bill."""
-    dies: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +116,34 @@ class Mortal:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def spend(spender: Spender, start: Barrier) -> None:
+def run(race: Race) -> list[int | None]:
+    """How each ended, all of them having begun at one moment."""
+    context = multiprocessing.get_context("fork")
+    start = context.Barrier(race.processes)
+    processes = [context.Process(target=spend, args=(race, number, start)) for number in range(race.processes)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes]
+
+
+def spend(race: Race, number: int, start: Barrier) -> None:
     """Asks until there is nothing left."""
-    database = Database.open(spender.place, patience=WAITING)
+    database = Database.open(race.place, patience=WAITING)
     start.wait(WAITING)
     try:
-        anyio.run(_spend, spender, database)
+        anyio.run(_spend, race, number, database)
     finally:
         database.close()
 
 
-async def _spend(spender: Spender, database: Database) -> None:
-    ceilings = Ceilings(by_scope={"day": Ceiling(tokens=spender.ceiling)})
+async def _spend(race: Race, number: int, database: Database) -> None:
+    ceilings = Ceilings(by_scope={"day": Ceiling(tokens=race.ceiling)})
     purse = StoredPurse(database=database, ceilings=lambda: ceilings, now=lambda: NOW)
-    biller = Biller(spender.book, random.Random(spender.number), spender.times_billed)
+    biller = Biller(Path(race.book), random.Random(number), race.times_billed)
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(biller)) as client:
-        one = _delegate(client, Mortal(purse) if spender.dies else purse)
+        one = _delegate(client, Mortal(purse) if number % 5 == 0 else purse)
         try:
             while True:
                 await one.run(Ask(messages=(Message(role="user", parts=(Text("Say one word."),)),)))
@@ -139,10 +156,14 @@ def _delegate(client: httpx2.AsyncClient, purse: Purse) -> Delegate:
     return Delegate(
         policy=Policy(aliases={"one": "one"}, models={"one": entry}, default_alias="one"),
         models=shipped(),
-        meter=Meter(shipped()),
+        meter=METER,
         providers={"one": Provider(name="one", wire=OpenAIChat(), base_url="http://one.test")},
         client=client,
         purse=purse,
         patience=Patience(retries=20, first_pause=0.001, longest_pause=0.01),
         longest=WAITING,
     )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(run(Race(**json.loads(sys.argv[1])))))

@@ -1,5 +1,7 @@
-"""An adversary who knew the guard's purpose but not its code wrote these statements; each was seen to run on the engine
-where one was at hand."""
+"""Statements of an adversary who knew what the guard is for: most written before it could be tried, some by trying it.
+
+Those for the four engines at hand were run there unguarded. Many ran; others need what that server lacks (a replication
+slot, an extension, a file, MySQL 8), and those for SQL Server and Oracle have never been run."""
 
 from collections import Counter
 

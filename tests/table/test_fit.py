@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ullage.models import shipped
-from ullage.table import Fitted, fit, fit_steps, in_steps
+from ullage.table import Continued, Fitted, fit, fit_steps, in_steps
 from ullage.tokens import Meter
 
 METER = Meter(shipped())
@@ -138,3 +138,9 @@ def test_others_are_let_in_while_rows_are_taken():
     lines = (f"{number},some words of text" for number in range(200_000))
     steps = fit_steps("id,text", islice(lines, 100_000), footer, in_steps(tokens), 150_000)
     assert sum(1 for _ in steps) > 10
+
+
+def test_a_line_that_is_continued_stands_on_the_line_above():
+    fitted = fit("head", ["one ", Continued("two"), "three"], lambda rows, is_all: "end", len, 100)
+    assert fitted.text == "head\none two\nthree\nend"
+    assert fit("", [Continued("one"), "two"], lambda rows, is_all: "", len, 100).text == "one\ntwo"

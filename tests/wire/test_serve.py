@@ -131,7 +131,7 @@ COMMAND = [sys.executable, "-m", "ullage", "serve"]
 
 async def _count(client: Client, **arguments: str) -> CallToolResult:
     listed = await client.list_tools()
-    assert [tool.name for tool in listed.tools] == ["count-tokens"]
+    assert [tool.name for tool in listed.tools] == ["count-tokens", "read_result"]
     return await client.call_tool("count-tokens", dict(arguments))
 
 

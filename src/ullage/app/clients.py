@@ -29,8 +29,10 @@ from ullage.tool import Caller, ToolSource
 from ullage.wire import Identity, Profile
 
 from .counting import meter
+from .delegating import DELEGATED
 from .fingerprint import fingerprint
 from .referring import references
+from .retrieving import RETRIEVED
 from .surfaces import StoredSurfaces
 
 __all__ = ["LISTED", "OWN", "Kit", "Served", "find_settings"]
@@ -89,7 +91,7 @@ class Kit:
             inner=find, meter=meter(), recorder=self.recorder, clock=time.perf_counter, reference=reference
         )
         if chosen.underscore_names:
-            source = Underscored(inner=source, own=LISTED)
+            source = Underscored(inner=source, own=(*LISTED, *DELEGATED, RETRIEVED))
         identity = Identity(
             name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
         )

@@ -16,7 +16,8 @@ __all__ = ["fingerprint"]
 
 def fingerprint(settings: Settings, chosen: Gateway) -> str:
     servers, databases = map(_server, settings.servers), map(_database, settings.databases)
-    parts = [*servers, *databases, astuple(settings.own), _shown(chosen)]
+    others = settings.delegate.is_wanted, tuple(one.name for one in settings.retrieves)
+    parts = [*servers, *databases, others, astuple(settings.own), _shown(chosen)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 

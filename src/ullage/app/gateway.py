@@ -1,15 +1,16 @@
 """How is a gateway put together from settings, and kept in step with them?
 
-    Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
+    Metered(Find(Budgeted(Guarded(Cached(Merge({
+        "ullage": own tools, database: …, "delegate": Delegating, folders: …, server: Kept(Supervised), …
+    }))))))
 
 One `Gateway` a process: one host of servers, one catalogue, one vault, one ledger, one merge; a `Budgeted`, a `Find`
 and a `Metered` for each client's profile, since what is listed and counted may differ. It decides nothing about tools
 or tokens.
 """
 
-import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,30 +37,27 @@ from ullage.gateway import (
     View,
 )
 from ullage.ledger import Recorder, Recording, Unrecorded
-from ullage.models import DEFAULT_MODEL
 from ullage.store import Database
 from ullage.tokens import CountSource
 from ullage.tool import ToolSource
 from ullage.wire import Health, Host, Profile
 
+from .background import Work, guarded, load_vocabularies
 from .clients import LISTED, OWN, Kit, Served, find_settings
 from .counting import meter
 from .databases import Databases, LateDatabase, look_at
+from .delegating import Delegating
 from .following import follow
+from .handing import Handing
 from .held_tables import HeldTables
 from .own import OwnTools
 from .referring import Weighing, references
+from .retrieving import Retrieving
 from .servers import Servers
+from .storing import open_store
 from .surfaces import StoredSurfaces
 
 __all__ = ["OWN", "Gateway", "open_gateway"]
-
-_log = logging.getLogger(__name__)
-
-_QUIET = 0.5
-"""Seconds after which a vocabulary is loaded that nobody has asked for yet."""
-
-Work = Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,10 +74,14 @@ class Gateway:
     surfaces: StoredSurfaces
     forms: StoredForms
     spawn: Callable[[Work], None]
+    environment: Mapping[str, str] = field(repr=False)
+    database: Database | None = None
     store_error: StoreFailed | None = None
     """Why nothing is kept of this session; None where it is."""
     tables: HeldTables = field(default_factory=HeldTables)
     cached: Cached = field(init=False)
+    retrieving: Retrieving = field(init=False)
+    delegating: Delegating = field(init=False)
     _own: ToolSource = field(init=False)
     _rules: ResultRules = field(init=False)
     """One value for as long as the settings stay: others go by its being the same."""
@@ -94,6 +96,14 @@ class Gateway:
         )
         self._own = OwnTools((CountSource(meter()), reader))
         self.cached = Cached(self.merge, lambda: self._rules, time.monotonic)
+        self.retrieving = Retrieving(weigh=Weighing(meter()))
+        self.delegating = Delegating(
+            settings=lambda: self.settings,
+            environment=self.environment,
+            database=self.database,
+            recorder=self.recorder,
+            held=Handing(vault=self.vault, meter=meter(), reference=references(meter()), found=self.retrieving.all),
+        )
 
     @property
     def settings(self) -> Settings:
@@ -133,14 +143,15 @@ class Gateway:
 
     def warm_up(self) -> None:
         """Has the vocabularies loaded once the first requests are answered, so that no later one waits for that, and
-        then has whoever runs this told what is wrong with a database."""
+        then has whoever runs this told what is wrong with a database or a policy."""
         self._is_watching = True
         self.spawn(partial(self._warm_up, [self.databases[one.name] for one in self.settings.databases]))
 
     async def _warm_up(self, databases: Sequence[LateDatabase]) -> None:
-        await _load_vocabularies()
+        await load_vocabularies()
         for database in databases:
             await look_at(database)
+        self.delegating.look()
 
     def health(self) -> tuple[Health, ...]:
         return self.host.health()
@@ -155,8 +166,11 @@ class Gateway:
         try:
             wanted = self.servers.wanted(self.settings)
             servers, databases = self.servers.arranged(wanted), self.databases.arranged(self.settings)
+            folders, delegate = self.retrieving.arranged(self.settings), self.delegating.member(self.settings)
             members = [
                 *self.databases.members(databases, self.settings),
+                *([] if delegate is None else [delegate]),
+                *self.retrieving.members(folders, self.settings),
                 *self.servers.members(servers, wanted),
             ]
             self.merge.replace([self._own_member(), *members])
@@ -169,6 +183,9 @@ class Gateway:
         for behind in gone:
             self.spawn(partial(self.servers.retire, behind, lambda: self.settings))
         self._take_databases(databases)
+        self.retrieving.take(folders)
+        if self._is_watching:
+            self.delegating.look()
         for client, served in self._served.items():
             served.find.replace(find_settings(self.settings, client))
 
@@ -182,7 +199,8 @@ class Gateway:
     @property
     def own_name(self) -> str:
         """What our own tools' server is called; another server may be called as we are, and keeps its name."""
-        taken = {one.name for one in (*self.settings.servers, *self.settings.databases)}
+        settings = self.settings
+        taken = {one.name for one in (*settings.servers, *settings.databases, *settings.retrieves)}
         # No server's name in the settings has brackets.
         return f"{OWN} (own)" if OWN in taken else OWN
 
@@ -218,12 +236,15 @@ async def open_gateway(
     is_own_address: Callable[[str], bool] = lambda _: False,
 ) -> AsyncGenerator[Gateway]:
     """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""
-    database, store_error = await anyio.to_thread.run_sync(_open_store, loaded.settings.store)
+    database, store_error = await anyio.to_thread.run_sync(
+        open_store, loaded.settings.store, "nothing is kept of this session"
+    )
     recording = None if database is None else Recording(database)
     failure: Exception | None = None
     tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
     async with Host(environment=environment, withheld=tokens) as host, anyio.create_task_group() as tasks:
-        gateway = _build(loaded, host, database, recording, tasks)
+        ground = _Ground(host=host, environment=environment, database=database, recording=recording)
+        gateway = _build(loaded, ground, tasks)
         gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
         await gateway.surfaces.load(
             find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
@@ -240,6 +261,7 @@ async def open_gateway(
                 await gateway.surfaces.save()
                 await gateway.databases.close()
                 await gateway.tables.close()
+                await gateway.delegating.close()
             tasks.cancel_scope.cancel()
     with anyio.CancelScope(shield=True):
         if recording is not None:
@@ -250,12 +272,21 @@ async def open_gateway(
         raise failure
 
 
-def _build(
-    loaded: Loaded, host: Host, database: Database | None, recording: Recording | None, tasks: TaskGroup
-) -> Gateway:
-    def spawn(work: Work) -> None:
-        tasks.start_soon(_guarded, work)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """What a gateway stands on."""
 
+    host: Host
+    environment: Mapping[str, str] = field(repr=False)
+    database: Database | None
+    recording: Recording | None
+
+
+def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
+    def spawn(work: Work) -> None:
+        tasks.start_soon(guarded, work)
+
+    host, database = ground.host, ground.database
     catalogue = Catalogue(database, lambda text: meter().count(text, ASSUMED.counted_as).tokens)
     results = loaded.settings.results
     return Gateway(
@@ -265,31 +296,10 @@ def _build(
         servers=Servers(host=host, catalogue=catalogue, spawn=spawn),
         databases=Databases(weigh=Weighing(meter())),
         vault=Vault(database, size=int(results.keep_megabytes * 1_000_000), age=results.keep_hours * 3_600),
-        recorder=recording or Unrecorded(),
+        recorder=ground.recording or Unrecorded(),
         surfaces=StoredSurfaces(StoredForms(database, edition="surface"), spawn),
         forms=StoredForms(database, edition=EDITION),
         spawn=spawn,
+        environment=ground.environment,
+        database=database,
     )
-
-
-def _open_store(url: str) -> tuple[Database | None, StoreFailed | None]:
-    """A gateway without its database still serves; it forgets."""
-    try:
-        return Database.open(url), None
-    except StoreFailed as error:
-        _log.warning("nothing is kept of this session: %s (%s)", error.message, error.suggestion)
-        return None, error
-
-
-async def _load_vocabularies() -> None:
-    for model in dict.fromkeys((ASSUMED.counted_as, DEFAULT_MODEL)):
-        # A client that starts us waits for its first answers; loading would take the interpreter from them.
-        await anyio.sleep(_QUIET)
-        await anyio.to_thread.run_sync(meter().count, "ready", model)
-
-
-async def _guarded(work: Work) -> None:
-    try:
-        await work()
-    except Exception:  # noqa: BLE001 - it belongs to one server or client, and must not end the work of the others
-        _log.exception("something went wrong in the background")

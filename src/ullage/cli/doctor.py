@@ -5,6 +5,7 @@ something is wrong.
 """
 
 import argparse
+import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from ullage.wire import Health
 
 from .configured import add_flags, check, chosen, examined, with_gateway
 from .databases import FoundDatabase, database_json, database_lines, look_at_databases
+from .delegates import delegate_json, delegate_lines
 from .output import bold, dim, emit, emit_json, green, red, yellow
 from .shown import entries_of, kept_back, tokens_of, unmatched
 from .wording import NO_SERVERS, how_many, without_name
@@ -141,6 +143,9 @@ def _print(seen: _Seen) -> None:
         emit()
         for line in database_lines(database):
             emit(line)
+    delegates = delegate_lines(seen.loaded.settings, os.environ)
+    for line in ["", *delegates] if delegates else []:
+        emit(line)
     emit()
     emit(_verdict(seen))
 
@@ -162,7 +167,7 @@ def _verdict(seen: _Seen) -> str:
     if seen.loaded.errors:
         return "No server was looked at: the settings cannot be used until their errors are mended."
     started = [one for one in seen.found if not one.server.disabled]
-    if not started and not seen.databases:
+    if not started and not seen.databases and not seen.loaded.settings.delegate.is_wanted:
         return NO_SERVERS if not seen.found else "Every server is disabled."
     if seen.is_well:
         return "All is well."
@@ -230,6 +235,7 @@ def _json(seen: _Seen) -> dict[str, Json]:
         "store_error": None if seen.store_error is None else _error_json(seen.store_error),
         "servers": [_found_json(one) for one in seen.found],
         "databases": [database_json(one) for one in seen.databases],
+        "delegate": delegate_json(seen.loaded.settings, os.environ),
     }
 
 

@@ -26,6 +26,8 @@ VERBS = {
     "doctor": "what is wrong with my servers and settings?",
     "find": "which tool does this?",
     "models": "which models exist, with window, tokenizer and price?",
+    "route": "which model would answer this, and why?",
+    "run": "what does a model answer, and what does it cost?",
     "serve": "put Ullage in front of my servers, over MCP",
     "sql": "what does this database answer?",
     "tools": "which tools are there, and what do they cost?",

@@ -1,7 +1,7 @@
 """Serve the gateway over MCP: on standard input and output, or with --http on an address.
 
-Behind it stand the servers and databases of ullage.toml, and the servers of other programs' files named there or with
---include.
+Behind it stand the servers, databases, folders and models of ullage.toml, and the servers of other programs' files named
+there or with --include.
 """
 
 import argparse
@@ -15,13 +15,15 @@ from pathlib import Path
 import anyio
 
 from ullage.app.gateway import Gateway, open_gateway
-from ullage.config import Loaded, read_tokens
+from ullage.app.keys import names_on
+from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.sql import SAMPLE, DatabaseSettings
 from ullage.wire import Address, Profile, Tokens, listen, serve_http, serve_stdio
 
 from .configured import add_flags, examined, log_to_stderr, read, say
 from .ending import until_asked, until_told
+from .telemetry import show_telemetry
 
 __all__ = ["arguments", "run"]
 
@@ -64,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_without_http(arguments)
     log_to_stderr()
     loaded = read(arguments)
+    show_telemetry(loaded.settings)
     again = partial(examined, arguments)
     if arguments.http is None:
         if sys.stdin.isatty():
@@ -165,10 +168,16 @@ def _behind(loaded: Loaded) -> list[str]:
     settings = loaded.settings
     names = [server.name for server in settings.servers if not server.disabled]
     names += [f"database {database.name}" for database in settings.databases]
+    names += [f"folders {folders.name}" for folders in settings.retrieves]
+    names += [f"models of {provider}" for provider in _delegated(settings)]
     if not names:
         return ["No servers stand behind it yet: name some in ullage.toml, or with --include FILE."]
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return [f"Behind it: {', '.join(names[:_NAMED])}{rest}.", *_to_be_asked(settings.default_database)]
+
+
+def _delegated(settings: Settings) -> tuple[str, ...]:
+    return names_on(settings, os.environ) if settings.delegate.is_wanted else ()
 
 
 def _to_be_asked(database: DatabaseSettings | None) -> list[str]:

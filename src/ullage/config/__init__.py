@@ -1,5 +1,7 @@
 """What did the user decide, and where?"""
 
+from .delegating import BUILT_IN, Budget, DelegateSettings, ProviderSettings, Timing
+from .folders import Folders
 from .issue import Issue, Severity
 from .loading import Flags, Loaded, examine, load, read_tokens
 from .places import Places
@@ -7,18 +9,24 @@ from .settings import ClientProfile, Gateway, Mode, Results, Settings, Token
 from .watching import Reload, Reloading, watch
 
 __all__ = [
+    "BUILT_IN",
+    "Budget",
     "ClientProfile",
+    "DelegateSettings",
     "Flags",
+    "Folders",
     "Gateway",
     "Issue",
     "Loaded",
     "Mode",
     "Places",
+    "ProviderSettings",
     "Reload",
     "Reloading",
     "Results",
     "Settings",
     "Severity",
+    "Timing",
     "Token",
     "examine",
     "load",

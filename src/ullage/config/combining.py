@@ -7,11 +7,15 @@ stays held back (see `holding`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import date
+from itertools import combinations
 from typing import Any
 
 from ullage.gateway import Rules, Server, ServerResults
 from ullage.sql import DatabaseSettings
 
+from .combining_delegates import combined_delegation, combined_providers
+from .folders import Folders
 from .holding import held_back
 from .issue import Issue
 from .layer import Layer
@@ -22,6 +26,8 @@ from .sources import bound
 __all__ = ["DEFAULT", "Combined", "combine"]
 
 DEFAULT = "default"
+_KINDS = {"servers": "a server", "sources": "a source", "retrieve": "a collection of folders"}
+_ENDINGS = {"sources": "db", "retrieve": "texts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +38,16 @@ class Combined:
     issues: tuple[Issue, ...]
 
 
-def combine(layers: Sequence[Layer], *, store: str, sample: str = "") -> Combined:
+def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "") -> Combined:
     """All layers, highest first, as one; `store` is where things live if nobody says."""
     values, why = _decided(layers)
     servers, issues = _servers(layers, why)
     databases, notes = _databases(layers, why)
     clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
     tokens: dict[str, Token] = _whole([(layer.source, layer.tokens) for layer in layers], "http.tokens", why)
+    retrieves: dict[str, Folders] = _whole([(layer.source, layer.retrieves) for layer in layers], "retrieve", why)
+    delegate, policy_issues = combined_delegation(layers, values, why, today)
+    providers, left_out = combined_providers(layers, why)
     settings = Settings(
         store=values.get("store.url", store),
         servers=tuple(servers[name] for name in sorted(servers)),
@@ -50,9 +59,13 @@ def combine(layers: Sequence[Layer], *, store: str, sample: str = "") -> Combine
         results=Results(**_under("results.", values)),
         handling={name: said for name in servers if (said := _handling(name, layers, why)) is not None},
         sample=sample,
+        delegate=delegate,
+        providers=providers,
+        retrieves=tuple(retrieves[name] for name in dict.fromkeys(name for one in layers for name in one.retrieves)),
     )
-    clashes = (_clash(name, why) for name in databases if name in servers)
-    return Combined(settings, why, (*(issue for layer in layers for issue in layer.issues), *issues, *notes, *clashes))
+    said = (issue for layer in layers for issue in layer.issues)
+    clashes = _clashes({"servers": servers, "sources": databases, "retrieve": retrieves}, why)
+    return Combined(settings, why, (*said, *issues, *notes, *policy_issues, *left_out, *clashes))
 
 
 def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -134,15 +147,19 @@ def _bound(database: DatabaseSettings, winner: Layer, layers: Sequence[Layer]) -
     return database if users is None else bound(database, users)
 
 
-def _clash(name: str, why: Mapping[str, str]) -> Issue:
-    server, source = why[f"servers.{name}"], why[f"sources.{name}"]
-    return Issue(
-        severity="error",
-        message=f"`{name}` is a server in `{server}` and a source in `{source}`, and no two may have one name",
-        file=source,
-        key=f"sources.{name}",
-        suggestion=f"rename one of them, such as [sources.{name}-db]",
-    )
+def _clashes(tables: Mapping[str, Mapping[str, object]], why: Mapping[str, str]) -> Iterator[Issue]:
+    """Each of them stands behind the gateway under its name, whatever it is."""
+    for (table, here), (other, there) in combinations(tables.items(), 2):
+        for name in here.keys() & there.keys():
+            first, second = why[f"{table}.{name}"], why[f"{other}.{name}"]
+            kinds = f"{_KINDS[table]} in `{first}` and {_KINDS[other]} in `{second}`"
+            yield Issue(
+                severity="error",
+                message=f"`{name}` is {kinds}, and no two may have one name",
+                file=second,
+                key=f"{other}.{name}",
+                suggestion=f"rename one of them, such as [{other}.{name}-{_ENDINGS[other]}]",
+            )
 
 
 def _note(name: str, winner: Layer, loser: Layer) -> Issue:

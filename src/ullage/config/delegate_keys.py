@@ -7,7 +7,7 @@ by `delegate`, under the names that its two JSON files have.
 from .key import Key
 from .kinds import ADDRESS, BUDGET, FLAG, KEY_VARIABLE, MONEY, NAMES, PAIRS, SECONDS, SHARES, TABLE, TEXT, WHOLE, WIRE
 
-__all__ = ["BUDGETS", "CEILING", "DELEGATE", "POLICY", "PROVIDER", "RETRIEVE", "SCOPES", "TIMING"]
+__all__ = ["CEILING", "DELEGATE", "POLICY", "PROVIDER", "RETRIEVE", "SCOPES", "SPENDING", "TIMING"]
 
 _TIMING = (
     Key(
@@ -63,7 +63,7 @@ PROVIDER = (
     ),
 )
 POLICY = (
-    Key(name="aliases", kind=TABLE, means="Names for models: `chat-default = \"openai:gpt-4o-mini\"`."),
+    Key(name="aliases", kind=TABLE, means='Names for models: `chat-default = "openai:gpt-4o-mini"`.'),
     Key(
         name="models",
         kind=TABLE,
@@ -94,7 +94,7 @@ DELEGATE = (
     ),
 )
 SCOPES = ("call", "task", "session", "day", "month")
-BUDGETS = (
+SPENDING = (
     *(Key(name=scope, kind=TABLE, means=f"What one {scope} may spend.", default="no limit") for scope in SCOPES),
     Key(
         name="alerts",
@@ -114,7 +114,12 @@ RETRIEVE = (
         means="Folders to be searched with all that lies in them; from this file's folder, `~` allowed.",
     ),
     Key(name="files", kind=NAMES, means="Single files to be searched, whatever the patterns say."),
-    Key(name="include", kind=NAMES, means="Patterns as in `.gitignore`: only what fits is searched.", default="every text"),
+    Key(
+        name="include",
+        kind=NAMES,
+        means="Patterns as in `.gitignore`: only what fits is searched.",
+        default="every text",
+    ),
     Key(
         name="exclude",
         kind=NAMES,

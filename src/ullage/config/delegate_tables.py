@@ -5,41 +5,24 @@ has them read.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from .delegate_keys import BUDGETS, CEILING, DELEGATE, RETRIEVE, SCOPES
-from .delegating import Budget, ProviderSettings, Scope
+from .delegate_keys import CEILING, DELEGATE, RETRIEVE, SCOPES, SPENDING
+from .delegating import Budget, Scope
+from .delegation import Delegation
 from .findings import Findings, Path, Table
-from .policies import Documents, of_tables
+from .folders import Folders
+from .policies import of_tables
 from .providers import read_provider
 
-if TYPE_CHECKING:
-    from ullage.retrieve import RetrieveSettings
-
-__all__ = ["Delegation", "read_delegation", "read_retrieves"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delegation:
-    """What one file says of delegating."""
-
-    is_mentioned: bool = False
-    conf: str | None = None
-    """The absolute path of the folder with a policy's two files."""
-    policy: Documents | None = None
-    budgets: dict[Scope, Budget] = field(default_factory=dict[Scope, Budget])
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    """By dotted key."""
-    providers: dict[str, ProviderSettings | None] = field(default_factory=dict[str, "ProviderSettings | None"])
+__all__ = ["read_delegation", "read_retrieves"]
 
 
 def read_delegation(document: Table, findings: Findings) -> Delegation:
     table = findings.table(document, ("delegate",))
     values = findings.keys(table, ("delegate",), DELEGATE)
     budgets = findings.table(table, ("delegate", "budgets"))
-    said = findings.keys(budgets, ("delegate", "budgets"), BUDGETS)
+    said = findings.keys(budgets, ("delegate", "budgets"), SPENDING)
     kept = {"project_keys": values.get("project_keys"), "alerts": said.get("alerts")}
     named = findings.named(document, ("providers",))
     return Delegation(
@@ -56,26 +39,23 @@ def _budgets(table: Table, said: dict[str, Any], findings: Findings) -> Iterator
     for scope in SCOPES:
         if scope in said:
             path = ("delegate", "budgets", scope)
-            yield cast("Scope", scope), Budget(**findings.keys(findings.table(table, path), path, CEILING))
+            yield scope, Budget(**findings.keys(findings.table(table, path), path, CEILING))
 
 
-def read_retrieves(document: Table, findings: Findings) -> "Iterator[tuple[str, RetrieveSettings]]":
+def read_retrieves(document: Table, findings: Findings) -> Iterator[tuple[str, Folders]]:
     for path, table in findings.named(document, ("retrieve",)):
         before = len(findings.issues)
         values = findings.keys(table, path, RETRIEVE)
         if not (table.get("folders") or table.get("files")) and len(findings.issues) == before:
             findings.error(f"`{'.'.join(path)}` has neither `folders` nor `files`", path, "name what is to be searched")
         if len(findings.issues) == before:
-            yield path[-1], _retrieve(path, values, findings)
+            yield path[-1], _folders(path, values, findings)
 
 
-def _retrieve(path: Path, values: dict[str, Any], findings: Findings) -> "RetrieveSettings":
-    # Loading it takes a while, and most settings have no folders.
-    from ullage.retrieve import RetrieveSettings
-
-    placed = {
-        name: tuple(PurePath(findings.page.absolute(entry)) for entry in values[name])
+def _folders(path: Path, values: dict[str, Any], findings: Findings) -> Folders:
+    placed: dict[str, Any] = {
+        name: tuple(findings.page.absolute(entry) for entry in values[name])
         for name in ("folders", "files")
         if name in values
     }
-    return RetrieveSettings(name=path[-1], **{**values, **placed})
+    return Folders(name=path[-1], came_from=f"{findings.page.file} [{'.'.join(path)}]", **{**values, **placed})

@@ -48,9 +48,7 @@ class ProviderSettings:
 BUILT_IN: Mapping[str, ProviderSettings] = {
     one.name: one
     for one in (
-        ProviderSettings(
-            name="openai", kind="openai", base_url="https://api.openai.com/v1", key_env="OPENAI_API_KEY"
-        ),
+        ProviderSettings(name="openai", kind="openai", base_url="https://api.openai.com/v1", key_env="OPENAI_API_KEY"),
         ProviderSettings(
             name="anthropic", kind="anthropic", base_url="https://api.anthropic.com", key_env="ANTHROPIC_API_KEY"
         ),

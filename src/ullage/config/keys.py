@@ -4,6 +4,7 @@ One table for reading, for the nearest name in an error, and for the reference i
 where its field is declared.
 """
 
+from .delegate_keys import CEILING, DELEGATE, PROVIDER, RETRIEVE, SPENDING
 from .key import Key
 from .kinds import (
     ADDRESS,
@@ -240,7 +241,7 @@ STORE_KEYS = (
     Key(
         name="url",
         kind=STORE,
-        means="Where the catalogue, the ledger and results that were cut live: `sqlite:///path` or `postgresql://…`.",
+        means="Where the catalogue, the ledger, budgets and results that were cut live: `sqlite:///path` or `postgresql://…`.",
         default="an SQLite file in the user's data folder",
     ),
 )
@@ -256,12 +257,17 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "results": RESULTS,
     "servers.NAME": SERVER,
     "sources.NAME": SOURCE,
+    "delegate": DELEGATE,
+    "delegate.budgets": SPENDING,
+    "delegate.budgets.SCOPE": CEILING,
+    "providers.NAME": PROVIDER,
+    "retrieve.NAME": RETRIEVE,
     "clients.NAME": CLIENT,
     "own": OWN,
     "store": STORE_KEYS,
     "http.tokens.NAME": TOKEN,
 }
-"""Every table by its heading; NAME is the user's to choose."""
+"""Every table by its heading; NAME is the user's to choose, SCOPE one of `call` to `month`."""
 
 
 def reference() -> str:

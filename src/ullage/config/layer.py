@@ -10,6 +10,8 @@ from typing import Any
 from ullage.gateway import Server, ServerResults
 from ullage.sql import DatabaseSettings
 
+from .delegation import Delegation
+from .folders import Folders
 from .issue import Issue
 from .settings import ClientProfile, Token
 from .withheld import Withheld
@@ -29,6 +31,8 @@ class Layer:
     """What is said of these servers' results."""
     databases: Mapping[str, DatabaseSettings | None] = field(default_factory=dict[str, "DatabaseSettings | None"])
     """None for one that is left out, as with servers."""
+    delegation: Delegation = field(default_factory=Delegation)
+    retrieves: Mapping[str, Folders] = field(default_factory=dict[str, Folders])
     clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])
     tokens: Mapping[str, Token] = field(default_factory=dict[str, Token])
     include: tuple[str, ...] = ()

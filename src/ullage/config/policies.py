@@ -21,7 +21,7 @@ from .page import Page
 if TYPE_CHECKING:
     from ullage.delegate import Policy
 
-__all__ = ["FILES", "Documents", "joined", "judged", "of_files", "of_tables", "unpriced"]
+__all__ = ["FILES", "Documents", "joined", "judged", "of_files", "of_tables"]
 
 FILES = ("models.json", "policies.json")
 _MODELS = ("aliases", "models")
@@ -90,7 +90,7 @@ def joined(tables: Documents | None, files: Documents | None) -> Documents | Non
 def _over(above: object, below: object) -> object:
     if isinstance(above, dict) and isinstance(below, dict):
         return {**cast("dict[str, object]", below), **cast("dict[str, object]", above)}
-    return below if above is None else above
+    return cast("object", below if above is None else above)
 
 
 def judged(documents: Documents, source: str, today: date) -> "tuple[Policy, tuple[Issue, ...]]":
@@ -101,8 +101,10 @@ def judged(documents: Documents, source: str, today: date) -> "tuple[Policy, tup
     models = {name: one for name, one in documents.tables.items() if name in _MODELS}
     rest = {name: one for name, one in documents.tables.items() if name not in _MODELS}
     policy, faults = read_policy(cast("Any", models), cast("Any", rest), documents.place)
-    errors = (_issue("error", one.key, one.message, one.place, source) for one in faults)
-    notes = (_issue("note", one.key, one.message, one.place, source) for one in lint(policy, shipped(), today))
+    warned = lint(policy, shipped(), today)
+    places = {one.key: one.place or documents.place(one.key.split(".")) for one in (*faults, *warned)}
+    errors = (_issue("error", one.key, one.message, places[one.key], source) for one in faults)
+    notes = (_issue("note", one.key, one.message, places[one.key], source) for one in warned)
     return policy, (*errors, *notes)
 
 
@@ -110,9 +112,3 @@ def _issue(severity: Severity, key: str, message: str, place: str | None, source
     file, _, line = (place or "").rpartition(":")
     issue = Issue(severity=severity, message=message, file=file or source, key=f"delegate.{key}")
     return replace(issue, line=int(line)) if line else issue
-
-
-def unpriced(policy: "Policy") -> "Policy":
-    """The same without prices of its own."""
-    return replace(policy, models={name: replace(one, price=None) for name, one in policy.models.items()})
-

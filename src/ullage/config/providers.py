@@ -1,25 +1,21 @@
 """How does a table of `ullage.toml` become a provider of models?
 
-Variables in its address and headers are replaced; what a key needs not be here for is refused: a key stands in a
-variable, never in a file. A project's file changes no provider of the user's and sends none of the user's variables
-anywhere, unless the user's own file names them. Nobody is reached here.
+Variables in its address and headers are replaced. A key that is written out is refused: it stands in a
+variable, never in a file. Nobody is reached here.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from .delegate_keys import PROVIDER, TIMING
 from .delegating import BUILT_IN, ProviderSettings, Timing, WireKind
 from .entry import unresolved
 from .findings import Findings, Path, Table
-from .issue import Issue
-from .layer import Layer
 from .page import dotted
 from .variables import Expanded, expand
 
-__all__ = ["combined_providers", "read_provider"]
+__all__ = ["read_provider"]
 
 _KEYS = ("key", "api_key", "apikey", "token", "secret", "password")
 """What people would call a key, if it might stand here."""
@@ -31,7 +27,7 @@ _ADDRESSES = {
     **{one.kind: one.base_url for one in BUILT_IN.values()},
     "openai-chat": BUILT_IN["openai"].base_url,
 }
-_HINT = "set a variable, and name it: key_env = \"MY_KEY\""
+_HINT = 'set a variable, and name it: key_env = "MY_KEY"'
 
 
 def read_provider(findings: Findings, path: Path, table: Table) -> ProviderSettings | None:
@@ -91,36 +87,3 @@ def _expanded(findings: Findings, text: str, found: list[Expanded]) -> str:
 
 def _variables(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(match["name"] for text in texts for match in _VARIABLE.finditer(text))
-
-
-def combined_providers(
-    layers: Sequence[Layer], why: dict[str, str]
-) -> tuple[tuple[ProviderSettings, ...], tuple[Issue, ...]]:
-    """Those of every layer and those that are there without one, each as a whole from the highest that may have it."""
-    found, issues = dict[str, ProviderSettings | None](), list[Issue]()
-    for layer in layers:
-        for name, provider in layer.providers.items():
-            fault = _fault(name, provider, layers) if layer.is_project else None
-            if fault is not None:
-                issues.append(_left_out(name, layer, *fault))
-            elif name not in found:
-                found[name], why[f"providers.{name}"] = provider, layer.source
-    present = {**BUILT_IN, **found}
-    return tuple(one for one in present.values() if one is not None), tuple(issues)
-
-
-def _fault(name: str, provider: ProviderSettings | None, layers: Sequence[Layer]) -> tuple[str, str] | None:
-    """Why one that came with a project may not be used."""
-    if name in BUILT_IN or any(name in layer.providers for layer in layers if layer.is_users):
-        return "a project's file does not change a provider of yours", "give it another name, or write it in your own"
-    allowed = {one for layer in layers if layer.is_users for one in layer.values.get("delegate.project_keys", ())}
-    asked = frozenset[str]() if provider is None else provider.variables - allowed
-    if not asked:
-        return None
-    names = ", ".join(f"`{one}`" for one in sorted(asked))
-    return f"a project's file may not send {names} anywhere", "name them under `project_keys` in your own ullage.toml"
-
-
-def _left_out(name: str, layer: Layer, why: str, hint: str) -> Issue:
-    issue = Issue(severity="problem", message="", file=layer.source, key=f"providers.{name}", suggestion=hint)
-    return replace(issue, message=f"provider `{name}` is left out: {why}")

@@ -11,9 +11,13 @@ from typing import Literal
 from ullage.gateway import ResultRules, Rules, Server, ServerResults
 from ullage.sql import DatabaseSettings
 
+from .delegating import BUILT_IN, DelegateSettings, ProviderSettings
+from .folders import Folders
+
 __all__ = ["ClientProfile", "Gateway", "Mode", "Results", "Settings", "Token"]
 
 Mode = Literal["auto", "search", "direct"]
+_DELEGATE = "delegate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +96,26 @@ class Settings:
     """By server, what differs from `results`."""
     sample: str = ""
     """The file in which the sample shop lies, or will."""
+    delegate: DelegateSettings = field(default_factory=DelegateSettings)
+    providers: tuple[ProviderSettings, ...] = tuple(BUILT_IN.values())
+    """Whether they have a key is for the environment to say."""
+    retrieves: tuple[Folders, ...] = ()
+    """To be searched, the first of them where none is named."""
+
+    @property
+    def delegate_name(self) -> str:
+        """What delegating is called among the servers, where none is called so."""
+        taken = {one.name for one in (*self.servers, *self.databases, *self.retrieves)}
+        # No server's name in the settings has brackets.
+        return f"{_DELEGATE} (own)" if _DELEGATE in taken else _DELEGATE
 
     @property
     def result_rules(self) -> ResultRules:
         """How every server's results are handled. A database writes its rows as cheaply as they can be, or as JSON
-        where it is asked to, and then means it."""
-        databases = {database.name: ServerResults(encode=False) for database in self.databases}
-        servers = {**self.handling, **databases}
+        where it is asked to, and then means it; so does a model with its answer."""
+        delegate = (self.delegate_name,) if self.delegate.is_wanted else ()
+        own = (*(one.name for one in (*self.databases, *self.retrieves)), *delegate)
+        servers = {**self.handling, **{name: ServerResults(encode=False) for name in own}}
         return ResultRules(budget=self.results.budget, encode=self.results.encode, servers=servers)
 
     @property

@@ -79,7 +79,6 @@ def _layer(document: Table, findings: _Findings) -> Layer:
         handling=findings.handling,
         databases=databases,
         delegation=delegation,
-        providers=delegation.providers,
         retrieves=retrieves,
         clients={path[-1]: ClientProfile(**findings.keys(table, path, CLIENT)) for path, table in clients},
         tokens=dict(_tokens(document, findings)),

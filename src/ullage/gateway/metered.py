@@ -88,7 +88,7 @@ class Metered(Passing[ToolSource]):
 async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: float) -> dict[str, Json]:
     """What a source put there itself stays, save for the two figures that are known here."""
     inner = _inner_meta(reply)
-    if "data" not in inner and (data := await table_data(reply)) is not None:
+    if not {"data", "handle"} & inner.keys() and (data := await table_data(reply)) is not None:
         inner = {**inner, "data": data}
     tokens: dict[str, Json] = {"estimated": count.tokens, "approximationMethod": reference.label}
     if not reference.exact or count.method is not Method.EXACT:

@@ -17,8 +17,9 @@ __all__ = ["Answer", "Dialect", "Engine", "Limits", "Probe", "Question", "Stabil
 Dialect = Literal["sqlite", "duckdb", "postgres", "mysql", "tsql", "oracle"]
 """As sqlglot spells them; MariaDB is `mysql`. A database of another kind is judged as `postgres` is, and warned of."""
 
-Stability = Literal["immutable", "stable", "volatile"]
-"""What PostgreSQL calls volatility: whether a function may change anything, or answer differently each time."""
+Stability = Literal["immutable", "stable", "volatile", "made"]
+"""What PostgreSQL calls volatility: whether a function may change anything, or answer differently each time. `made` is
+one of a user's making, which may say of itself what it likes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,9 @@ class Engine(Protocol):
         ...
 
     async def functions(self) -> Mapping[str, Stability]:
-        """Its own functions by lower-case name, the least stable of those of one name; empty where it cannot tell.
-        Read once a connection and kept."""
+        """Functions by lower-case name, the least stable of those of one name; empty where it cannot tell. Operators
+        that users made are among them, and so are, with a dot before the name, functions that a row takes for one of
+        its columns, and with two colons types that a cast runs nothing for. Read once and kept."""
         ...
 
     async def probe(self) -> Probe: ...

@@ -4,10 +4,10 @@ from .cell import Cell, Row
 from .clean import Cleaned, clean, clean_row
 from .decode import decode, read_row
 from .encode import ABSENT, Absent, encode, record_lines, row_line
-from .fit import Fitted, Footer, fit, fit_steps
+from .fit import Continued, Fitted, Footer, fit, fit_steps
 from .found import Found, find_table, find_table_in
 from .path import Path, read_path, write_path
-from .recode import Recoded, recode, recode_steps
+from .recode import Recoded, each_once, recode, recode_steps
 from .scan import Record, Scanned, scan
 from .weigh import Weigh, WeighSteps, in_steps
 from .writing import records_json, written
@@ -17,6 +17,7 @@ __all__ = [
     "Absent",
     "Cell",
     "Cleaned",
+    "Continued",
     "Fitted",
     "Footer",
     "Found",
@@ -30,6 +31,7 @@ __all__ = [
     "clean",
     "clean_row",
     "decode",
+    "each_once",
     "encode",
     "find_table",
     "find_table_in",

@@ -7,14 +7,14 @@ needed. A row is never cut; what a footer says is the caller's affair.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ullage.tokens import Steps, drain
 
 from .weigh import Weigh, WeighSteps, in_steps
 
-__all__ = ["Fitted", "Footer", "fit", "fit_steps"]
+__all__ = ["Continued", "Fitted", "Footer", "fit", "fit_steps"]
 
 Footer = Callable[[int, bool], str]
 """The last line, given how many rows are shown and whether these are all; empty for none."""
@@ -27,6 +27,12 @@ _SURELY = 2
 """A text whose head weighs this many times the budget is over it, whatever follows: no text weighs half of its head."""
 _HEAD = 16
 """Characters a token in that head, so that the rest of a very long row is not weighed."""
+
+
+class Continued(str):
+    """A line that goes on where the one above it ends: no line break stands between the two."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +139,16 @@ class _Fitting:
 
     def text(self, rows: int) -> str:
         footer = self.footer(rows, self._is_all(rows))
-        return "\n".join([*_if_any(self.header), *self.lines[:rows], *_if_any(footer)])
+        return _joined([*_if_any(self.header), *self.lines[:rows], *_if_any(footer)])
 
     def fitted(self, rows: int) -> Fitted:
         is_all = self._is_all(rows)
         return Fitted(text=self.text(rows), tokens=self.weights[rows, is_all], rows=rows, complete=is_all)
+
+
+def _joined(lines: Sequence[str]) -> str:
+    is_begun = (number > 0 and not isinstance(line, Continued) for number, line in enumerate(lines))
+    return "".join(f"\n{line}" if begun else line for begun, line in zip(is_begun, lines, strict=True))
 
 
 def _if_any(line: str) -> list[str]:

@@ -28,7 +28,7 @@ from .path import Path, write_path
 from .weigh import Weigh, WeighSteps, in_steps
 from .writing import written_steps
 
-__all__ = ["Recoded", "recode", "recode_steps"]
+__all__ = ["Recoded", "each_once", "recode", "recode_steps"]
 
 _LONGEST = 1_000_000
 """Characters above which a text stays as it is: reading it would hold others up."""
@@ -100,7 +100,7 @@ def _read(text: str) -> Json:
     if len(text) > _LONGEST or text.lstrip()[:1] not in ("[", "{"):
         return None
     try:
-        return json.loads(text, parse_float=_float, object_pairs_hook=_object)
+        return json.loads(text, parse_float=_float, object_pairs_hook=each_once)
     except (ValueError, ArithmeticError, RecursionError):
         return None
 
@@ -111,7 +111,8 @@ def _float(literal: str) -> float | Decimal:
     return number if repr(number) == literal else Decimal(literal)
 
 
-def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """An object of these members, for `json`; raises ValueError where it could not hold them all."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a key comes twice, and one of its values would be lost")

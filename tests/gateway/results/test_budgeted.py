@@ -122,7 +122,7 @@ async def test_what_surrounds_the_records_is_shown_above_them():
     assert json.loads(lines[0]) == {"total": 400, "data": {"items": []}, "next": "abc"}
     assert lines[1:3] == ["data.items[400]:", "id,name,share,note"]
     long = text(await Bench(as_json({"about": "word " * 500, "items": records(400)}), TIGHT).call())
-    assert long.startswith("items[400]:\n")
+    assert long.startswith("[more beside these, by path: about]\nitems[400]:\n")
 
 
 async def test_lines_are_shown_whole():
@@ -130,7 +130,7 @@ async def test_lines_are_shown_whole():
     *shown, last = text(await Bench(said("\n".join(lines)), TIGHT).call()).splitlines()
     assert shown == lines[: len(shown)]
     assert f"[{len(shown)} of 900 lines shown" in last
-    assert "grep, path to search" in last
+    assert "; grep to search" in last
 
 
 async def test_a_record_that_is_too_large_is_cut_between_its_values_and_says_how_to_read_it():

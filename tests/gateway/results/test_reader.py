@@ -167,7 +167,7 @@ async def test_a_giant_value_is_read_by_its_path_to_the_end():
     assert 'path="a.list[0]"' in text(await deep.read(name, path="a"))
 
 
-@pytest.mark.parametrize("path", ["data.none", "data.items[900]", "data.items[-900]", "none", "data.items[0].none"])
+@pytest.mark.parametrize("path", ["data.none", "data.items[900]", "data.items[-900]", "data.items[0].none"])
 async def test_what_is_not_there_is_said_with_what_is(path: str):
     bench, name = await held()
     with pytest.raises(InvalidArguments) as caught:
@@ -215,7 +215,7 @@ class Sqlite:
 async def test_sql_is_asked_of_a_table():
     bench, name = await held(query=Sqlite())
     reply = await bench.read(name, sql="SELECT count(*) AS n, sum(share) AS s FROM result WHERE id % 2 = 0")
-    assert text(reply) == "n,s\n200,4975.0\n[1 rows]"
+    assert text(reply) == "n,s\n200,4975.0\n[1 row]"
     assert meta(reply)["data"] == {"rowCount": 1, "columnCount": 2, "truncated": False}
     everything = "SELECT id, note FROM result"
     first = await bench.read(name, sql=everything)

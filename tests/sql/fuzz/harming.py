@@ -77,7 +77,7 @@ def qualified_calls(text: str, dialect: str, random: Random) -> str | None:
         return None
     tokens = scan(text, dialect)
     for at, token in enumerate(tokens[:-1]):
-        if _is_call(tokens, at) and tokens[max(at - 1, 0)].text != ".":
+        if _is_call(tokens, at) and not _is_qualified(tokens[:at]):
             dot = random.choice((".", " . ", "/**/./**/"))
             tokens[at] = Token("word", f"{random.choice((schema, quote(schema, dialect, random)))}{dot}{token.text}")
     return joined(tokens)
@@ -115,7 +115,11 @@ def functional_notation(text: str, dialect: str, random: Random) -> str | None:
     """PostgreSQL reads `(x).f` as `f(x)`."""
     tokens = scan(text, dialect)
     ends = [(at, _closing(tokens, at + 1)) for at in range(len(tokens) - 1) if _is_call(tokens, at)]
-    alone = [(at, end) for at, end in ends if end and _is_one_argument(tokens[at + 2 : end])]
+    alone = [
+        (at, end)
+        for at, end in ends
+        if end and _is_one_argument(tokens[at + 2 : end]) and not _is_qualified(tokens[:at])
+    ]
     if dialect != "postgres" or not alone:
         return None
     at, end = random.choice(alone)
@@ -123,9 +127,17 @@ def functional_notation(text: str, dialect: str, random: Random) -> str | None:
     return joined(tokens[:at]) + called + joined(tokens[end + 1 :])
 
 
+def _is_qualified(before: Sequence[Token]) -> bool:
+    return _meaning(before)[-1:] == ["."]
+
+
 def _is_one_argument(tokens: Sequence[Token]) -> bool:
-    kinds = {token.kind for token in tokens} - {"space", "comment"}
-    return bool(kinds) and "," not in (token.text for token in tokens)
+    meaning = _meaning(tokens)
+    return meaning not in ([], ["NULL"]) and "," not in meaning
+
+
+def _meaning(tokens: Sequence[Token]) -> list[str]:
+    return [token.text.upper() for token in tokens if token.kind not in ("space", "comment")]
 
 
 def executable_comments(text: str, dialect: str, random: Random) -> str | None:

@@ -53,11 +53,11 @@ def blanks(text: str, dialect: str, random: Random) -> str:
 
 
 def _apart(before: Token, after: Token, dialect: str) -> bool:
-    """Whether something may stand between: MySQL's functions want their parenthesis at once, a client's command its
-    line to itself."""
+    """Whether something may stand between: MySQL's functions want their parenthesis at once and two dashes their
+    number, a client's command its line to itself."""
     if "rest" in (before.kind, after.kind) or (before.kind == "comment" and before.text[:1] in "-#"):
         return False
-    glued = dialect == "mysql" and before.kind == "word" and after.text == "("
+    glued = dialect == "mysql" and (before.text == "-" or (before.kind == "word" and after.text == "("))
     return not glued and not (before.kind == after.kind == "mark" and before.text not in "(),;" and after.text in "=>%")
 
 
@@ -77,7 +77,7 @@ def _remark(dialect: str, random: Random, *, bare: bool) -> str:
 
 def quoted_names(text: str, dialect: str, random: Random) -> str | None:
     """Names of the shop's tables and columns, in a style of the dialect."""
-    if re.search(r"\bSHOW\b|XMLELEMENT|UNPIVOT|\bBY\s+NAME\b", text, re.IGNORECASE) or (
+    if re.search(r"\bSHOW\b|XMLELEMENT|UNPIVOT|\bUNION\b.*\bBY\b", text, re.IGNORECASE | re.DOTALL) or (
         dialect == "mysql" and '"' in text
     ):
         return None  # there, `status` and `name` are keywords

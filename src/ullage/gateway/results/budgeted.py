@@ -20,7 +20,7 @@ from ..definition import definition_hash, revision_of
 from ..merge.view import Entry, View
 from ..passing import Passing
 from ..reference import Reference
-from ..shown import shown
+from ..shown import Unwritten, shown
 from ..slim.subschemas import is_small
 from .content import contents
 from .cutting import cut, is_recodable, recoded
@@ -149,8 +149,16 @@ def _size(reply: Reply) -> int | None:
     for part in shown(reply):
         if not isinstance(part, str):
             return None
-        size += len(part) * (1 if part.isascii() else 4)
+        size += _bytes(part)
+    if reply.content and reply.structured is not None:
+        # Some clients show their model this alone.
+        size = max(size, _bytes(drain(Unwritten(reply.structured.value).text())))
     return size
+
+
+def _bytes(text: str) -> int:
+    """At most."""
+    return len(text) * (1 if text.isascii() else 4)
 
 
 def _is_small(reply: Reply, size: int, handling: Handling) -> bool:

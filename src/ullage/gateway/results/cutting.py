@@ -20,7 +20,7 @@ from .held import Part
 from .paging import Manner, Numbered, Page, header_of, page_steps
 from .rules import Handling
 from .scale import Scale
-from .wording import Reading, left_out, named_by
+from .wording import Reading, block_shown, left_out, named_by
 
 __all__ = ["cut", "is_recodable", "recoded"]
 
@@ -105,6 +105,8 @@ class _Cutting:
     """The first that is not let through."""
     page: Page | None = None
     """The text that was cut; its last line names all that was left out."""
+    table: tuple[int, int] | None = None
+    """Rows and columns that are shown of it, where it is a table."""
 
     def run(self, contents: Sequence[Content], named: Content | None) -> Steps[None]:
         last = Reading(handle=self.handle, kind="records", total=self.total)
@@ -135,6 +137,7 @@ class _Cutting:
             total=self.total,
             named=named_by(layout.path, first) if is_named and layout.kind == "records" else None,
             rest=end if end < self.total else None,
+            has_paths=layout.is_json,
         )
         manner = Manner(
             kind=layout.kind,
@@ -144,11 +147,14 @@ class _Cutting:
         )
         units = _numbered(content.part, first)
         self.page = yield from page_steps(units, manner, reading.first(), self.scale.weigh, self.left)
+        self.table = None if self.blocks else _size_of_shown(content.part, self.page)
         self._let_through([text_block(self.page.text)] if self.page.text else [], self.left, self.page.next - first)
 
     def _in_its_place(self, content: Content, room: int) -> Steps[bool]:
         block = content.blocks[0]
-        weight = (yield from self.scale.within(content.blocks, 10**9)) or 0
+        # With the line that stands below it when it is read.
+        whole = *content.blocks, text_block(block_shown(self.unit, self.total))
+        weight = (yield from self.scale.within(whole, 10**9)) or 0
         what = block.get("mimeType") or block.get("type")
         line = left_out(self.handle, str(what), weight, self.unit)
         tokens = yield from self.scale.weigh(line)
@@ -175,19 +181,33 @@ def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, ha
     named = next((content for content in contents if content.part.layout.is_json), None)
     yield from work.run(contents, named)
     shown = replace(reply, content=tuple(work.blocks), structured=None)
-    return _described(shown, handle, work.page, is_cut=work.unit < total)
+    return _described(shown, handle, work, is_cut=work.unit < total)
 
 
-def _described(reply: Reply, handle: str, page: Page | None, *, is_cut: bool) -> Reply:
+def _described(reply: Reply, handle: str, work: _Cutting, *, is_cut: bool) -> Reply:
     inner = dict(_inner_meta(reply))
-    data = inner.get("data")
-    if page is not None and page.columns is not None:
-        inner["data"] = {"rowCount": page.shown, "columnCount": page.columns, "truncated": is_cut}
-    elif isinstance(data, dict):
+    data, page = inner.get("data"), work.page
+    if isinstance(data, dict):
         rows = data.get("rowCount")
-        shown = {"rowCount": min(rows, max(0, page.shown - 1))} if isinstance(rows, int) and page else {}
+        most = work.table[0] if work.table else max(0, page.shown - 1) if page else None
+        shown = {} if most is None or not isinstance(rows, int) else {"rowCount": min(rows, most)}
         inner["data"] = {**data, **shown, "truncated": is_cut or data.get("truncated") is True}
+    elif work.table:
+        inner["data"] = {"rowCount": work.table[0], "columnCount": work.table[1], "truncated": is_cut}
     return replace(reply, meta={**reply.meta, META: {**inner, "handle": handle}})
+
+
+def _size_of_shown(part: Part, page: Page) -> tuple[int, int] | None:
+    """Rows and columns, whether they are records or lines under a heading."""
+    if page.columns is not None:
+        return page.shown, page.columns
+    if part.layout.kind != "lines" or page.shown == 0:
+        return None
+    # A row of which only a part is shown is none yet.
+    ends = part.layout.span(page.shown - 1)[1]
+    whole = ends if part.text[ends : ends + 1] in ("", "\n") else part.text.rfind("\n", 0, ends)
+    found = find_table_in(part.text[: max(0, whole)])
+    return None if found is None else (found.row_count, found.column_count)
 
 
 def _header(part: Part, budget: int) -> str:
@@ -198,5 +218,4 @@ def _header(part: Part, budget: int) -> str:
 
 def _numbered(part: Part, first: int) -> Iterator[Numbered]:
     for unit in range(len(part.layout)):
-        start, end = part.layout.span(unit)
-        yield first + unit, part.text[start:end]
+        yield first + unit, part.layout.unit(part.text, unit)

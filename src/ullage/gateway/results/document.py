@@ -105,7 +105,7 @@ def at_path(opened: Opened, path: str) -> Steps[Document]:
     values = yield from _values(opened, shape, steps)
     if not is_definite(steps):
         return (yield from _of_text(written(values), None))
-    value = values[0] if values else _missing(opened, shape, path)
+    value = values[0] if values else _missing(opened, shape, steps, path)
     return (yield from _of_text(value if isinstance(value, str) else written(value), path))
 
 
@@ -114,8 +114,7 @@ def _of_text(text: str, path: str | None) -> Steps[Document]:
 
     def units(first: int) -> Iterator[Numbered]:
         for unit in range(first, len(layout)):
-            start, end = layout.span(unit)
-            yield unit, text[start:end]
+            yield unit, layout.unit(text, unit)
 
     def header(begun: int, budget: int) -> str:
         around = text[: layout.body[0]], text[layout.body[1] :]
@@ -194,15 +193,15 @@ def _read(text: str) -> Json:
         raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.") from error
 
 
-def _missing(opened: Opened, shape: Shape, path: str) -> Json:
-    """Says which keys there are."""
-    keys = tuple[str, ...]()
+def _missing(opened: Opened, shape: Shape, steps: tuple[Step, ...], path: str) -> Json:
+    """Says which keys there are, where the path may have gone wrong."""
+    keys, whose = tuple[str, ...](), "a record" if steps[:1] == shape.path[:1] or not shape.path else "the document"
     if shape.kind == "records":
         first = next((unit for _, unit in opened.read(shape, shape.first)), "null")
-        record = _read(first)
-        keys = tuple(record)[:_MOST_KEYS] if isinstance(record, dict) else ()
+        value = _read("".join(opened.around(shape)) if whose == "the document" else first)
+        keys = tuple(value)[:_MOST_KEYS] if isinstance(value, dict) else ()
     raise InvalidArguments(
         f"nothing is at `{path[:100]}`",
-        suggestion="The options are the keys of a record." if keys else "Read the beginning of the result first.",
+        suggestion=f"The options are the keys of {whose}." if keys else "Read the beginning of the result first.",
         options=keys,
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ullage.table import Path
+from ullage.table import Continued, Path
 
 from .layout import Kind, Layout
 
@@ -137,13 +137,18 @@ def _squeezed(marks: "array[int]", text: str) -> bytes:
 
 
 def unpack(piece: Packed) -> tuple[str, list[str]]:
-    """The text of a piece, and its units."""
+    """The text of a piece, and its units, those known as `Continued` that follow another on one line."""
     data = zlib.decompress(piece.data)
     marks = array("I")
     size = 2 * piece.units * marks.itemsize
     marks.frombytes(data[:size])
     text = data[size:].decode("utf-8", "surrogatepass")
-    return text, [text[marks[place] : marks[place + 1]] for place in range(0, len(marks), 2)]
+    return text, [_unit(text, marks, place) for place in range(0, len(marks), 2)]
+
+
+def _unit(text: str, marks: "array[int]", place: int) -> str:
+    start, end = marks[place], marks[place + 1]
+    return Continued(text[start:end]) if place and marks[place - 1] == start else text[start:end]
 
 
 def write_shapes(shapes: Sequence[Shape]) -> str:

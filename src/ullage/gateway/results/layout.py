@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ullage.table import Path, Scanned, scan
+from ullage.table import Continued, Path, Scanned, scan
 from ullage.tokens import Steps
 
 __all__ = ["Kind", "Layout", "boundary", "lines_of", "one_unit", "survey"]
@@ -50,6 +50,12 @@ class Layout:
 
     def span(self, unit: int) -> tuple[int, int]:
         return self.spans[2 * unit], self.spans[2 * unit + 1]
+
+    def unit(self, text: str, unit: int) -> str:
+        """One of them, of the text that was laid out; known as `Continued` where it is not the first of a line."""
+        start, end = self.span(unit)
+        is_continued = unit > 0 and self.spans[2 * unit - 1] == start
+        return Continued(text[start:end]) if is_continued else text[start:end]
 
 
 def survey(text: str) -> Steps[Layout]:

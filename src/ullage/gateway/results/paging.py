@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ullage.table import ABSENT, Absent, Cell, WeighSteps, find_table, fit_steps, row_line
+from ullage.table import ABSENT, Absent, Cell, WeighSteps, each_once, find_table, fit_steps, row_line, write_path
 from ullage.tokens import Steps
 
 from .layout import Kind, boundary
 
-__all__ = ["Manner", "Numbered", "Page", "Words", "header_of", "page_steps"]
+__all__ = ["Manner", "Numbered", "Page", "Words", "compact", "header_of", "page_steps"]
 
 Numbered = tuple[int, str]
 """A unit with its number."""
@@ -28,15 +28,20 @@ _PER_TOKEN = 16
 """Characters looked at for each token of the budget, at first."""
 _ROUNDS = 2
 """In each of which four times as many are looked at, where all of them fitted."""
+_LONGEST = _PER_TOKEN * 4**_ROUNDS
+"""Characters for each token of the budget, above which a unit is too large without its being weighed."""
 _SAMPLE = 20
 """Records on which it is decided whether a table is cheaper."""
 _STRIDE = 1_000
 """Units taken before others are let in."""
 _SHARE = 4
 """The part of a budget that what surrounds records may take."""
+_SURROUNDING = 200_000
+"""Characters of what surrounds records, up to which it is read for its keys."""
+_MOST_KEYS = 20
 _CUT = "…"
-_WHITE = re.compile(r'("(?:[^"\\]++|\\.)*+")|[ \t\r\n]+', re.DOTALL)
-"""A JSON string, or space that is in none."""
+_WHITE = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\Z))|[ \t\r\n]+', re.DOTALL)
+"""A JSON string, even where its end is cut off, or space that is in none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,7 @@ class Page:
     complete: bool
     """Whether nothing is left."""
     columns: int | None = None
-    """Where it is a table."""
+    """Where its units are rows of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +124,20 @@ class _Paging:
     def _take(self, characters: int) -> Steps[None]:
         size = sum(len(unit) for _, unit in self.taken)
         while self.behind is not None and size <= characters and len(self.taken) != self.manner.limit:
+            if self.taken and self._is_too_long(self.behind[1]):
+                return
             self.taken.append(self.behind)
             size += len(self.behind[1])
             self.behind = next(self.units, None)
             if len(self.taken) % _STRIDE == 0:
                 yield
 
+    def _is_too_long(self, unit: str) -> bool:
+        return len(unit) > _LONGEST * self.budget
+
     def _fitted(self) -> Steps[Page]:
+        if self.taken and self._is_too_long(self.taken[0][1]):
+            return (yield from self._beginning(*self.taken[0]))
         form = yield from self._form()
 
         def footer(rows: int, is_all: bool) -> str:  # noqa: FBT001 - as `fit_steps` calls it
@@ -149,11 +161,13 @@ class _Paging:
         return self.taken[0][0] if self.taken else 0
 
     def _form(self) -> Steps[_Form]:
-        plain = _Form("", [_line(number, unit, self.manner) for number, unit in self.taken])
+        table = _table(self.taken, self.manner) if self.manner.kind == "records" else None
         yield
-        table = _table(self.taken, self.manner) if self.manner.kind == "records" and self.manner.encode else None
+        lines = [_line(number, unit, self.manner) for number, unit in self.taken]
+        # The first stands on a line of its own, wherever it began.
+        plain = _Form("", [*map(str, lines[:1]), *lines[1:]], None if table is None else table.columns)
         yield
-        if table is None:
+        if table is None or not self.manner.encode:
             return plain
         tried = "\n".join([table.header, *table.lines[:_SAMPLE]])
         cheaper = (yield from self.weigh(tried)) < (yield from self.weigh("\n".join(plain.lines[:_SAMPLE])))
@@ -161,7 +175,9 @@ class _Paging:
 
     def _beginning(self, number: int, unit: str) -> Steps[Page]:
         """As much of one unit as fits."""
-        text, note = _line(number, unit, self.manner), self.words.cut(number)
+        if self.manner.whole_only:
+            return (yield from self._none(number))
+        text, note = _line(number, unit[: _LONGEST * self.budget], self.manner), self.words.cut(number)
         low, high = 0, min(len(text), _PER_TOKEN * self.budget) + 1
         while high - low > 1:
             middle = (low + high) // 2
@@ -171,34 +187,58 @@ class _Paging:
             shown = f"{text[:end]}{_CUT}\n{note}"
             if end and (yield from self.weigh(shown)) <= self.budget:
                 return Page(text=shown, shown=1, next=number + 1, complete=False)
+        return (yield from self._none(number))
+
+    def _none(self, number: int) -> Steps[Page]:
+        """The last line alone."""
         rest = self.words.shown(0, number, False)
         least = yield from fit_steps("", (), lambda rows, is_all: rest, self.weigh, self.budget)
         return Page(text=least.text, shown=0, next=number, complete=False)
 
 
 def header_of(label: str, path: str, around: tuple[str, str], count: int, budget: int) -> str:
-    """What stands above the first record: the rest of the document where that is short, and where the records are."""
+    """What stands above the first record: the rest of the document where that is short, else how to get it, and where
+    the records are."""
     lines = [label] if label else []
     if path:
-        rest = _compact("".join(around))
-        lines += [rest] if len(rest) <= budget // _SHARE * 3 else []
-        lines += [f"{path}[{count}]:"]
+        lines += [_rest("".join(around), budget // _SHARE * 3), f"{path}[{count}]:"]
     return "\n".join(lines)
 
 
+def _rest(around: str, room: int) -> str:
+    """Short, as it is; else its keys, as many as there is room for."""
+    rest = compact(around) if len(around) <= _SURROUNDING else around
+    if len(rest) <= room:
+        return rest
+    outer: dict[str, Any] = json.loads(rest) if len(rest) <= _SURROUNDING else {}
+    named, size = list[str](), 0
+    for name in [write_path((key,)) for key, value in outer.items() if value != []][:_MOST_KEYS]:
+        size += len(name) + 2
+        named += [name] if size <= room else []
+    return f"[more beside these, by path{': ' if named else ''}{', '.join(named)}]"
+
+
 def _line(number: int, unit: str, manner: Manner) -> str:
-    text = _compact(unit) if manner.kind == "records" else unit
+    text = compact(unit) if manner.kind == "records" else unit
     return f"{number}: {text}" if manner.numbered else text
 
 
-def _compact(text: str) -> str:
+def compact(text: str) -> str:
     """JSON without the space between its marks; every value stays as it is written."""
     return _WHITE.sub(r"\1", text) if "\n" in text or ": " in text or ", " in text else text
 
 
 def _table(taken: Sequence[Numbered], manner: Manner) -> _Form | None:
+    """None where they are no rows, or would not all be shown by being written as such."""
+    try:
+        return _rows(taken, manner)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _rows(taken: Sequence[Numbered], manner: Manner) -> _Form | None:
     # Digit by digit, since a float would round.
-    records: list[Any] = [json.loads(unit, parse_float=Decimal) for _, unit in taken]
+    records: list[Any] = [json.loads(unit, parse_float=Decimal, object_pairs_hook=each_once) for _, unit in taken]
     found = find_table(records)
     if found is None or not isinstance(records[0], dict):
         return None

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Protocol, cast
 
 from ullage.errors import BadInput, InvalidArguments
@@ -17,6 +18,7 @@ from ullage.table import Cell, Row, read_row, written
 from ullage.tool import Json
 
 from .document import Document
+from .rejoined import rejoined
 
 __all__ = ["Lines", "Records", "TableQuery", "records_in"]
 
@@ -63,8 +65,8 @@ class Lines:
     columns: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Row]:
-        for number, line in self.document.units(self.document.first):
-            if number == self.document.first or line.startswith(_FOOTER):
+        for line in islice(_lines(self.document), 1, None):
+            if line.startswith(_FOOTER):
                 continue
             row = read_row(line)
             if len(row) != len(self.columns):
@@ -85,7 +87,7 @@ def records_in(document: Document) -> Records | Lines:
 
 def _lines_in(document: Document) -> Lines | None:
     """Where every line has as many cells as the heading, and there is more than one column or row to tell it by."""
-    heading = next((line for _, line in document.units(document.first)), "")
+    heading = next(_lines(document), "")
     try:
         columns = tuple(map(str, read_row(heading)))
         found = Lines(document, _distinct(columns))
@@ -116,10 +118,14 @@ def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(names.values())
 
 
+def _lines(document: Document) -> Iterator[str]:
+    return rejoined(document.units(document.first))
+
+
 def _read(document: Document) -> Iterator[Any]:
     try:
-        for _, unit in document.units(document.first):
-            yield json.loads(unit, parse_float=Decimal)
+        for line in _lines(document):
+            yield json.loads(line, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
         raise _no_table() from error
 

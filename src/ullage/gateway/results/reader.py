@@ -6,7 +6,7 @@ Only the principal for whom a result was held can read it. SQL is run by whoever
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -21,14 +21,14 @@ from ..reference import Reference
 from .arguments import Wanted, read_arguments
 from .budgeted import BUDGET
 from .document import Document, at_offset, at_path, records_of
-from .grep import matcher
-from .paging import Manner, Numbered, Page, page_steps
+from .grep import as_shown, matcher, matching
+from .paging import Manner, Page, page_steps
 from .query import TableQuery, records_in
 from .rules import ResultRules
 from .scale import Scale
 from .tools import READ
 from .vault import Opened, Vault
-from .wording import Reading, left_out
+from .wording import Reading, block_shown, left_out
 
 __all__ = ["ResultReader"]
 
@@ -111,7 +111,9 @@ def _read(reading: _Reading) -> Steps[Reply]:
         units, words = document.units(begun), said.further(begun)
     else:
         matches, is_expression = matcher(wanted.grep)
-        units, words = _matching(document.units(begun), matches), said.found("" if is_expression else _AS_TEXT)
+        if document.kind == "records":
+            matches = as_shown(wanted.grep, matches)
+        units, words = matching(document.units(begun), matches), said.found("" if is_expression else _AS_TEXT)
     manner = Manner(
         kind=document.kind,
         header=document.header(begun, reading.budget) if wanted.grep is None else "",
@@ -126,10 +128,6 @@ def _read(reading: _Reading) -> Steps[Reply]:
 _AS_TEXT = " (grep taken as plain text)"
 
 
-def _matching(units: Iterator[Numbered], matches: Callable[[str], bool]) -> Iterator[Numbered]:
-    return (one for one in units if matches(one[1]))
-
-
 def _reply(reading: _Reading, page: Page) -> Reply:
     meta: dict[str, Json] = {"handle": reading.wanted.handle}
     if page.columns is not None:
@@ -141,8 +139,7 @@ def _block(reading: _Reading, document: Document) -> Steps[Reply]:
     """One block as it was, where it fits."""
     unit, text = next(document.units(max(reading.wanted.offset, document.first)))
     block = json.loads(text)
-    onward = "no more" if document.rest is None else f"offset={document.rest} for more"
-    line = f"[block {unit} of {document.total}; {onward}]"
+    line = block_shown(unit, document.total)
     blocks = block, text_block(line)
     if (yield from reading.scale.within(blocks, reading.budget)) is not None:
         return Reply(content=blocks, meta={META: {"handle": reading.wanted.handle}})
@@ -159,9 +156,13 @@ def _answer(reading: _Reading, columns: Sequence[str], rows: Sequence[Row], more
 
     def footer(shown: int, is_all: bool) -> str:  # noqa: FBT001 - as `fit_steps` calls it
         following = wanted.offset + shown
+        if not shown and not is_all:
+            return (
+                f"[row {following} of {len(rows)} does not fit: use substr() or fewer columns, or a larger max_tokens]"
+            )
         if not is_all or left_behind:
             return f"[rows {wanted.offset}–{following - 1} of {len(rows)}; same sql with offset={following} for more]"
-        return f"[{shown} rows{'; there are more: use LIMIT and OFFSET' if more else ''}]"
+        return f"[{shown} row{'' if shown == 1 else 's'}{'; there are more: use LIMIT and OFFSET' if more else ''}]"
 
     lines = map(row_line, islice(rows, wanted.offset, end))
     fitted = yield from fit_steps(row_line(columns), lines, footer, reading.scale.weigh, reading.budget)

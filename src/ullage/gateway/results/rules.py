@@ -58,7 +58,7 @@ class ResultRules:
         """`asked` is the caller's own budget for this call, which may be smaller or larger than what is set."""
         server = self.servers.get(origin.server, _NOTHING)
         if any(fnmatchcase(origin.tool, pattern) for pattern in server.whole):
-            return Handling(budget=asked, encode=False)
+            return Handling(budget=asked or None, encode=False)
         set_here = _first(origin.tool, server.budgets)
         budget = next(one for one in (asked, set_here, server.budget, self.budget) if one is not None)
         return Handling(budget=budget or None, encode=self.encode if server.encode is None else server.encode)

@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from ullage.errors import StoreFailed, UnknownHandle
 from ullage.store import Database, seconds
+from ullage.table import Continued
 
 from .held import Held, Packed, Shape, pack, unpack
 from .shelf import Header, MemoryShelf, Shelf, StoredShelf, TooLarge
@@ -60,10 +61,14 @@ class Opened:
         """The units of a part from one on, each with its number, as far as they are wanted."""
         if not shape.pieces or first >= shape.end:
             return
-        start = self.shelf.position(self.handle, shape.pieces, first)
+        start, goes_on = self.shelf.position(self.handle, shape.pieces, first), False
         for position in range(start, shape.pieces.stop):
             piece = self._piece(position)
-            for number, unit in enumerate(unpack(piece)[1], piece.first):
+            text, units = unpack(piece)
+            units[0] = Continued(units[0]) if goes_on else units[0]
+            # Between two lines, and between two records, there is at least one character.
+            goes_on = bool(units[-1]) and text.endswith(units[-1])
+            for number, unit in enumerate(units, piece.first):
                 if number >= first:
                     yield number, unit
 

@@ -12,7 +12,7 @@ from ullage.table import Path, write_path
 from .layout import Kind
 from .paging import Words
 
-__all__ = ["Reading", "left_out", "named_by"]
+__all__ = ["Reading", "block_shown", "left_out", "named_by"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,14 @@ class Reading:
     """Units in all; None where nobody has counted them."""
     named: Callable[[int], str] | None = None
     """The path of a unit, where it has one."""
+    has_paths: bool = True
+    """Whether it is JSON."""
     rest: int | None = None
     """The unit to go on with behind these; None where there is none."""
 
     def first(self) -> Words:
         """On the reply that was cut."""
-        ways = "grep, path, sql" if self.kind == "records" else "grep, path"
+        ways = ", ".join(["grep", *["path"][: self.has_paths], *["sql"][: self.kind == "records"]])
 
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001 - one of three plain facts
             onward = self.rest if is_all else following
@@ -77,6 +79,12 @@ class Reading:
 def named_by(path: Path, first: int) -> Callable[[int], str]:
     """The path of a record, by its number, where the records stand at a path and the first has that number."""
     return lambda number: write_path((*path, number - first))
+
+
+def block_shown(unit: int, total: int) -> str:
+    """Below a block that is shown as it is."""
+    onward = "no more" if unit + 1 >= total else f"offset={unit + 1} for more"
+    return f"[block {unit} of {total}; {onward}]"
 
 
 def left_out(handle: str, what: str, tokens: int, unit: int) -> str:

@@ -11,7 +11,7 @@ from .functions import CATALOGUES
 from .passage import Passage
 from .settings import check_setting
 from .statement import Terms
-from .vocabulary import BEFORE_PARENTHESIS, TYPES
+from .vocabulary import ALWAYS_GRAMMAR, BEFORE_PARENTHESIS, TYPES
 from .wording import refusal
 
 __all__ = ["check_calls", "check_function"]
@@ -40,7 +40,7 @@ def check_calls(passage: Passage, terms: Terms, lists: Set[int]) -> None:
 def _check_call(passage: Passage, number: int, terms: Terms) -> None:
     token = passage.tokens[number]
     qualifier = _qualifier(passage, number)
-    if qualifier is None and token.kind == "word" and token.name in _NO_CALLS:
+    if qualifier is None and token.kind == "word" and token.name in _NO_CALLS and not _is_made(passage, number, terms):
         return
     if terms.dialect == "oracle" and passage.mark(number + 2) == "+" and passage.mark(number + 3) == ")":
         return
@@ -53,6 +53,13 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
         _check_xquery(passage)
     if token.name in _ASKS_A_SETTING:
         check_setting(_literal(passage, number + 2))
+
+
+def _is_made(passage: Passage, number: int, terms: Terms) -> bool:
+    """Whether a word that is also a type's name, or of some grammar, calls what somebody made under it."""
+    name = passage.word(number)
+    is_type = passage.mark(number - 1) == "::" or passage.word(number - 1) == "as"
+    return terms.functions.get(name) == "made" and name not in ALWAYS_GRAMMAR and not is_type
 
 
 def _check_xquery(passage: Passage) -> None:
@@ -86,6 +93,8 @@ def check_function(name: str, qualifier: str | None, terms: Terms) -> None:
             return
         if catalogue.schemas is not None and qualifier not in catalogue.schemas:
             raise refusal(f"{full}()", "is a function of somebody's making", _YOURS)
+    if terms.functions.get(name) == "made":
+        raise refusal(f"{full}()", "is, or may be, a function that somebody made in this database", _YOURS)
     if not catalogue.knows(name, terms.functions):
         known = catalogue.denied.fullmatch(name) is not None
         raise refusal(

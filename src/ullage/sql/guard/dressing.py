@@ -2,7 +2,7 @@
 
 Only what cannot matter to the judgement is changed: an operator of the engine's own for another in the same place, a
 modifier of SELECT for nothing, an outer join's mark for one without blanks, a name that it takes for a keyword for
-another. The text that runs is never touched.
+another, a query around a PIVOT that is put in order. The text that runs is never touched.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,11 +35,25 @@ def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
     """One text for each token."""
     around = zip((None, *tokens), tokens, (*tokens[1:], None), strict=False)
     shown = [_dressed(before, token, after, dialect) for before, token, after in around]
+    if dialect == "duckdb":
+        _wrap_pivot(tokens, shown)
     if dialect == "oracle":
         for place in range(len(shown) - 2):
             if shown[place : place + 3] == ["(", "+", ")"]:
                 shown[place : place + 3] = ["(+)", "", ""]
     return shown
+
+
+def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
+    """The parser reads no ORDER BY or LIMIT after a PIVOT, but does so around one."""
+    if not tokens or not tokens[0].is_word("pivot", "unpivot", "pivot_wider", "pivot_longer"):
+        return
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += token.is_mark("(") - token.is_mark(")")
+        if depth == 0 and token.is_word("order", "limit"):
+            shown[0], shown[place] = f"SELECT * FROM ({shown[0]}", f") AS shown {shown[place]}"
+            return
 
 
 def _dressed(before: Token | None, token: Token, after: Token | None, dialect: Dialect) -> str:

@@ -22,7 +22,7 @@ def check_type(node: exp.DataType, terms: Terms) -> None:
         return
     parts = [one.name.lower() for one in kind.find_all(exp.Identifier)] or [kind.name.lower()]
     name, schema = parts[-1], parts[-2] if len(parts) > 1 else None
-    if {name, ".".join(parts)} & terms.allowed:
+    if {name, ".".join(parts)} & terms.allowed or f"::{'.'.join(parts)}" in terms.functions:
         return
     if schema in (CATALOGUES[terms.dialect].schemas or ()) or (schema is None and name in TYPES):
         return

@@ -73,6 +73,8 @@ class _Reader:
     def __init__(self, sql: str, dialect: Dialect) -> None:
         self._sql = sql
         self._at = 0
+        self._before = ""
+        """The name of the last token."""
         self._dialect: Dialect = dialect
         self._rules: Lexicon = LEXICONS[dialect]
 
@@ -88,6 +90,7 @@ class _Reader:
             text = self._sql[start : self._at]
             spaced = start > before
             found.append(Token(kind=kind, text=text, name=name or text, start=start, end=self._at, spaced=spaced))
+            self._before = found[-1].name
 
     def _peek(self, length: int = 1, ahead: int = 0) -> str:
         return self._sql[self._at + ahead : self._at + ahead + length]
@@ -186,7 +189,9 @@ class _Reader:
         quote = self._peek()
         start = self._at
         self._at = self._closing(quote, backslash=backslash or self._rules.backslash)
-        if not backslash and self._dialect == "postgres" and "\\'" in self._sql[start : self._at]:
+        text = self._sql[start : self._at]
+        is_escape = text == "'\\'" and self._before == "escape"
+        if not backslash and self._dialect == "postgres" and "\\'" in text and not is_escape:
             # By a setting, or after an E'…' on the line above, the quote is escaped.
             raise refusal(
                 "\\'", "ends a string or does not, by what stands before it", "Write it as E'…' with \\\\ or \\'."

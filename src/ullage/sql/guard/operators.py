@@ -38,6 +38,8 @@ def _check_operator(text: str, terms: Terms) -> None:
         raise refusal(
             text, "is not an operator of PostgreSQL's own", "Put spaces between operators, or use built-in ones."
         )
+    if terms.functions.get(text) == "made" and text not in terms.allowed:
+        raise refusal(text, "is an operator of somebody's making here", "Use a function that PostgreSQL brings.")
 
 
 def _check_qualified(passage: Passage, number: int) -> None:

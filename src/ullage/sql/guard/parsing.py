@@ -4,6 +4,7 @@ The parser's own tokens must agree with ours on where every text and quoted name
 reads what the other does not. Whatever it cannot read is refused; what may stand in the tree is judged elsewhere.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +18,9 @@ from .passage import Passage
 from .wording import refusal
 
 __all__ = ["parse"]
+
+# It would log a statement that it does not know, with the values in it, before we refuse it.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 _QUOTE = re.compile(r"['\"`\[$]")
 _PLAIN = "Write it as a plain SELECT, with ordinary strings and names."

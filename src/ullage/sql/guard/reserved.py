@@ -6,7 +6,7 @@ Told from the text, so that no reading of it by a parser can hide them. Quoted n
 import re
 
 from .functions import CATALOGUES
-from .functions.postgres import UNSAFE
+from .functions.postgres import LIKE_COLUMNS, UNSAFE
 from .functions.tsql import RESERVED
 from .passage import Passage
 from .statement import Terms
@@ -86,8 +86,13 @@ def _check_attribute(name: str, terms: Terms, *, of_a_value: bool) -> None:
     So it takes `table.name`; but there a column of the name of somebody's function is likelier than the call.
     """
     catalogue = CATALOGUES["postgres"]
+    said = terms.functions.get(name)
     unsafe = name in UNSAFE or catalogue.denied.fullmatch(name) is not None
-    if of_a_value and (name.startswith("pg_") or terms.functions.get(name) == "volatile"):
+    if terms.functions:
+        unsafe = (unsafe and said is not None) or terms.functions.get(f".{name}") == "made"
+    elif LIKE_COLUMNS.fullmatch(name):
+        unsafe = False
+    if of_a_value and (name.startswith("pg_") or said in ("volatile", "made")):
         unsafe = not catalogue.knows(name, terms.functions)
     if unsafe and name not in terms.allowed:
         raise refusal(f".{name}", "is a function that may do more than read", "Name a column after the dot.")

@@ -30,6 +30,6 @@ class Terms:
 
     dialect: Dialect
     functions: Mapping[str, Stability] = field(default_factory=dict[str, Stability])
-    """The engine's own, without those that users made; empty where it cannot tell."""
+    """As the engine tells of them; empty where it cannot."""
     allowed: frozenset[str] = frozenset()
     """Functions and types of the user's making, in lower case, with or without their schema."""

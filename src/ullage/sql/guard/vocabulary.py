@@ -5,7 +5,7 @@ Data only.
 
 from .wordlist import words
 
-__all__ = ["BEFORE_PARENTHESIS", "TYPES"]
+__all__ = ["ALWAYS_GRAMMAR", "BEFORE_PARENTHESIS", "TYPES"]
 
 BEFORE_PARENTHESIS = words(
     """
@@ -19,6 +19,16 @@ then top union unpivot use using values when where window with within without xo
 """
 )
 """Words of the grammar; a function under one of these names is still seen in the tree."""
+
+ALWAYS_GRAMMAR = words(
+    """
+all and any array as between by case columns cross cube distinct else escape except exclude exists filter for from
+full group groups having ilike in inner intersect is join lateral like limit materialized not null nulls of offset on
+only operator or order outer over overlaps partition passing recursive repeatable returning rollup row rows select
+sets similar some table tablesample then union using values when where window with within without
+"""
+)
+"""Those that PostgreSQL or MySQL itself puts before a parenthesis, whatever functions there are."""
 
 TYPES = words(
     """

@@ -31,17 +31,26 @@ class TooDeep(Exception):
 def read_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
     """The value of a line; raises ValueError for what is no JSON, `TooDeep` for what nobody could write again."""
     text = line.decode("utf-8", "replace").lstrip("\ufeff")
-    if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(text) > DEEPEST:
+    try:
+        value = json.loads(whole(text))
+    except RecursionError:
+        raise TooDeep(_number(line)) from None
+    if line.count(b"[") + line.count(b"{") > DEEPEST and _is_deep(value):
         raise TooDeep(_number(line))
-    return json.loads(whole(text))
+    return value
 
 
-def _depth(text: str) -> int:
-    deepest = depth = 0
-    for mark in re.sub(r'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+', "", text):
-        depth += 1 if mark in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+def _is_deep(value: Any) -> bool:  # noqa: ANN401
+    """Level by level: a text that holds brackets is no level, and may be most of the line."""
+    level, depth = [value], 0
+    while level and depth <= DEEPEST:
+        level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
+        depth += 1
+    return depth > DEEPEST
+
+
+def _within(value: Any) -> Any:  # noqa: ANN401
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _number(line: bytes) -> object:

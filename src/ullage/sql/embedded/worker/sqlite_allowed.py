@@ -48,6 +48,16 @@ _PRAGMAS = _ABOUT_A_NAME | {
     "user_version",
 }
 
+_TELLING = frozenset(
+    """
+    analysis_limit automatic_index busy_timeout cache_size cache_spill cell_size_check defer_foreign_keys
+    journal_size_limit legacy_file_format locking_mode max_page_count mmap_size read_uncommitted recursive_triggers
+    reverse_unordered_selects secure_delete stats synchronous temp_store threads trusted_schema wal_autocheckpoint
+    writable_schema
+    """.split()  # noqa: SIM905
+)
+"""Pragmas that tell how the connection is set when nothing is given, and are no tables."""
+
 TOUCHED = ("json_each", "json_tree", *(f"pragma_{name}" for name in sorted(_PRAGMAS)))
 """Tables that SQLite makes when they are first named, which looks like a write; so they are named beforehand."""
 
@@ -75,5 +85,5 @@ def is_allowed(action: int, first: str | None, second: str | None) -> bool:
         return (second or "").lower() in _FUNCTIONS
     if action == sqlite3.SQLITE_PRAGMA:
         name = (first or "").lower()
-        return name in _ABOUT_A_NAME or (name in _PRAGMAS and second is None)
+        return name in _ABOUT_A_NAME or (name in _PRAGMAS | _TELLING and second is None)
     return action in _ACTIONS

@@ -16,7 +16,7 @@ __all__ = ["CATALOGUES", "Catalogue"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     certain: frozenset[str]
-    """Only read, whatever the engine says of them."""
+    """Only read, however volatile the engine calls them."""
     names: frozenset[str] = frozenset()
     """Only read, unless the engine calls one of that name volatile: somebody may have made another."""
     prefixes: tuple[str, ...] = ()
@@ -34,11 +34,11 @@ class Catalogue:
 
     def knows(self, name: str, functions: Mapping[str, Stability]) -> bool:
         """Whether that function only reads, by these lists or the engine's own."""
-        if self.denied.fullmatch(name):
+        said = functions.get(name)
+        if said == "made" or self.denied.fullmatch(name):
             return False
         if name in self.certain:
             return True
-        said = functions.get(name)
         listed = name in self.names | standard.NAMES or name.startswith(self.prefixes or ("\0",))
         return said in ("immutable", "stable") or (listed and said is None)
 

@@ -5,9 +5,11 @@ SQL, dump whole tables or show the host's settings, and those of common extensio
 adds to them.
 """
 
+import re
+
 from ..wordlist import words
 
-__all__ = ["DENIED", "NAMES", "PREFIXES", "SAFE_VOLATILE", "SCHEMAS", "UNSAFE"]
+__all__ = ["DENIED", "LIKE_COLUMNS", "NAMES", "PREFIXES", "SAFE_VOLATILE", "SCHEMAS", "UNSAFE"]
 
 NAMES = words(
     """
@@ -103,7 +105,7 @@ querytree quote_ident quote_literal quote_nullable radians radius range_agg rang
 range_intersect_agg range_merge range_minus range_overlaps range_union rank regclass regexp_count regexp_instr
 regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr
 regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse
-right round row_number row_security_active row_to_json rpad rtrim satisfies_hash_partition scale session_user
+right round row row_number row_security_active row_to_json rpad rtrim satisfies_hash_partition scale session_user
 set_bit set_byte set_masklen setweight sha224 sha256 sha384 sha512 shobj_description show_limit show_trgm sign
 similar_escape similar_to_escape similarity sin sind sinh skeys slope soundex split_part sqrt starts_with
 statement_timestamp stddev stddev_pop stddev_samp strict_word_similarity string_agg string_to_array string_to_table
@@ -175,9 +177,15 @@ DENIED = "|".join(
 crosstab\w* connectby xpath_table xslt_process dblink\w* \w+_to_xml\w* txid_current pg_current_xact_id pg_config
 pg_show_all_\w+ pg_event_trigger_\w+ pg_read_\w+ pg_ls_\w+ pg_stat_file ts_stat ts_rewrite lo_\w+ lo(?:read|write)
 pg_sleep\w* pg_file_\w+ pg_logdir_ls pg_advisory_\w+ pg_try_advisory_\w+ pg_notify set_config nextval setval currval
-lastval pg_hba_file_rules pg_ident_file_mappings st_fromgdalraster http\w* hypopg\w* file_\w+ aws_\w+
+lastval (?:array|domain|record|range|multirange)_(?:in|recv)
+pg_hba_file_rules pg_ident_file_mappings st_fromgdalraster http\w* hypopg\w* file_\w+ aws_\w+
 """
         )
     )
 )
 """Whatever their volatility says: they run text as SQL, dump tables, take a transaction number, lock, or read files."""
+
+LIKE_COLUMNS = re.compile(
+    r"(?:http|file|aws|hypopg|crosstab)\w*|lo_(?!(?:get|unlink|create?|close|tell(?:64)?|import)$)\w+"
+)
+"""Of these, names that a column has more often than a function of one argument; an engine's own list knows better."""

@@ -3,9 +3,14 @@
 A fixed number of queries, however many tables there are: of the database of the URL, or of all where it names none.
 """
 
-__all__ = ["structure_queries"]
+__all__ = ["FUNCTIONS", "structure_queries"]
 
 _INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+
+# A call without a database means one of these where the server brings no function of that name.
+FUNCTIONS = """
+SELECT DISTINCT lower(routine_name) FROM information_schema.routines
+WHERE routine_type = 'FUNCTION' AND routine_schema = DATABASE()"""
 
 _TABLES = """
 SELECT t.table_schema, t.table_name, t.table_type, t.table_rows, t.table_comment, v.view_definition

@@ -10,8 +10,8 @@ from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, T
 
 __all__ = ["functions", "structure"]
 
-_STABILITY: dict[Cell, Stability] = {"i": "immutable", "s": "stable", "v": "volatile"}
-_ORDER: tuple[Stability, ...] = ("immutable", "stable", "volatile")
+_STABILITY: dict[Cell, Stability] = {"i": "immutable", "s": "stable", "v": "volatile", "m": "made"}
+_ORDER: tuple[Stability, ...] = ("immutable", "stable", "volatile", "made")
 _RULES: dict[Cell, str] = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 # Bits of pg_trigger.tgtype.
 _EVENTS = ((4, "INSERT"), (16, "UPDATE"), (8, "DELETE"), (32, "TRUNCATE"))

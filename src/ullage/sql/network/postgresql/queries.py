@@ -1,43 +1,52 @@
 """What is PostgreSQL asked about its own tables?
 
 A fixed number of queries, however many tables there are. Only what the role may read is listed; a partition is part of
-its table.
+its table. Functions are called with their schema: users may make others that fit better, and these would run here.
 """
 
-__all__ = ["FUNCTIONS", "STRUCTURE"]
+__all__ = ["FUNCTIONS", "OWN_FIRST", "STRUCTURE"]
 
-_OF_USERS = r"n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND has_schema_privilege(n.oid, 'USAGE')"
+# For this transaction: types, tables and operators of PostgreSQL's own before whatever users called the same.
+OWN_FIRST = """
+SELECT pg_catalog.set_config('search_path', CASE WHEN path OPERATOR(pg_catalog.=) '' THEN 'pg_catalog'
+                             ELSE pg_catalog.concat('pg_catalog, ', path) END, true)
+FROM pg_catalog.current_setting('search_path') AS path"""
+
+_OF_USERS = (
+    r"n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')"
+)
 
 _TABLES = f"""
 SELECT c.oid::int8, n.nspname, c.relname, c.relkind IN ('v', 'm'), c.reltuples::int8,
-       obj_description(c.oid, 'pg_class'),
-       CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid, true) END
+       pg_catalog.obj_description(c.oid, 'pg_class'),
+       CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid, true) END
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND {_OF_USERS}
-  AND has_any_column_privilege(c.oid, 'SELECT')
+  AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY n.nspname, c.relname"""
 
 _COLUMNS = f"""
-SELECT a.attrelid::int8, a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
-       pg_get_expr(d.adbin, d.adrelid), a.attidentity <> '' OR a.attgenerated <> '',
-       col_description(a.attrelid, a.attnum)
+SELECT a.attrelid::int8, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+       pg_catalog.pg_get_expr(d.adbin, d.adrelid), a.attidentity <> '' OR a.attgenerated <> '',
+       pg_catalog.col_description(a.attrelid, a.attnum)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
-  AND {_OF_USERS} AND has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+  AND {_OF_USERS} AND pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
 ORDER BY a.attrelid, a.attnum"""
 
 
 def _names(table: str, numbers: str) -> str:
     return (
-        f"(SELECT json_agg(a.attname ORDER BY k.place) FROM unnest({numbers}) WITH ORDINALITY k(number, place) "
+        f"(SELECT pg_catalog.json_agg(a.attname ORDER BY k.place) "
+        f"FROM pg_catalog.unnest({numbers}) WITH ORDINALITY k(number, place) "
         f"JOIN pg_attribute a ON a.attrelid = {table} AND a.attnum = k.number)"
     )
 
 
 _CONSTRAINTS = f"""
 SELECT o.conrelid::int8, o.contype, o.conname, {_names("o.conrelid", "o.conkey")}, fn.nspname, f.relname,
-       {_names("o.confrelid", "o.confkey")}, o.confupdtype, o.confdeltype, pg_get_constraintdef(o.oid, true)
+       {_names("o.confrelid", "o.confkey")}, o.confupdtype, o.confdeltype, pg_catalog.pg_get_constraintdef(o.oid, true)
 FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_class f ON f.oid = o.confrelid LEFT JOIN pg_namespace fn ON fn.oid = f.relnamespace
 WHERE o.contype IN ('p', 'f', 'c', 'x') AND {_OF_USERS}
@@ -45,28 +54,29 @@ ORDER BY o.conrelid, o.conname"""
 
 _INDEXES = f"""
 SELECT i.indrelid::int8, x.relname, i.indisunique,
-       (SELECT json_agg(pg_get_indexdef(i.indexrelid, place, true) ORDER BY place)
-        FROM generate_series(1, i.indnkeyatts) place)
+       (SELECT pg_catalog.json_agg(pg_catalog.pg_get_indexdef(i.indexrelid, place, true) ORDER BY place)
+        FROM pg_catalog.generate_series(1, i.indnkeyatts) place)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE NOT i.indisprimary AND NOT c.relispartition AND {_OF_USERS}
 ORDER BY i.indrelid, x.relname"""
 
 _TRIGGERS = f"""
-SELECT t.tgrelid::int8, t.tgname, t.tgtype, pg_get_triggerdef(t.oid, true)
+SELECT t.tgrelid::int8, t.tgname, t.tgtype, pg_catalog.pg_get_triggerdef(t.oid, true)
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE NOT t.tgisinternal AND NOT c.relispartition AND {_OF_USERS}
 ORDER BY t.tgrelid, t.tgname"""
 
 _ROUTINES = f"""
-SELECT n.nspname, p.proname, p.prokind = 'p', pg_get_function_arguments(p.oid), pg_get_function_result(p.oid)
+SELECT n.nspname, p.proname, p.prokind = 'p', pg_catalog.pg_get_function_arguments(p.oid),
+       pg_catalog.pg_get_function_result(p.oid)
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 WHERE {_OF_USERS} AND p.prorettype <> 'pg_catalog.trigger'::regtype AND p.prorettype <> 'event_trigger'::regtype
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 ORDER BY n.nspname, p.proname, p.oid"""
 
 STRUCTURE = {
-    "database": "SELECT current_database(), current_schema()",
+    "database": "SELECT pg_catalog.current_database(), (pg_catalog.current_schemas(false))[2]",
     "tables": _TABLES,
     "columns": _COLUMNS,
     "constraints": _CONSTRAINTS,
@@ -75,10 +85,38 @@ STRUCTURE = {
     "routines": _ROUTINES,
 }
 
-# What somebody wrote into a schema of their own may say of itself what it likes.
-FUNCTIONS = """
-SELECT DISTINCT lower(p.proname),
-       CASE WHEN n.nspname = 'pg_catalog' OR EXISTS (
-           SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-       ) THEN p.provolatile ELSE 'v' END
-FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"""
+
+def _extends(catalogue: str, thing: str) -> str:
+    return (
+        f"EXISTS (SELECT FROM pg_depend d WHERE d.classid = '{catalogue}'::regclass AND d.objid = {thing} "
+        "AND d.deptype = 'e')"
+    )
+
+
+# PostgreSQL prefers what fits the arguments best, wherever it lies: so a function of somebody's making counts under the
+# name of one that PostgreSQL brings, where a call without a schema can reach it. A row takes the name of a function of
+# one argument for a column that it has not. An operator counts where it can be meant by values of ordinary types. A cast to an
+# enumeration runs nothing, unless somebody made one.
+FUNCTIONS = f"""
+WITH called AS (
+  SELECT pg_catalog.lower(p.proname::text) AS name, p.provolatile AS letter, p.proargtypes[0] AS first,
+         p.pronargs - p.pronargdefaults AS least,
+         n.nspname <> 'pg_catalog' AND NOT {_extends("pg_proc", "p.oid")} AS made
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+  WHERE n.nspname = ANY ('pg_catalog'::name || pg_catalog.current_schemas(false)) OR {_extends("pg_proc", "p.oid")}
+)
+SELECT name, CASE WHEN made THEN 'm' ELSE letter END FROM called
+UNION SELECT '.' || name, 'm' FROM called JOIN pg_type t ON t.oid = first
+WHERE made AND least <= 1 AND t.typtype IN ('c', 'p')
+UNION SELECT o.oprname, 'm' FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
+WHERE n.nspname <> 'pg_catalog' AND NOT {_extends("pg_operator", "o.oid")}
+  AND n.nspname = ANY (pg_catalog.current_schemas(false))
+  AND NOT EXISTS (
+    SELECT FROM pg_type t
+    WHERE t.oid IN (o.oprleft, o.oprright) AND t.typnamespace <> 'pg_catalog'::regnamespace
+  )
+UNION SELECT pg_catalog.concat('::', spelled), 'i'
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace,
+     pg_catalog.unnest(ARRAY[t.typname::text, pg_catalog.concat(n.nspname, '.', t.typname)]) spelled
+WHERE t.typtype = 'e' AND NOT EXISTS (SELECT FROM pg_cast WHERE casttarget = t.oid OR castsource = t.oid)
+  AND NOT EXISTS (SELECT FROM pg_type other WHERE other.typname = t.typname AND other.typtype <> 'e')"""

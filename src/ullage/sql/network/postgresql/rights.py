@@ -10,7 +10,10 @@ from ullage.table import Cell, Row
 from ...engine import Limits, Probe
 from .setup import LARGE_OBJECTS, setup_sql
 
-__all__ = ["RIGHTS", "probe"]
+__all__ = ["OWN_ONLY", "RIGHTS", "probe"]
+
+# For this transaction: nothing that users made is found under a name without its schema.
+OWN_ONLY = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true)"
 
 _NAMED = 3
 """Tables, schemas or functions named of each right; the rest is counted."""

@@ -24,8 +24,8 @@ from ..intake import taken
 from .catalogue import functions, structure
 from .cells import cell
 from .failure import CANCELED, about_question, is_loss, not_opened
-from .queries import FUNCTIONS, STRUCTURE
-from .rights import RIGHTS, probe
+from .queries import FUNCTIONS, OWN_FIRST, STRUCTURE
+from .rights import OWN_ONLY, RIGHTS, probe
 
 __all__ = ["PostgreSQLSession"]
 
@@ -77,12 +77,15 @@ class PostgreSQLSession:
             return taken(columns, _rows(first, results, limits.cell), question.rows, limits)
 
     def structure(self) -> Structure:
+        self._read(OWN_FIRST)
         return structure({name: self._read(sql) for name, sql in STRUCTURE.items()})
 
     def functions(self) -> Mapping[str, Stability]:
+        self._read(OWN_FIRST)
         return functions(self._read(FUNCTIONS))
 
     def probe(self, limits: Limits) -> Probe:
+        self._read(OWN_ONLY)
         return probe({name: self._read(sql) for name, sql in RIGHTS.items()}, limits)
 
     def _read(self, sql: str) -> list[Row]:

@@ -1,0 +1,177 @@
+"""How is a delegate put together from settings?
+
+Providers with their keys, the policy, the purse and those who are told of each run. Loads all that asking models needs,
+so whoever may never ask imports it late.
+"""
+
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import httpx2
+
+from ullage.config import BUILT_IN, Flags, ProviderSettings, Settings, load
+from ullage.delegate import (
+    Alert,
+    Anthropic,
+    Ceiling,
+    Ceilings,
+    Delegate,
+    Gemini,
+    Observer,
+    OpenAIChat,
+    OpenAIResponses,
+    Policy,
+    Provider,
+    Purse,
+    Scope,
+    StoredPurse,
+    Telemetry,
+    Timeouts,
+    Unlimited,
+    UsageExport,
+    Wire,
+)
+from ullage.errors import BadConfiguration
+from ullage.ledger import Recorder, Recording, Unrecorded
+from ullage.store import Database
+
+from .counting import meter
+from .default_policy import default_policy
+from .keys import is_on, key_of, names_on
+from .ledgering import Ledgering
+from .local_purse import LocalPurse
+from .storing import open_store
+
+__all__ = ["build", "open_delegate", "policy_of", "purse_of"]
+
+_log = logging.getLogger(__name__)
+
+_WIRES: Mapping[str, Wire] = {
+    "openai": OpenAIResponses(),
+    "openai-chat": OpenAIChat(output_key="max_completion_tokens"),
+    "anthropic": Anthropic(),
+    "google": Gemini(),
+    "compatible": OpenAIChat(),
+}
+
+
+def build(
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    client: httpx2.AsyncClient,
+    purse: Purse | None = None,
+    recorder: Recorder | None = None,
+) -> Delegate:
+    """Raises `BadConfiguration` where there is nobody to ask."""
+    return Delegate(
+        policy=policy_of(settings, environment),
+        models=meter().models,
+        meter=meter(),
+        providers=providers_of(settings, environment),
+        client=client,
+        purse=purse or Unlimited(),
+        observers=tuple(_observers(settings, recorder or Unrecorded())),
+    )
+
+
+def rebuilt(delegate: Delegate, settings: Settings, environment: Mapping[str, str], recorder: Recorder) -> Delegate:
+    """The same for other settings: who sits out, and who spoke which language, is not forgotten."""
+    return replace(
+        delegate,
+        policy=policy_of(settings, environment),
+        providers=providers_of(settings, environment),
+        observers=tuple(_observers(settings, recorder)),
+    )
+
+
+def policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
+    if settings.delegate.policy is not None:
+        return settings.delegate.policy
+    present = names_on(settings, environment)
+    if not present:
+        variables = [one.key_env for one in settings.providers if one.name in BUILT_IN and one.key_env]
+        raise BadConfiguration(
+            "there is no model to ask: no provider has a key, and no policy names another",
+            suggestion=f"set {' or '.join(variables)}, or write a policy: see docs/delegate.md",
+        )
+    return default_policy(present)
+
+
+def providers_of(settings: Settings, environment: Mapping[str, str]) -> dict[str, Provider]:
+    """Those that can be asked."""
+    return {one.name: _provider(one, environment) for one in settings.providers if is_on(one, environment)}
+
+
+def _provider(settings: ProviderSettings, environment: Mapping[str, str]) -> Provider:
+    timing = settings.timing
+    given = {"connect": timing.connect, "first_byte": timing.first_byte, "idle": timing.idle}
+    return Provider(
+        name=settings.name,
+        wire=_WIRES[settings.kind],
+        base_url=settings.base_url,
+        key=key_of(settings, environment),
+        headers=dict(settings.headers),
+        timeouts=Timeouts(**{name: seconds for name, seconds in given.items() if seconds is not None}),
+        host=settings.host,
+    )
+
+
+def _observers(settings: Settings, recorder: Recorder) -> "list[Observer]":
+    said = settings.delegate
+    observers: list[Observer] = [
+        Ledgering(recorder),
+        Telemetry(level=said.log_level or "info", cost_alert=said.cost_alert),
+    ]
+    if said.usage_export is not None:
+        observers.append(UsageExport(Path(said.usage_export).expanduser()))
+    return observers
+
+
+def purse_of(database: Database | None, settings: Callable[[], Settings]) -> Purse:
+    """Budgets as the settings have them at each call."""
+    if database is None:
+        return LocalPurse(ceilings=lambda: _ceilings(settings()), alert=_alert)
+    return StoredPurse(database=database, ceilings=lambda: _ceilings(settings()), alert=_alert)
+
+
+def _ceilings(settings: Settings) -> Ceilings:
+    said = settings.delegate
+    by_scope: dict[Scope, Ceiling] = {
+        scope: Ceiling(dollars=budget.dollars, tokens=budget.tokens) for scope, budget in said.budgets.items()
+    }
+    return Ceilings(by_scope=by_scope) if said.alerts is None else Ceilings(by_scope=by_scope, alert_at=said.alerts)
+
+
+def _alert(alert: Alert) -> None:
+    _log.warning("%s", alert.message)
+
+
+@asynccontextmanager
+async def open_delegate(
+    settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
+) -> AsyncGenerator[Delegate]:
+    """A delegate of one's own, without a gateway; by the settings of the working directory unless others are given.
+
+    Raises `BadConfiguration` where there is nobody to ask. Budgets and the ledger are those of every other process.
+    """
+    chosen = load(Flags(), environment, Path.cwd()).settings if settings is None else settings
+    loss = "budgets hold for this process alone"
+    database, _ = await anyio.to_thread.run_sync(open_store, chosen.store, loss)
+    recording = None if database is None else Recording(database)
+    try:
+        async with httpx2.AsyncClient() as client:
+            purse = purse_of(database, lambda: chosen)
+            yield build(chosen, environment, client=client, purse=purse, recorder=recording)
+    finally:
+        with anyio.CancelScope(shield=True):
+            if recording is not None:
+                await recording.close()
+            if database is not None:
+                database.close()

@@ -1,0 +1,81 @@
+"""Where is it kept what was spent, if there is no store?
+
+In this process, and for as long as it runs: every ceiling holds within it, and other processes are not known. What fits
+under a ceiling, `delegate` knows.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from ullage.delegate import Alert, Ceilings, Scope, Spend, Ticket
+from ullage.delegate.ceilings import alerts, check, since
+from ullage.tool import Caller
+
+__all__ = ["LocalPurse"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spent:
+    time: datetime
+    principal: str
+    session: str
+    task: str | None
+    spend: Spend
+
+
+@dataclass(slots=True, kw_only=True)
+class LocalPurse:
+    ceilings: Callable[[], Ceilings]
+    alert: Callable[[Alert], None] = lambda _: None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _spent: dict[str, _Spent] = field(default_factory=dict[str, _Spent])
+    """By ticket, the open ones with their estimates."""
+
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+        spent = _Spent(time=self.now(), principal=caller.principal, session=caller.session, task=task, spend=estimate)
+        self._forget()
+        check(self.ceilings(), self._sums(spent, self._spent.values()), estimate)
+        ticket = Ticket(secrets.token_hex(16))
+        self._spent[ticket.id] = spent
+        return ticket
+
+    async def settle(self, ticket: Ticket, actual: Spend) -> None:
+        estimated = self._spent.pop(ticket.id)
+        before = self._sums(estimated, self._spent.values())
+        settled = _Spent(
+            time=estimated.time,
+            principal=estimated.principal,
+            session=estimated.session,
+            task=estimated.task,
+            spend=actual,
+        )
+        self._spent[ticket.id] = settled
+        for one in alerts(self.ceilings(), before, self._sums(settled, self._spent.values())):
+            self.alert(one)
+
+    def _forget(self) -> None:
+        """Sums of one principal's sessions and tasks are kept as long as those of a month."""
+        start = since("month", self.now())
+        self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
+
+    def _sums(self, asked: _Spent, spent: Iterable[_Spent]) -> dict[Scope, Spend]:
+        everything = list(spent)
+        kept = self.ceilings().kept()
+        return {scope: _sum(one.spend for one in everything if self._within(scope, asked, one)) for scope in kept}
+
+    def _within(self, scope: Scope, asked: _Spent, one: _Spent) -> bool:
+        start = since(scope, self.now())
+        if start is not None:
+            return one.time >= start
+        if one.principal != asked.principal:
+            return False
+        return one.session == asked.session if scope == "session" else asked.task is not None and one.task == asked.task
+
+
+def _sum(spends: Iterable[Spend]) -> Spend:
+    listed = list(spends)
+    dollars = sum((one.dollars for one in listed if one.dollars is not None), Decimal(0))
+    return Spend(tokens=sum(one.tokens for one in listed), dollars=dollars)

@@ -1,0 +1,49 @@
+"""What does a person ask of another model, and with what wishes?
+
+The flags that asking and routing share. Whether there is such a tier or model is for the policy to say.
+"""
+
+import argparse
+import sys
+
+from ullage.delegate import Ask
+from ullage.errors import InvalidArguments
+from ullage.messages import Message, Text
+from ullage.tool import Caller
+from ullage.wire import user_name
+
+__all__ = ["add_request", "ask_of", "prompt_of"]
+
+
+def add_request(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model", metavar="NAME", dest="force_model", help="ask this alias or model, whatever the policy would choose"
+    )
+    parser.add_argument("--tier", metavar="NAME", help="a tier of the policy: how long the answer may be")
+    parser.add_argument(
+        "--domain", choices=("default", "code", "creative"), default="default", help="decides the temperature"
+    )
+    parser.add_argument("--language", metavar="CODE", help="of the prompt, such as pt (default: told from its words)")
+    parser.add_argument("--max-output", metavar="N", type=int, help="tokens of the answer at most")
+
+
+def prompt_of(word: str) -> str:
+    prompt = sys.stdin.read() if word == "-" else word
+    if not prompt.strip():
+        raise InvalidArguments("there is nothing to ask", suggestion='write a prompt: ullage run "Say hello"')
+    return prompt
+
+
+def ask_of(arguments: argparse.Namespace, prompt: str) -> Ask:
+    if arguments.max_output is not None and arguments.max_output < 1:
+        raise InvalidArguments("there is no answer of less than one token", suggestion="give --max-output 1 or more")
+    return Ask(
+        messages=(Message(role="user", parts=(Text(prompt),)),),
+        force_model=arguments.force_model,
+        language=None if arguments.language is None else arguments.language.lower()[:2],
+        tier=arguments.tier,
+        domain=arguments.domain,
+        max_output_tokens=arguments.max_output,
+        caller=Caller(principal=user_name(), session="command line", client=arguments.client),
+        task="run",
+    )

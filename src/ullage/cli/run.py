@@ -1,0 +1,89 @@
+"""Have a model answer a prompt, chosen by your policy; then say what it cost, and why that model.
+
+On a terminal the answer appears as it is written; a file or another program gets it when it is whole. docs/delegate.md
+tells where a policy is written and which keys are needed.
+"""
+
+import argparse
+import os
+import sys
+from functools import partial
+
+import anyio
+
+from ullage.app.delegates import open_delegate
+from ullage.app.keys import off
+from ullage.config import Settings
+from ullage.delegate import Ask, Event, Outcome, TextDelta, report
+from ullage.tool import Json
+
+from .configured import add_flags, log_to_stderr, read, say
+from .output import emit, emit_json
+from .prompting import add_request, ask_of, prompt_of
+from .telemetry import show_telemetry
+
+__all__ = ["arguments", "run"]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", metavar="PROMPT", help="what is asked, or - to read it from standard input")
+    add_request(parser)
+    parser.add_argument("--json", action="store_true", help="print the answer with decision, usage, cost and attempts")
+    add_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    ask = ask_of(arguments, prompt_of(arguments.prompt))
+    loaded = read(arguments)
+    log_to_stderr()
+    show_telemetry(loaded.settings, only_if_said=True)
+    is_watched = sys.stdout.isatty() and not arguments.json
+    outcome = anyio.run(partial(_answer, loaded.settings, ask, is_watched=is_watched))
+    if arguments.json:
+        said: dict[str, Json] = {"text": outcome.completion.text, **report(outcome)}
+        emit_json(said)
+        return 0
+    if not is_watched:
+        emit(outcome.completion.text)
+    say(*_off(loaded.settings, outcome), _summary(outcome))
+    return 0
+
+
+async def _answer(settings: Settings, ask: Ask, *, is_watched: bool) -> Outcome:
+    shown = list[str]()
+
+    def hear(event: Event) -> None:
+        if is_watched and isinstance(event, TextDelta):
+            shown.append(event.text)
+            print(event.text, end="", flush=True)
+
+    async with open_delegate(settings, environment=os.environ) as delegate:
+        outcome = await delegate.run(ask, hear)
+    if is_watched:
+        print()
+        # An attempt that breaks off has been seen already; what came after it is whole.
+        broken = len("".join(shown)) - len(outcome.completion.text)
+        if broken > 0:
+            say(f"ullage: the first {broken:,} characters are of an answer that broke off; the rest is whole")
+    return outcome
+
+
+def _off(settings: Settings, outcome: Outcome) -> list[str]:
+    """Of the providers that were meant to be asked, those that have no key."""
+    meant = {f"`{one.provider}`" for one in outcome.attempts if one.kind == "no_key"}
+    return [f"ullage: {said}" for said in off(settings, os.environ) if any(name in said for name in meant)]
+
+
+def _summary(outcome: Outcome) -> str:
+    """One line of what it cost and why that model."""
+    entry, usage = outcome.candidate.entry, outcome.usage
+    total = None if outcome.cost is None else outcome.cost.total
+    money = (
+        "price unknown" if outcome.cost is None or total is None else f"{total.normalize():f} {outcome.cost.currency}"
+    )
+    about = "" if outcome.usage_reported else "about "
+    named = f"{entry.id} ({outcome.candidate.alias})" if outcome.candidate.alias else entry.id
+    failed = [one for one in outcome.attempts if not one.success]
+    tried = f"; before it failed: {', '.join(f'{one.model} ({one.kind})' for one in failed)}" if failed else ""
+    tokens = f"{about}{usage.input or 0:,} tokens in, {usage.output or 0:,} out"
+    return f"{money}, {tokens}: {named}, by {'; '.join(outcome.route.rationale)}{tried}"

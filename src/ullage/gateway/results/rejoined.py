@@ -1,0 +1,45 @@
+"""Which parts make a line?
+
+A long line is kept in parts (`layout`), each known as `Continued` but the first. Whoever looks for something in it, or
+reads it as a row, wants the line. What is looked for is not known here.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ullage.table import Continued
+
+from .paging import Numbered
+
+__all__ = ["lines_of_parts", "rejoined"]
+
+_MOST = 1_000
+"""Parts of a line that are taken together."""
+_AGAIN = 8
+"""Of those, that are taken with the next ones too, so that what lies across is found."""
+
+
+def rejoined(units: Iterable[Numbered]) -> Iterator[str]:
+    """Each line whole."""
+    parts = list[str]()
+    for _, unit in units:
+        if parts and not isinstance(unit, Continued):
+            yield "".join(parts)
+            parts = []
+        parts.append(unit)
+    if parts:
+        yield "".join(parts)
+
+
+def lines_of_parts(units: Iterable[Numbered]) -> Iterator[Sequence[Numbered]]:
+    """The parts of each line; those of a very long one by and by, the last of them again with the next."""
+    parts = list[Numbered]()
+    for one in units:
+        if parts and not isinstance(one[1], Continued):
+            yield parts
+            parts = []
+        elif len(parts) == _MOST:
+            yield parts
+            parts = parts[-_AGAIN:]
+        parts.append(one)
+    if parts:
+        yield parts
