@@ -51,13 +51,13 @@ def calls_missed(over: Mapping[str, delegate_calls.Cost]) -> list[str]:
 
 
 def print_imports(seconds: Mapping[str, float]) -> None:
-    print("\nCPU seconds of an import")
+    print("\nCPU seconds of an import; ours over the MCP SDK's")
     for name, spent in seconds.items():
-        print(f"{name:30}{spent:12.3f}")
+        print(f"{name:38}{spent:8.3f}")
 
 
 def imports_missed(seconds: Mapping[str, float]) -> list[str]:
-    ours = seconds["ullage.delegate, over it"]
+    ours = seconds[delegate_import.OURS]
     return [f"importing adds {ours:.3f} s of CPU, over {MOST_IMPORT}"] if ours > MOST_IMPORT else []
 
 

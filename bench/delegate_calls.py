@@ -17,9 +17,11 @@ from delegate_peers import python_of
 from delegate_server import pieces
 
 HERE = Path(__file__).parent
-ROUNDS, CALLS = 9, 60
 SHORT, LONG = 8, 200
 """Pieces of the answer: a sentence, and some paragraphs."""
+ROUNDS = 7
+CALLS = {SHORT: 40, LONG: 8}
+"""A turn."""
 WORKERS = {"litellm": "delegate_litellm.py", "pydantic-ai": "delegate_pydantic_ai.py", "sdks": "delegate_sdks.py"}
 
 
@@ -74,7 +76,7 @@ def _turns(workers: Sequence[Worker], address: str, count: int) -> dict[str, flo
     for turn in range(ROUNDS + 1):
         for worker, name in names:
             text = "" if name.startswith("bytes") else "".join(pieces(count))
-            spent = worker.order(who=name, times=CALLS, text=text)
+            spent = worker.order(who=name, times=CALLS[count], text=text)
             # The first turn is for what is loaded once.
             least[name] = min(least[name], spent) if turn else least[name]
     return least

@@ -3,7 +3,8 @@
 Run by it, in litellm's own environment.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
+from typing import Any
 
 import litellm  # pyright: ignore[reportMissingImports]
 from delegate_timing import Call, take_orders
@@ -30,8 +31,8 @@ def clients(address: str) -> Mapping[str, Call]:
     return {"litellm, chat": plain, "litellm Router, chat": routed}
 
 
-async def _text(stream: object) -> str:
-    return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])  # pyright: ignore
+async def _text(stream: AsyncIterable[Any]) -> str:
+    return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
 
 
 if __name__ == "__main__":

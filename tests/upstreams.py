@@ -57,7 +57,15 @@ def settle_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Has this process and its children live in a folder: nothing of the user's is read or written."""
     (folder / "home").mkdir()
     (folder / "work").mkdir()
-    for name in ("ULLAGE_CONFIG", "ULLAGE_STORE", "ULLAGE_MODEL", "ULLAGE_MODE", "ULLAGE_TOKENS", "ULLAGE_BUDGET"):
+    own = ("CONFIG", "STORE", "MODEL", "MODE", "TOKENS", "BUDGET")
+    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY")
+    for name in (
+        *(f"ULLAGE_{one}" for one in own),
+        *keys,
+        "ORCH_LOG_LEVEL",
+        "ORCH_COST_ALERT_USD",
+        "ORCH_USAGE_EXPORT",
+    ):
         patch.delenv(name, raising=False)
     for name in ("CONFIG", "DATA", "CACHE", "STATE"):
         patch.setenv(f"XDG_{name}_HOME", str(folder / "home" / name.lower()))

@@ -55,7 +55,7 @@ def _handler(script: Loopback) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(piece)
                 self.wfile.flush()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     return Handler

@@ -152,7 +152,7 @@ def provider(work: Path, monkeypatch: pytest.MonkeyPatch):
         yield found
 
 
-@pytest.mark.requirement("S4:reply", "S4:usage", "S4:cost", "U:ledger")
+@pytest.mark.requirement("S4:reply", "S4:usage", "S4:cost")
 async def test_a_call_is_answered_and_everything_else_is_metadata_and_in_the_ledger(work: Path, provider: Loopback):
     async with opened(work) as gateway:
         store = gateway.settings.store

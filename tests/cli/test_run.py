@@ -128,8 +128,8 @@ def test_an_unknown_price_is_said_to_be_unknown(provider: Loopback, work: Path, 
     assert capsys.readouterr().err.startswith("price unknown, 39 tokens in, 5 out: o:x (a), by forced: o:x")
 
 
-def test_on_a_terminal_the_answer_appears_as_it_is_written(provider: Loopback, work: Path):
-    provider.cut = {"gpt-4o-mini"}
+def run_on_terminal(work: Path) -> tuple[str, list[str]]:
+    """What a person sees of the answer, and the lines on standard error."""
     parent, child = pty.openpty()
     words = [sys.executable, "-m", "ullage", "run", "What is this?"]
     with subprocess.Popen(words, stdout=child, stderr=subprocess.PIPE, cwd=work, text=True) as run:
@@ -137,8 +137,16 @@ def test_on_a_terminal_the_answer_appears_as_it_is_written(provider: Loopback, w
     os.close(child)
     shown = os.read(parent, 1000).decode()
     os.close(parent)
+    return shown, err.splitlines()
+
+
+@pytest.mark.requirement("S4:stream")
+def test_on_a_terminal_the_answer_appears_as_it_is_written(provider: Loopback, work: Path):
+    shown, lines = run_on_terminal(work)
+    assert (shown, len(lines)) == ("Hello there\r\n", 1)
+    provider.cut = {"gpt-4o-mini"}
+    shown, (broken, line) = run_on_terminal(work)
     assert shown == "HelloHello there\r\n"
-    broken, line = err.splitlines()
     assert broken == "ullage: the first 5 characters are of an answer that broke off; the rest is whole"
     assert "before it failed: gpt-4o-mini (truncated)" in line
 

@@ -22,7 +22,7 @@ def test_a_first_run_without_servers_says_how_to_get_some(work: Path, capsys: py
     captured = capsys.readouterr()
     assert captured.out == snapshot("""\
 server  tools  tokens
-ullage      2     200
+ullage      2     194
 
 No servers stand behind Ullage yet. Put those of another program there with, for example,
   --include ~/.cursor/mcp.json
@@ -44,13 +44,13 @@ server  tools  tokens
 dead        -       -
 notes       2      74  1 denied, 1 hidden
 off         -       -  disabled
-ullage      2     200
+ullage      2     194
 
 Not known, and not counted; `ullage doctor` says more:
   dead  ended with exit status 3; it last said: no such table
 
 74 tokens of definitions in every request without Ullage (o200k_base),
-447 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
+441 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
 """)
 
 
@@ -74,9 +74,9 @@ notes__long      45  write, ask  Sends a message to everybody who reads the chan
                 "ullage": """\
 tool          tokens
 count-tokens      96  read  Count the tokens of a text for a model. Replies with token_count and model, how…
-read_result      104  read  Read more of a result that was cut: from offset on, matching grep (regex), at a…
+read_result       98  read  Read more of a cut result: from offset, by grep (regex), JSON path, or SQL on t…
 
-2 tools, 200 tokens
+2 tools, 194 tokens
 """,
             }
         )[server]
@@ -179,7 +179,7 @@ def test_a_server_may_be_called_as_we_are(work: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("""\
 server        tools  tokens
 ullage            1      29
-ullage (own)      2     200
+ullage (own)      2     194
 """)
     assert main(["tools", "ullage"]) == 0
     assert "ullage__echo" in capsys.readouterr().out

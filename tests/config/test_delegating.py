@@ -64,8 +64,11 @@ class Desk:
             (folder / "conf" / f"{name}.json").write_text(text, encoding="utf-8")
         return folder / "conf"
 
-    def load(self, flags: Flags | None = None, directory: Path | None = None, **environment: str) -> Loaded:
-        return load(flags or Flags(), environment, directory or self.project, places=self.places)
+    def load(self, flags: Flags | None = None, /, **environment: str) -> Loaded:
+        return self.load_in(self.project, flags, **environment)
+
+    def load_in(self, directory: Path, flags: Flags | None = None, /, **environment: str) -> Loaded:
+        return load(flags or Flags(), environment, directory, places=self.places)
 
     def examine(self, **environment: str) -> Loaded:
         return examine(Flags(), environment, self.project, places=self.places)
@@ -260,6 +263,10 @@ def test_tables_come_before_the_files_of_the_folder_that_is_named_beside_them(de
     assert (found.aliases["reasoning"], found.aliases["chat-default"]) == ("openai:gpt-4o", "openai:gpt-4o-mini")
     assert found.places["aliases.reasoning"] == f"{desk.places.config}/ullage.toml:6"
     assert found.places["aliases.chat-default"].startswith(f"{desk.home}/elsewhere/conf/models.json:")
+    desk.write(user=f"[delegate]\nconf = '{desk.home}/elsewhere/conf'\n")
+    alone = desk.load().settings.delegate.policy
+    assert alone is not None
+    assert alone.aliases == policy().aliases
 
 
 def test_the_policy_is_taken_whole_from_the_highest_place(desk: Desk):
@@ -278,10 +285,10 @@ def test_the_policy_is_taken_whole_from_the_highest_place(desk: Desk):
 def test_a_folder_beside_the_projects_file_is_found_from_below_it_before_that_of_the_working_directory(desk: Desk):
     inner = desk.project / "deep" / "inner"
     desk.conf(inner, {**MODELS, "aliases": {}}, {})
-    assert (desk.load(directory=inner).settings.delegate.policy or policy()).aliases == {}
+    assert (desk.load_in(inner).settings.delegate.policy or policy()).aliases == {}
     desk.write(project="")
     desk.conf(desk.project)
-    assert (desk.load(directory=inner).settings.delegate.policy or policy()).aliases != {}
+    assert (desk.load_in(inner).settings.delegate.policy or policy()).aliases != {}
 
 
 def test_one_of_the_two_files_alone_is_no_policy_and_a_named_folder_must_have_both(desk: Desk):
@@ -387,7 +394,7 @@ def test_a_projects_own_prices_do_not_make_calls_cheap_where_the_user_has_a_budg
 def test_the_originals_variables_are_read_and_off_without(desk: Desk):
     settings = desk.load().settings.delegate
     assert (settings.log_level, settings.cost_alert, settings.usage_export) == (None, None, None)
-    said = {"ORCH_LOG_LEVEL": "warn", "ORCH_COST_ALERT_USD": "0.05", "ORCH_USAGE_EXPORT": "use.csv"}
+    said: dict[str, str] = {"ORCH_LOG_LEVEL": "warn", "ORCH_COST_ALERT_USD": "0.05", "ORCH_USAGE_EXPORT": "use.csv"}
     settings = desk.load(**said).settings.delegate
     assert (settings.log_level, settings.cost_alert, settings.usage_export) == ("warn", Decimal("0.05"), "use.csv")
     assert desk.load(ORCH_COST_ALERT_USD="2").settings.delegate.cost_alert == Decimal(2)

@@ -269,6 +269,8 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
     ("dialect", "sql"),
     [
         ("duckdb", "SELECT COLUMNS('pass.*') FROM users"),
+        ("duckdb", "SELECT #2 FROM users"),
+        ("duckdb", "SELECT 1 FROM users ORDER BY #2"),
         ("duckdb", "SELECT COLUMNS(*)::text FROM users"),
         ("duckdb", "SELECT struct_pack(*) FROM users"),
         ("duckdb", "SELECT * LIKE 'pass%' FROM users"),

@@ -1,8 +1,6 @@
 """How is a gateway put together from settings, and kept in step with them?
 
-    Metered(Find(Budgeted(Guarded(Cached(Merge({
-        "ullage": own tools, database: …, "delegate": Delegating, folders: …, server: Kept(Supervised), …
-    }))))))
+    Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
 
 One `Gateway` a process: one host of servers, one catalogue, one vault, one ledger, one merge; a `Budgeted`, a `Find`
 and a `Metered` for each client's profile, since what is listed and counted may differ. It decides nothing about tools
@@ -80,7 +78,7 @@ class Gateway:
     """Why nothing is kept of this session; None where it is."""
     tables: HeldTables = field(default_factory=HeldTables)
     cached: Cached = field(init=False)
-    retrieving: Retrieving = field(init=False)
+    retrieving: Retrieving = field(default_factory=lambda: Retrieving(weigh=Weighing(meter())))
     delegating: Delegating = field(init=False)
     _own: ToolSource = field(init=False)
     _rules: ResultRules = field(init=False)
@@ -96,7 +94,6 @@ class Gateway:
         )
         self._own = OwnTools((CountSource(meter()), reader))
         self.cached = Cached(self.merge, lambda: self._rules, time.monotonic)
-        self.retrieving = Retrieving(weigh=Weighing(meter()))
         self.delegating = Delegating(
             settings=lambda: self.settings,
             environment=self.environment,
@@ -274,8 +271,6 @@ async def open_gateway(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ground:
-    """What a gateway stands on."""
-
     host: Host
     environment: Mapping[str, str] = field(repr=False)
     database: Database | None

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ullage.delegate import Alert, Ceilings, Scope, Spend, Ticket
-from ullage.delegate.ceilings import alerts, check, since
+from ullage.delegate import Alert, Ceilings, Scope, Spend, Ticket, alerts, check, since
 from ullage.tool import Caller
 
 __all__ = ["LocalPurse"]

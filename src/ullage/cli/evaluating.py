@@ -14,9 +14,7 @@ from typing import Any, cast
 from ullage.app import meter
 from ullage.app.delegates import policy_of
 from ullage.config import Settings
-from ullage.delegate import Policy, RouteRequest, route
-from ullage.delegate.evaluate import Case, Evaluation, Recorded, Standing, evaluate
-from ullage.delegate.language import detect_language
+from ullage.delegate import Case, Evaluation, Policy, Recorded, RouteRequest, Standing, detect_language, evaluate, route
 from ullage.errors import InvalidArguments, UllageError
 from ullage.tool import Json
 

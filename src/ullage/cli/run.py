@@ -38,18 +38,22 @@ def run(arguments: argparse.Namespace) -> int:
     log_to_stderr()
     show_telemetry(loaded.settings, only_if_said=True)
     is_watched = sys.stdout.isatty() and not arguments.json
-    outcome = anyio.run(partial(_answer, loaded.settings, ask, is_watched=is_watched))
+    work = partial(_answered, loaded.settings, ask, is_watched=is_watched)
+    return _told(anyio.run(work), arguments, loaded.settings, is_shown=is_watched)
+
+
+def _told(outcome: Outcome, arguments: argparse.Namespace, settings: Settings, *, is_shown: bool) -> int:
     if arguments.json:
         said: dict[str, Json] = {"text": outcome.completion.text, **report(outcome)}
         emit_json(said)
         return 0
-    if not is_watched:
+    if not is_shown:
         emit(outcome.completion.text)
-    say(*_off(loaded.settings, outcome), _summary(outcome))
+    say(*_off(settings, outcome), _summary(outcome))
     return 0
 
 
-async def _answer(settings: Settings, ask: Ask, *, is_watched: bool) -> Outcome:
+async def _answered(settings: Settings, ask: Ask, *, is_watched: bool) -> Outcome:
     shown = list[str]()
 
     def hear(event: Event) -> None:

@@ -1,7 +1,7 @@
 """Serve the gateway over MCP: on standard input and output, or with --http on an address.
 
-Behind it stand the servers, databases, folders and models of ullage.toml, and the servers of other programs' files named
-there or with --include.
+Behind it stand the servers, databases, folders and models of ullage.toml, and the servers of other programs' files that
+are named there or with --include.
 """
 
 import argparse

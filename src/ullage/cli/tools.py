@@ -66,7 +66,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     loaded = read(arguments)
-    if arguments.server not in (OWN, *(one.name for one in loaded.settings.databases)):
+    if arguments.server not in _ours(loaded):
         chosen(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Seen:
@@ -122,7 +122,7 @@ def _print_servers(seen: _Seen) -> None:
         emit("\nNot known, and not counted; `ullage doctor` says more:")
         _print_columns([(one.server, without_name(one.reason, one.server)) for one in seen.view.missing], indent="  ")
     emit()
-    if not seen.loaded.settings.servers and not seen.loaded.settings.databases:
+    if len(_servers(seen)) == 1:
         emit(NO_SERVERS)
         return
     listed = "every tool is listed directly" if seen.is_direct else _named(seen.listed)
@@ -132,9 +132,15 @@ def _print_servers(seen: _Seen) -> None:
 
 
 def _servers(seen: _Seen) -> list[str]:
-    """Other programs' first, databases next, our own last."""
-    settings = seen.loaded.settings
-    return [*(one.name for one in (*settings.servers, *settings.databases)), seen.own]
+    """Other programs' first, our own last."""
+    ours = [name for name in _ours(seen.loaded) if name != OWN and entries_of(seen.view, name)]
+    return [*(server.name for server in seen.loaded.settings.servers), *ours, seen.own]
+
+
+def _ours(loaded: Loaded) -> list[str]:
+    """What is a part of Ullage and has tools: databases, folders, models, and the rest."""
+    settings = loaded.settings
+    return [*(one.name for one in (*settings.databases, *settings.retrieves)), settings.delegate_name, OWN]
 
 
 def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:

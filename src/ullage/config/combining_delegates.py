@@ -103,12 +103,12 @@ def combined_providers(
 ) -> tuple[tuple[ProviderSettings, ...], tuple[Issue, ...]]:
     """Those of every layer and those that are there without one, each as a whole from the highest that may have it."""
     found, issues = dict[str, ProviderSettings | None](), list[Issue]()
-    for layer in layers:
+    for layer in reversed(layers):
         for name, provider in layer.delegation.providers.items():
             fault = _fault(name, provider, layers) if layer.is_project else None
             if fault is not None:
                 issues.append(_left_out(name, layer, *fault))
-            elif name not in found:
+            else:
                 found[name], why[f"providers.{name}"] = provider, layer.source
     present = {**BUILT_IN, **found}
     return tuple(one for one in present.values() if one is not None), tuple(issues)

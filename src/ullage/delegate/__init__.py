@@ -1,11 +1,13 @@
 """Who answers this, at what price?"""
 
 from .budget import StoredPurse
-from .ceilings import Alert, Ceiling, Ceilings, Scope
+from .ceilings import Alert, Ceiling, Ceilings, Scope, alerts, check, since
+from .evaluate import Case, Evaluation, Recorded, Standing, evaluate
 from .exchange import Completion, Event, Outgoing, TextDelta, ThinkingDelta, Wire
 from .export import UsageExport
 from .failure import FailureKind, ProviderFailed
 from .happening import Happening, Observer
+from .language import detect_language
 from .lint import Warned, lint
 from .outcome import Attempt, Outcome
 from .policy import Bucket, LanguageRule, ModelEntry, Policy
@@ -31,11 +33,13 @@ __all__ = [
     "Attempt",
     "Bucket",
     "Candidate",
+    "Case",
     "Ceiling",
     "Ceilings",
     "Completion",
     "Delegate",
     "DelegateSource",
+    "Evaluation",
     "Event",
     "FailureKind",
     "Fault",
@@ -56,10 +60,12 @@ __all__ = [
     "Provider",
     "ProviderFailed",
     "Purse",
+    "Recorded",
     "Route",
     "RouteRequest",
     "Scope",
     "Spend",
+    "Standing",
     "StoredPurse",
     "Telemetry",
     "TextDelta",
@@ -70,10 +76,15 @@ __all__ = [
     "UsageExport",
     "Warned",
     "Wire",
+    "alerts",
+    "check",
     "cost_json",
+    "detect_language",
+    "evaluate",
     "lint",
     "read_policy",
     "report",
     "route",
+    "since",
     "usage_json",
 ]

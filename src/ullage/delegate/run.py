@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import anyio
 import httpx2
@@ -16,7 +17,6 @@ import httpx2
 from ullage.errors import UllageError
 from ullage.messages import Format, Request
 from ullage.models import Cost, ModelTable, Usage
-from ullage.tokens import Meter, patiently
 
 from .ask import Ask, last_words, outgoing
 from .attempt import Hear, attempt
@@ -35,6 +35,10 @@ from .route import Candidate, Route, RouteRequest, route, without
 from .spending import Purse, Unlimited
 from .tally import NOTHING, as_reported, completed, dearest, price_attempt
 
+if TYPE_CHECKING:
+    # Whoever has a meter to give has loaded its room; others need not wait for it.
+    from ullage.tokens import Meter
+
 __all__ = ["Ask", "Delegate"]
 
 _COUNTED_AS = "gpt-4o"
@@ -51,7 +55,7 @@ class Delegate:
 
     policy: Policy
     models: ModelTable
-    meter: Meter
+    meter: "Meter"
     providers: Mapping[str, Provider]
     client: httpx2.AsyncClient
     purse: Purse = field(default_factory=Unlimited)
@@ -222,6 +226,8 @@ class Delegate:
 
     async def _weigh(self, ask: Ask) -> int:
         """The upper edge of what the prompt weighs for the model that would be asked first if it were short."""
+        from ullage.tokens import patiently
+
         named = self.policy.aliases.get(ask.force_model or self.policy.default_alias or "")
         entry = self.policy.models.get(named or ask.force_model or "")
         request = Request(format=Format.OPENAI_CHAT, model=None, messages=ask.messages, tools=ask.tools)

@@ -9,6 +9,7 @@ import pytest
 from ullage.errors import QueryFailed, UllageError
 from ullage.sql import Answer, Question
 from ullage.sql.embedded import EmbeddedEngine
+from ullage.sql.guard.functions.sqlite import ASKING, READING
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
 
@@ -112,6 +113,13 @@ async def test_duckdb_runs_what_only_reads_however_it_is_written(duck: EmbeddedE
         "SELECT 1;;",
     ):
         assert isinstance(await asked(duck, sql, 5), Answer), sql
+
+
+@pytest.mark.anyio
+async def test_sqlite_tells_how_it_is_set_and_is_not_set_otherwise(sqlite: EmbeddedEngine):
+    for name in sorted(READING - ASKING):
+        assert isinstance(await asked(sqlite, f"PRAGMA {name}", 5), Answer), name
+        assert not isinstance(await asked(sqlite, f"PRAGMA {name}=1", 5), Answer), name
 
 
 @pytest.mark.anyio

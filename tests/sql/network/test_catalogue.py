@@ -2,10 +2,26 @@
 
 import pytest
 
-from sql.network.servers import NAME, Stage
-from ullage.sql import Column, Engine, ForeignKey, Index, Routine, Structure, Table
+from sql.network.servers import NAME, Stage, run
+from ullage.sql import Column, ForeignKey, Index, Routine, Structure, Table
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:schema")]
+
+HOSTILE = """
+CREATE SCHEMA made;
+CREATE FUNCTION made.lower(name) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$reached$$; END';
+CREATE FUNCTION made.obj_description(oid, text) RETURNS text LANGUAGE plpgsql
+  AS 'BEGIN RAISE EXCEPTION $$reached$$; END';
+CREATE FUNCTION made.pg_get_viewdef(oid, boolean) RETURNS text LANGUAGE plpgsql
+  AS 'BEGIN RAISE EXCEPTION $$reached$$; END';
+CREATE FUNCTION made.has_database_privilege(oid, name, text) RETURNS boolean LANGUAGE plpgsql
+  AS 'BEGIN RAISE EXCEPTION $$reached$$; END';
+CREATE FUNCTION made.full_name(public.customers) RETURNS text LANGUAGE sql AS 'SELECT $1.name';
+CREATE FUNCTION made.same(oid, oid) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$reached$$; END';
+CREATE OPERATOR made.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = made.same);
+CREATE TYPE made.mood AS ENUM ('good', 'bad');
+CREATE TABLE made.pg_class (oid oid);
+"""
 
 
 def table(structure: Structure, name: str, schema: str | None = None) -> Table:
@@ -97,8 +113,28 @@ async def test_functions_are_as_stable_as_the_least_stable_of_their_name(postgre
     await engine.close()
 
 
-async def test_mysql_cannot_tell_of_its_functions(mysql: Stage) -> None:
-    engine: Engine = mysql.engine()
+async def test_mysql_tells_only_of_functions_that_users_made_and_the_role_may_see(mysql: Stage) -> None:
+    engine, owner = mysql.engine(), mysql.engine(mysql.owner)
     assert await engine.functions() == {}
+    assert await owner.functions() == {"f_one": "made"}
     assert engine.dialect == "mysql"
     await engine.close()
+    await owner.close()
+
+
+async def test_what_users_made_counts_where_a_name_without_its_schema_can_mean_it(postgresql: Stage) -> None:
+    run(postgresql.owner, HOSTILE)
+    engine = postgresql.engine(postgresql.owner.update_query_dict({"options": "-csearch_path=made,public,pg_catalog"}))
+    near, other = await engine.functions(), postgresql.engine(postgresql.owner)
+    far = await other.functions()
+    assert [near[name] for name in ("lower", "obj_description", ".full_name", "=", "::mood")] == ["made"] * 4 + [
+        "immutable"
+    ]
+    assert [far.get(name) for name in ("lower", "full_name", ".full_name", "=")] == ["immutable", None, None, None]
+    assert "::made.mood" in far
+    # Our own questions reach none of them, though they lie before PostgreSQL's own.
+    assert table(await engine.structure(), "customers", "public").comment == "who buys"
+    assert (await engine.probe()).can_write
+    await engine.close()
+    await other.close()
+    run(postgresql.owner, "DROP SCHEMA made CASCADE")

@@ -276,7 +276,9 @@ class Lineage:
             columns = self.query(node, ctes, scope)
             if not isinstance(node.parent, exp.Exists):
                 refuse_any(columns, node, "an expression")
-        elif isinstance(node, exp.Columns) or (isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)):
+        elif isinstance(node, exp.Columns | exp.PositionalColumn) or (
+            isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+        ):
             not_understood(node.parent or node)
         elif isinstance(node, exp.Identifier | exp.Var):
             refuse(scope.column(node.name) or frozenset(), node.parent or node)

@@ -95,8 +95,8 @@ def _extends(catalogue: str, thing: str) -> str:
 
 # PostgreSQL prefers what fits the arguments best, wherever it lies: so a function of somebody's making counts under the
 # name of one that PostgreSQL brings, where a call without a schema can reach it. A row takes the name of a function of
-# one argument for a column that it has not. An operator counts where it can be meant by values of ordinary types. A cast
-# to an enumeration runs nothing, unless somebody made one.
+# one argument for a column that it has not. An operator counts where it can be meant by values of ordinary types. A
+# cast to an enumeration runs nothing, unless somebody made one.
 FUNCTIONS = f"""
 WITH called AS (
   SELECT pg_catalog.lower(p.proname::text) AS name, p.provolatile AS letter, p.proargtypes[0] AS first,

@@ -15,7 +15,7 @@ from psycopg import errors, generators, pq
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
-from ullage.table import Cell, Row
+from ullage.table import Row
 
 from ...engine import Answer, Limits, Probe, Question, Stability
 from ...structure import Structure
@@ -34,6 +34,8 @@ _LEAST_CONNECT_SECONDS = 2
 """Less, and libpq takes it for that."""
 _ENOUGH = 2**31
 """Characters of a catalogue's value: all."""
+_LARGE = 1 << 24
+"""Bytes of a value."""
 _ROWS = (pq.ExecStatus.SINGLE_TUPLE, pq.ExecStatus.TUPLES_OK)
 _COPYING = (pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH)
 
@@ -43,6 +45,8 @@ class PostgreSQLSession:
         self._connection = connection
         self._ends = 0.0
         self._is_streaming = False
+        self._is_swollen = False
+        """Whether a row came for which the driver made its buffer large; it makes it no smaller again."""
 
     @classmethod
     def open(cls, address: Address, seconds: float) -> "PostgreSQLSession":
@@ -74,7 +78,7 @@ class PostgreSQLSession:
             if first is None:
                 return Answer(columns=(), rows=(), more=False)
             columns = tuple((first.fname(place) or b"").decode("utf-8", "replace") for place in range(first.nfields))
-            return taken(columns, _rows(first, results, limits.cell), question.rows, limits)
+            return taken(columns, self._rows(first, results, limits.cell), question.rows, limits)
 
     def structure(self) -> Structure:
         self._read(OWN_FIRST)
@@ -91,7 +95,19 @@ class PostgreSQLSession:
     def _read(self, sql: str) -> list[Row]:
         with self._failing(sql):
             results = self._results(sql)
-            return [row for result in results for row in _values(result, _ENOUGH)]
+            return [row for result in results for row in self._values(result, _ENOUGH)]
+
+    def _rows(self, first: "pq.abc.PGresult", rest: "Iterator[pq.abc.PGresult]", most: int) -> Iterator[Row]:
+        yield from self._values(first, most)
+        for result in rest:
+            yield from self._values(result, most)
+
+    def _values(self, result: "pq.abc.PGresult", most: int) -> Iterator[Row]:
+        kinds = [result.ftype(place) for place in range(result.nfields)]
+        for row in range(result.ntuples):
+            values = [result.get_value(row, place) for place in range(result.nfields)]
+            self._is_swollen = self._is_swollen or any(value and len(value) > _LARGE for value in values)
+            yield tuple(cell(value, kind, most) for value, kind in zip(values, kinds, strict=True))
 
     def _results(self, sql: str) -> Generator[pq.abc.PGresult]:
         """Results of one row each, and one without rows at the end, if it is a statement that has rows at all."""
@@ -124,6 +140,10 @@ class PostgreSQLSession:
             raise about_question(error, sql) from None
 
     def clean(self) -> bool:
+        if self._is_swollen:
+            if self._is_streaming:
+                self.interrupt()
+            return False
         try:
             if self._is_streaming:
                 self._stop()
@@ -177,15 +197,3 @@ def _encoded(sql: str) -> bytes:
         return sql.encode()
     except UnicodeEncodeError:
         raise QueryFailed("the statement holds half a character", suggestion="leave it out") from None
-
-
-def _rows(first: "pq.abc.PGresult", rest: "Iterator[pq.abc.PGresult]", most: int) -> Iterator[Row]:
-    yield from _values(first, most)
-    for result in rest:
-        yield from _values(result, most)
-
-
-def _values(result: "pq.abc.PGresult", most: int) -> Iterator[tuple[Cell, ...]]:
-    kinds = [result.ftype(place) for place in range(result.nfields)]
-    for row in range(result.ntuples):
-        yield tuple(cell(result.get_value(row, place), kind, most) for place, kind in enumerate(kinds))
