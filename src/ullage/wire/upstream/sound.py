@@ -7,7 +7,10 @@ server's. Pure.
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
+
+from ullage.tool import Json
 
 from ..halves import whole
 
@@ -40,7 +43,7 @@ def read_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
     return value
 
 
-def _is_deep(value: Any) -> bool:  # noqa: ANN401
+def _is_deep(value: Json) -> bool:
     """Level by level: a text that holds brackets is no level, and may be most of the line."""
     level, depth = [value], 0
     while level and depth <= DEEPEST:
@@ -49,8 +52,10 @@ def _is_deep(value: Any) -> bool:  # noqa: ANN401
     return depth > DEEPEST
 
 
-def _within(value: Any) -> Any:  # noqa: ANN401
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+def _within(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _number(line: bytes) -> object:
