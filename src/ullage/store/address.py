@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError
 
 from ullage.errors import BadConfiguration
 
-__all__ = ["Address"]
+__all__ = ["Address", "read_url"]
 
 _ACCEPTED = ("a path", "sqlite:///path", "postgresql://user@host/database")
 
@@ -30,7 +30,7 @@ class Address:
     def of(cls, where: str | Path) -> "Address":
         if isinstance(where, Path) or "://" not in where:
             return _file(Path(where))
-        url = _parsed(where)
+        url = read_url(where, _ACCEPTED)
         match url.get_backend_name():
             case "sqlite" if url.database and url.database != ":memory:":
                 return _file(Path(url.database))
@@ -40,7 +40,8 @@ class Address:
                 raise BadConfiguration(f"`{other}` is no database to keep things in", options=_ACCEPTED)
 
 
-def _parsed(where: str) -> URL:
+def read_url(where: str, accepted: tuple[str, ...]) -> URL:
+    """Raises `BadConfiguration` for what is no URL, with those that would do."""
     try:
         return make_url(where)
     except (ArgumentError, ValueError):
@@ -48,7 +49,7 @@ def _parsed(where: str) -> URL:
         raise BadConfiguration(
             "the database's URL cannot be read as one",
             suggestion="Write special characters of its password as %xx.",
-            options=_ACCEPTED,
+            options=accepted,
         ) from None
 
 

@@ -6,10 +6,9 @@ A URL becomes an `Address` whose secrets stay in `url`. Nothing is opened here.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import URL
 
-from ullage.errors import BadConfiguration
+from ullage.store import read_url
 
 from ..engine import Dialect
 
@@ -19,6 +18,7 @@ Kind = Literal["postgresql", "mysql", "other"]
 
 _KINDS: dict[str, Kind] = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
 _DIALECTS: dict[str, Dialect] = {"mssql": "tsql", "oracle": "oracle", "mysql": "mysql", "mariadb": "mysql"}
+_ACCEPTED = ("postgresql://user@host/database", "mysql://user@host/database")
 _SECRET_PARTS = ("password", "secret", "token", "key")
 """What the name of a URL's parameter holds whose value is nobody's business."""
 
@@ -34,7 +34,7 @@ class Address:
 
     @classmethod
     def of(cls, where: str) -> "Address":
-        url = _parsed(where)
+        url = read_url(where, _ACCEPTED)
         name = url.get_backend_name()
         shown = URL.create(name, host=url.host, port=url.port, database=url.database)
         return cls(
@@ -55,15 +55,3 @@ class Address:
         # SQLAlchemy lets a password be any object that becomes text.
         found = {str(self.url.password or ""), *named} - {""}
         return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
-
-
-def _parsed(where: str) -> URL:
-    try:
-        return make_url(where)
-    except (ArgumentError, ValueError):
-        # The cause is dropped: it may quote a part of the URL, and so of the password.
-        raise BadConfiguration(
-            "the database's URL cannot be read as one",
-            suggestion="Write special characters of its password as %xx.",
-            options=("postgresql://user@host/database", "mysql://user@host/database"),
-        ) from None
