@@ -1,10 +1,11 @@
 """Who answers this, at what price?"""
 
-from .budget import StoredPurse
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .ceilings import Alert, Ceiling, Ceilings, Scope, alerts, check, since
 from .evaluate import Case, Evaluation, Recorded, Standing, evaluate
 from .exchange import Completion, Event, Outgoing, TextDelta, ThinkingDelta, Wire
-from .export import UsageExport
 from .failure import FailureKind, ProviderFailed
 from .happening import Happening, Observer
 from .language import detect_language
@@ -13,15 +14,19 @@ from .outcome import Attempt, Outcome
 from .policy import Bucket, LanguageRule, ModelEntry, Policy
 from .provider import Provider, Timeouts
 from .providers import Anthropic, Gemini, OpenAIChat, OpenAIResponses
-from .reading import Fault, read_policy
 from .report import DELEGATE, cost_json, report, usage_json
 from .retry import Patience
 from .route import Candidate, Parameters, Route, RouteRequest, route
 from .run import Ask, Delegate
-from .source import DelegateSource, Held
 from .spending import Purse, Spend, Ticket, Unlimited
-from .telemetry import LEVELS, Level, Telemetry
-from .tools import TOOLS
+
+if TYPE_CHECKING:
+    from .budget import StoredPurse
+    from .export import UsageExport
+    from .reading import Fault, read_policy
+    from .source import DelegateSource, Held
+    from .telemetry import LEVELS, Level, Telemetry
+    from .tools import TOOLS
 
 __all__ = [
     "DELEGATE",
@@ -88,3 +93,24 @@ __all__ = [
     "since",
     "usage_json",
 ]
+
+_LATER = {
+    "DelegateSource": "source",
+    "Fault": "reading",
+    "Held": "source",
+    "LEVELS": "telemetry",
+    "Level": "telemetry",
+    "StoredPurse": "budget",
+    "TOOLS": "tools",
+    "Telemetry": "telemetry",
+    "UsageExport": "export",
+    "read_policy": "reading",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Loads what brings a database or all the tools with it when it is first asked for: a process that only delegates
+    does not wait for them."""
+    if name not in _LATER:
+        raise AttributeError(f"module `ullage.delegate` has no attribute `{name}`")
+    return getattr(import_module(f".{_LATER[name]}", __name__), name)
