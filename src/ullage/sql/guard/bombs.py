@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from ..engine import Dialect
 from .wording import refusal
 from .wordlist import words
 
@@ -25,6 +26,7 @@ array_resize repeat_row array_fill bitstring bar to_base export_set
 )
 """Functions one of whose arguments is a length; which one differs where they are called of a value."""
 _REPEATING = frozenset({"repeat", "replicate"})
+_SERIES = frozenset({"range", "generate_series"})
 _FORMATS = frozenset({"format", "printf", "sformat"})
 _WIDTH = re.compile(r"\d{5,}")
 _ARITHMETIC: Mapping[type[exp.Expr], Callable[[float, float], float]] = {
@@ -38,9 +40,9 @@ _ARITHMETIC: Mapping[type[exp.Expr], Callable[[float, float], float]] = {
 _LARGER_THAN_ANY = 1e300
 
 
-def check_bomb(node: exp.Expr) -> None:
+def check_bomb(node: exp.Expr, dialect: Dialect) -> None:
     if isinstance(node, exp.Repeat | exp.Pad | exp.Space | exp.Format | exp.Anonymous | exp.GenerateSeries):
-        size = _size(node)
+        size = max(_size(node), _elements(node) if dialect == "duckdb" else 1)
         if size > LARGEST:
             raise refusal(f"{_name(node)}()", f"is to make more than {LARGEST} at once", "Write a smaller length.")
 
@@ -61,8 +63,6 @@ def _size(node: exp.Expr) -> float:
         return _length(node.expression)
     if isinstance(node, exp.Space):
         return _length(node.this)
-    if isinstance(node, exp.GenerateSeries):
-        return _elements(node)
     within = max((_size(one) for one in node.iter_expressions()), default=1)
     return max(within * _factor(node), _named(node))
 
@@ -91,14 +91,23 @@ def _width(node: exp.Expr) -> float:
     return max([*widths, *(_length(one) for one in rest if "*" in first.name)], default=1)
 
 
-def _elements(node: exp.GenerateSeries) -> float:
-    """As a value; in FROM, or where each element is a row, they are streamed, and the deadline is for them."""
-    if isinstance(node, exp.ExplodingGenerateSeries) or not isinstance(
-        node.parent, exp.Select | exp.Alias | exp.Func | exp.Paren | exp.Bracket
-    ):
+def _elements(node: exp.Expr) -> float:
+    """Of a list in DuckDB. In FROM, and in every other engine, they are streamed, and the deadline is for them."""
+    if isinstance(node.parent, exp.Table | exp.Lateral | exp.TableFromRows):
         return 1
-    start, end = _constant(node.args.get("start")), _constant(node.args.get("end"))
-    return abs(end - (start or 0)) if end is not None else 1
+    start, end, step = (_constant(one) for one in (*_bounds(node), None, None, None)[:3])
+    return 1 if end is None else abs(end - (start or 0)) / max(abs(step or 1), 1)
+
+
+def _bounds(node: exp.Expr) -> list[exp.Expr | None]:
+    """Start, end and step. With a schema before its name, or as a value's method, a series is a call like any other."""
+    if isinstance(node, exp.GenerateSeries):
+        return [node.args.get(name) for name in ("start", "end", "step")]
+    if not isinstance(node, exp.Anonymous) or _name(node) not in _SERIES:
+        return []
+    value = [node.parent.this] if isinstance(node.parent, exp.Dot) and _constant(node.parent.this) is not None else []
+    given = [*value, *node.expressions]
+    return [None, *given] if len(given) == 1 else given
 
 
 def _length(node: object) -> float:

@@ -11,6 +11,7 @@ from .functions import CATALOGUES
 from .passage import Passage
 from .settings import check_setting
 from .statement import Terms
+from .tables import check_table_name
 from .vocabulary import ALWAYS_GRAMMAR, BEFORE_PARENTHESIS, TYPES
 from .wording import refusal
 
@@ -26,8 +27,10 @@ _SCHEMAS = frozenset({"dbo", "sys", "guest", "information_schema", "master", "ms
 _ASKS_XML = frozenset({"xmltable", "xmlquery", "xmlexists"})
 _FETCHES = re.compile(r"(?:doc|collection|available|view|resource|text|lines)\s*\(\s*[\"'$\w]", re.IGNORECASE)
 """Functions of XQuery that read from elsewhere."""
-_PLAIN_STRING = re.compile(r"'[\w. ]+'")
+_PLAIN_STRING = re.compile(r"[en]?'([\w. ]+)'|(\$\w*\$)([\w. ]+)\2", re.IGNORECASE)
 _ASKS_A_SETTING = frozenset({"current_setting"})
+_ASKS_A_TABLE = frozenset({"pragma_show", "pragma_table_info", "pragma_storage_info"})
+"""Of DuckDB, which take the table's name as a text."""
 
 
 def check_calls(passage: Passage, terms: Terms, lists: Set[int]) -> None:
@@ -53,6 +56,8 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
         _check_xquery(passage)
     if token.name in _ASKS_A_SETTING:
         check_setting(_literal(passage, number + 2))
+    if terms.dialect == "duckdb" and token.name in _ASKS_A_TABLE:
+        _check_asked(token.name, _literal(passage, number + 2), terms)
 
 
 def _is_made(passage: Passage, number: int, terms: Terms) -> bool:
@@ -79,8 +84,16 @@ def _qualifier(passage: Passage, number: int) -> str | None:
 def _literal(passage: Passage, number: int) -> str | None:
     """None unless it is a string that says what it seems to."""
     token = passage.tokens[number]
-    alone = _PLAIN_STRING.fullmatch(token.text) and passage.mark(number + 1) in (")", ",")
-    return token.text.strip("'") if alone else None
+    found = _PLAIN_STRING.fullmatch(token.text) if token.kind == "string" else None
+    if found is None or passage.mark(number + 1) not in (")", ","):
+        return None
+    return found[1] or found[3]
+
+
+def _check_asked(function: str, table: str | None, terms: Terms) -> None:
+    if table is None:
+        raise refusal(f"{function}()", "asks for a table that is not written out", "Name it in a plain '…' string.")
+    check_table_name(table.split("."), terms)
 
 
 def check_function(name: str, qualifier: str | None, terms: Terms) -> None:

@@ -49,7 +49,7 @@ def check_query(passage: Passage, terms: Terms) -> tuple[str, ...]:
     strings = {start for start, number in places.items() if passage.tokens[number].kind == "string"}
     for node in _every(tree):
         check_node(node, terms)
-        check_bomb(node)
+        check_bomb(node, terms.dialect)
         if isinstance(node, exp.Table):
             check_table(node, terms, strings)
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Func):

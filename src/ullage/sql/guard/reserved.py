@@ -4,18 +4,24 @@ Told from the text, so that no reading of it by a parser can hide them. Quoted n
 """
 
 import re
+from collections.abc import Callable, Mapping
 
+from ..engine import Dialect
 from .functions import CATALOGUES
 from .functions.postgres import LIKE_COLUMNS, UNSAFE
 from .functions.tsql import RESERVED
 from .passage import Passage
+from .settings import check_variable
 from .statement import Terms
+from .tables import check_table_name
 from .wording import refusal
 
 __all__ = ["check_words"]
 
 _WRITES = ("insert", "update", "delete", "merge")
 _BEFORE_TABLES = frozenset({"join", "table", "summarize", "describe", "pivot", "unpivot", "show"})
+_ASKING = frozenset({"current_setting"})
+"""Of PostgreSQL: those that are judged by their argument, which must stand in parentheses."""
 _SEQUENCES = frozenset({"nextval", "currval"})
 _PACKAGE = re.compile(r"(?:dbms|utl|owa|ctx|sdo|apex)_\w+|htp|htf")
 
@@ -30,14 +36,7 @@ def check_words(passage: Passage, terms: Terms) -> None:
             raise refusal("FOR UPDATE", "locks rows", "Select without locking: nothing here can be changed.")
         if token.is_word("next") and passage.word(number + 1) == "value" and passage.word(number + 2) == "for":
             raise refusal("NEXT VALUE FOR", "moves a sequence", "Read the sequence's last value from the catalogue.")
-        if terms.dialect == "duckdb" and token.kind == "string" and passage.word(number - 1) in _BEFORE_TABLES:
-            raise refusal(token.text, "is a text in the place of a table, which is read as a file", "Name a table.")
-        if terms.dialect == "tsql":
-            _check_transact(passage, number)
-        if terms.dialect in ("oracle", "mysql") and token.is_name:
-            _check_dotted(passage, number, terms)
-        if terms.dialect == "postgres" and token.is_name and passage.mark(number - 1) == ".":
-            _check_attribute(token.name, terms, of_a_value=passage.mark(number - 2) == ")")
+        _OWN[terms.dialect](passage, number, terms)
 
 
 def _locks(passage: Passage, number: int) -> bool:
@@ -60,7 +59,20 @@ def _is_unpivot(passage: Passage, number: int, terms: Terms) -> bool:
     return terms.dialect == "duckdb" and passage.word(number + 1) == "name"
 
 
-def _check_transact(passage: Passage, number: int) -> None:
+def _check_duckdb(passage: Passage, number: int, _: Terms) -> None:
+    token = passage.tokens[number]
+    if token.kind == "string" and passage.word(number - 1) in _BEFORE_TABLES:
+        raise refusal(token.text, "is a text in the place of a table, which is read as a file", "Name a table.")
+
+
+def _check_mysql(passage: Passage, number: int, terms: Terms) -> None:
+    token = passage.tokens[number]
+    if token.kind == "operator" and token.text.endswith("@@"):
+        check_variable(_dotted(passage, number + 1)[-1])
+    _check_dotted(passage, number, terms)
+
+
+def _check_transact(passage: Passage, number: int, _: Terms) -> None:
     token = passage.tokens[number]
     if token.kind != "word":
         return
@@ -80,11 +92,37 @@ def _is_hint(passage: Passage, number: int) -> bool:
     return (word == "merge" and passage.word(number + 1) == "join") or (word == "index" and after in ("(", "="))
 
 
-def _check_attribute(name: str, terms: Terms, *, of_a_value: bool) -> None:
+def _dotted(passage: Passage, number: int) -> list[str]:
+    """The parts of the name that begins there."""
+    parts: list[str] = []
+    while any(token.is_name for token in passage.tokens[number : number + 1]):
+        parts.append(passage.tokens[number].name)
+        if passage.mark(number + 1) != ".":
+            break
+        number += 2
+    return parts or [""]
+
+
+def _check_sqlite(passage: Passage, number: int, terms: Terms) -> None:
+    """After IN, a name is a table's, and a text is a name."""
+    following = passage.tokens[number + 1 : number + 2]
+    if not passage.tokens[number].is_word("in") or not following:
+        return
+    if following[0].kind == "string":
+        raise refusal(following[0].text, "is a text in the place of a table", "Put the values in parentheses.")
+    check_table_name(_dotted(passage, number + 1), terms)
+
+
+def _check_attribute(passage: Passage, number: int, terms: Terms) -> None:
     """PostgreSQL takes `(value).name` for a call where there is no such column.
 
     So it takes `table.name`; but there a column of the name of somebody's function is likelier than the call.
     """
+    if not passage.tokens[number].is_name or passage.mark(number - 1) != ".":
+        return
+    name, of_a_value = passage.tokens[number].name, passage.mark(number - 2) == ")"
+    if name in _ASKING and passage.mark(number + 1) != "(":
+        raise refusal(f".{name}", "asks for a setting that is not written out", f"Write {name}('…').")
     catalogue = CATALOGUES["postgres"]
     said = terms.functions.get(name)
     unsafe = name in UNSAFE or catalogue.denied.fullmatch(name) is not None
@@ -101,6 +139,8 @@ def _check_attribute(name: str, terms: Terms, *, of_a_value: bool) -> None:
 def _check_dotted(passage: Passage, number: int, terms: Terms) -> None:
     """Oracle needs no parentheses to call a function."""
     token = passage.tokens[number]
+    if not token.is_name:
+        return
     if token.name in _SEQUENCES and passage.mark(number - 1) == ".":
         raise refusal(f".{token.text}", "moves a sequence", "Read the sequence's last value from the catalogue.")
     if terms.dialect == "oracle" and passage.mark(number + 1) == "." and _PACKAGE.fullmatch(token.name):
@@ -108,3 +148,13 @@ def _check_dotted(passage: Passage, number: int, terms: Terms) -> None:
         full = f"{token.name}.{member}"
         if full not in CATALOGUES["oracle"].packages and full not in terms.allowed:
             raise refusal(full, "is of a package that may do more than read", "Use a built-in function of SQL.")
+
+
+_OWN: Mapping[Dialect, Callable[[Passage, int, Terms], None]] = {
+    "postgres": _check_attribute,
+    "duckdb": _check_duckdb,
+    "mysql": _check_mysql,
+    "sqlite": _check_sqlite,
+    "tsql": _check_transact,
+    "oracle": _check_dotted,
+}

@@ -7,12 +7,17 @@ import re
 
 from .wording import refusal
 
-__all__ = ["check_setting"]
+__all__ = ["check_setting", "check_variable"]
 
 _HIDDEN = re.compile(
     r".*(?:_file|_directory|directories|_directory_mode|_path|_command|_library|_libraries|conninfo|passw|secret|token|"
     r"access_key|_key|credential|certificate|listen_addresses|unix_socket|krb|^ssl_|primary_slot|data_dir|event_source|"
     r"external_pid|cluster_name|home_dir|temp_dir|extension_repository).*"
+)
+_HIDDEN_IN_MYSQL = re.compile(
+    r"\w*(?:basedir|datadir|tmpdir)|\w+_(?:dir|directory|file|path|capath|basename|index|address|keytab|pwd|password)"
+    r"|(?:\w+_)?(?:ssl_(?:ca|cert|crl|crlpath|key|cipher)|socket|private_key\w*|public_key\w*)|hostname|log_error"
+    r"|secure_file_priv|init_(?:connect|slave|replica)|report_\w+|keyring_\w+|wsrep_(?:sst|provider|notify)_\w+"
 )
 _PATHS_ALL_THE_SAME = frozenset({"search_path", "log_file_mode"})
 
@@ -26,3 +31,9 @@ def check_setting(name: str | None) -> None:
     lowered = name.lower().strip()
     if lowered not in _PATHS_ALL_THE_SAME and _HIDDEN.fullmatch(lowered):
         raise refusal(name, "is a setting that tells of the host", "Ask for settings of queries, such as timezone.")
+
+
+def check_variable(name: str) -> None:
+    """Of MySQL, as written after `@@` and the scope."""
+    if _HIDDEN_IN_MYSQL.fullmatch(name.lower()):
+        raise refusal(f"@@{name}", "is a setting that tells of the host", "Ask for settings of queries, as sql_mode.")

@@ -28,7 +28,7 @@ _HIDDEN: Mapping[Dialect, str] = {
     r"|session_(?:account_)?connect_attrs|keyring_\w+|persisted_variables)|innodb_cmp\w*_reset|global_priv"
     r"|user_variables",
     "sqlite": r"(?:.*\.)?(?:sqlite_(?!master$|schema$|temp_master$|temp_schema$|sequence$|stat[134]$)\w+"
-    r"|fsdir|zipfile|bytecode|tables_used|fts3tokenize|csv|completion|carray|lines|files)",
+    r"|dbstat|fsdir|zipfile|bytecode|tables_used|fts3tokenize|csv|completion|carray|lines|files)",
     "duckdb": r"(?:.*\.)?(?:duckdb_secrets|duckdb_logs\w*|which_secret|duckdb_external_file_cache)",
     "tsql": r"(?:.*\.)?(?:sql_logins|syslogins|sysxlogins|credentials|database_scoped_credentials|linked_logins"
     r"|remote_logins|sysremotelogins|sysoledbusers|server_principal_credentials|sysobjvalues|sysowners"
