@@ -1,4 +1,4 @@
-"""What docs/sql.md says, done."""
+"""What docs/sql.md says, done, and what it sends its readers to docs/results.md for."""
 
 import re
 import time
@@ -15,7 +15,7 @@ from ullage.tool import Call
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
-RECIPES = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+RECIPES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "results.md").read_text(encoding="utf-8"), re.DOTALL)
 
 pytestmark = pytest.mark.anyio
 
@@ -43,18 +43,19 @@ def follow(answer: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.requirement("S0:recipes")
 async def test_the_recipes_tell_cost_slowness_and_truncation():
-    assert len(RECIPES) == 4
+    assert len(RECIPES) == 3
+    assert "(results.md#recipes)" in GUIDE
     whole = await result()
     found = follow(whole)
     tokens = whole["_meta"]["dev.ullage/meta"]["tokens"]["estimated"]
     assert tokens == meter().count(whole["content"][0]["text"], "gpt-4o").tokens
-    assert found["cost"] == pytest.approx(tokens / 1000 * 0.003)
+    assert found["cost"] == pytest.approx(tokens / 1000 * 0.0025)
     assert found["warnings"] == []
     cut = await result(max_rows=2)
     cut["_meta"]["dev.ullage/meta"]["performance"]["executionTimeMs"] = 1000.5
-    assert follow(cut)["warnings"] == ["slow: 1000 ms", "only 2 rows; the limit is 1000"]
+    assert follow(cut)["warnings"] == ["slow: 1000 ms", "not all rows: 2 shown, the limit is 1000"]
     cut["_meta"]["dev.ullage/meta"]["performance"]["executionTimeMs"] = 1000
-    assert follow(cut)["warnings"] == ["only 2 rows; the limit is 1000"]
+    assert follow(cut)["warnings"] == ["not all rows: 2 shown, the limit is 1000"]
 
 
 def test_every_place_that_the_guide_names_is_there():

@@ -567,8 +567,8 @@ async def test_a_request_that_is_not_known_is_refused_and_a_ping_answered():
 
 
 async def test_a_call_is_not_silent_while_the_user_thinks():
-    client = Client({"action": "decline"}, pause=0.6)
-    async with opened("legacy", call_timeout=0.2) as upstream:
+    client = Client({"action": "decline"}, pause=1.8)
+    async with opened("legacy", call_timeout=1.0) as upstream:
         assert said(await upstream.call(Call(tool="ask", ask=client.ask))) == {"result": {"action": "decline"}}
 
 

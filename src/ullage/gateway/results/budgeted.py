@@ -43,6 +43,8 @@ _LONG = 50_000
 _VALUES = 2_000
 """Of structured content that is handled at once."""
 _BAND = 16
+_ERROR = 8_000
+"""Bytes of an error of ours that is passed on whole, whatever the budget."""
 
 
 class Holdable(Protocol):
@@ -89,7 +91,7 @@ class Budgeted(Passing[Holdable]):
         reply = await self.inner.call(call)
         origin = reply.origin or Origin("", call.tool)
         is_own = self.is_own(origin.server)
-        if reply.needs is not None or (is_own and origin.tool == READ.name):
+        if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
             return reply
         handling = self.rules().handling(origin, _asked(call, is_own=is_own))
         size = _size(reply)
@@ -139,6 +141,11 @@ def _asked(call: Call, *, is_own: bool) -> int | None:
     """The caller's own budget: beside the call, or among the arguments where the tool is ours."""
     said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
     return next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
+
+
+def _is_short_error(reply: Reply) -> bool:
+    """Half of it would help nobody. A long one quotes what a database said, and is held as any other reply."""
+    return reply.is_error and (_size(reply) or _ERROR) < _ERROR
 
 
 def _size(reply: Reply) -> int | None:

@@ -9,7 +9,7 @@ left out is others' affair.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ullage.table import Found, find_table, find_table_in, fit_steps, recode_steps, write_path
+from ullage.table import Found, find_table, find_table_in, recode_steps, write_path
 from ullage.tokens import Steps
 from ullage.tool import Block, Json, JsonObject, Reply, text_block
 
@@ -17,10 +17,11 @@ from ..metered import META
 from ..slim.subschemas import is_small
 from .content import Content, are_objects, is_repeated, joined, text_of
 from .held import Part
-from .paging import Manner, Numbered, Page, header_of, page_steps
+from .paging import Manner, Numbered, Page, header_of, longest_fitting, page_steps
 from .rules import Handling
 from .scale import Scale
-from .wording import Reading, block_shown, left_out, named_by
+from .sheet import Sheet, sheet_in, whole_rows
+from .wording import Reading, block_shown, cut_short, left_out, named_by
 
 __all__ = ["cut", "is_recodable", "recoded"]
 
@@ -114,6 +115,9 @@ class _Cutting:
         for content in contents:
             if (yield from self._whole(content, self.left - reserve)):
                 continue
+            sheet = (yield from sheet_in(content.part)) if len(contents) == 1 else None
+            if sheet is not None:
+                return (yield from self._cut_sheet(content, sheet))
             if content.part.layout.kind != "block":
                 return (yield from self._cut(content, is_named=content is named))
             if not (yield from self._in_its_place(content, self.left - reserve)):
@@ -128,7 +132,28 @@ class _Cutting:
         self._let_through(content.blocks, weight, len(content.part.layout))
         return True
 
-    def _cut(self, content: Content, *, is_named: bool) -> Steps[None]:
+    def _cut_sheet(self, content: Content, sheet: Sheet) -> Steps[None]:
+        """Between whole rows; where not even one fits, as any other lines."""
+        reading = Reading(
+            handle=self.handle,
+            kind="lines",
+            rows=sheet.rows,
+            footer=sheet.footer,
+            has_paths=content.part.layout.is_json,
+        )
+        manner, rows = (
+            Manner(kind="lines", header=sheet.heading, whole_only=True),
+            whole_rows(_numbered(content.part, 0)),
+        )
+        page = yield from page_steps(rows, manner, reading.first(), self.scale.weigh, self.left)
+        if not page.shown:
+            yield from self._cut(content, is_named=False, footer=sheet.footer)
+        else:
+            self.page = page
+            self._let_through([text_block(page.text)], self.left, self.total if page.complete else page.next)
+        self.table = page.shown, sheet.columns
+
+    def _cut(self, content: Content, *, is_named: bool, footer: str = "") -> Steps[None]:
         first, layout = self.unit, content.part.layout
         end = first + len(layout)
         reading = Reading(
@@ -138,6 +163,7 @@ class _Cutting:
             named=named_by(layout.path, first) if is_named and layout.kind == "records" else None,
             rest=end if end < self.total else None,
             has_paths=layout.is_json,
+            footer=footer,
         )
         manner = Manner(
             kind=layout.kind,
@@ -170,8 +196,8 @@ class _Cutting:
     def _finish(self) -> Steps[None]:
         """The last line alone."""
         line = Reading(handle=self.handle, kind="block", total=self.total).first().shown(0, self.unit, False)
-        fitted = yield from fit_steps("", (), lambda rows, is_all: line, self.scale.weigh, self.left)
-        self.blocks += [text_block(fitted.text)] if fitted.text else []
+        text = yield from longest_fitting((line, *cut_short(self.handle)), self.scale.weigh, self.left)
+        self.blocks += [text_block(text)] if text else []
 
 
 def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, handling: Handling) -> Steps[Reply]:

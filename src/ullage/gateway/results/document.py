@@ -21,6 +21,7 @@ from .held import Shape
 from .json_path import Every, Step, is_definite, read_steps, select
 from .layout import Kind, survey
 from .paging import Numbered, header_of
+from .sheet import footer_rows
 from .vault import Opened
 from .wording import named_by
 
@@ -73,7 +74,7 @@ def _of_shapes(opened: Opened, shapes: Sequence[Shape]) -> Document:
     def header(begun: int, budget: int) -> str:
         shape = shapes[0]
         if begun != shape.first:
-            return ""
+            return _heading(opened, shape) if len(shapes) == 1 and begun < shape.end - 1 else ""
         around = opened.around(shape) if shape.path else ("", "")
         return header_of(shape.label, write_path(shape.path), around, shape.units, budget)
 
@@ -88,6 +89,14 @@ def _of_shapes(opened: Opened, shapes: Sequence[Shape]) -> Document:
         named=named_by(shape.path, shape.first) if has_path else None,
         header=header,
     )
+
+
+def _heading(opened: Opened, shape: Shape) -> str:
+    """Of one of our tables, whose last line counts its rows; not where some are so long as to be in parts."""
+    if shape.kind != "lines" or shape.label:
+        return ""
+    last, first = (next(opened.read(shape, unit))[1] for unit in (shape.end - 1, shape.first))
+    return first if footer_rows(last) == shape.units - 2 else ""
 
 
 def _json_of(opened: Opened) -> Shape | None:

@@ -7,7 +7,7 @@ The budget is exact by the scale that is given. What the last line says otherwis
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,7 @@ from ullage.tokens import Steps
 
 from .layout import Kind, boundary
 
-__all__ = ["Manner", "Numbered", "Page", "Words", "compact", "header_of", "page_steps"]
+__all__ = ["Manner", "Numbered", "Page", "Words", "compact", "header_of", "longest_fitting", "page_steps"]
 
 Numbered = tuple[int, str]
 """A unit with its number."""
@@ -52,6 +52,9 @@ class Words:
     """Given how many units are shown, the number of the next, and whether they are all; empty for nothing."""
     cut: Callable[[int], str]
     """Given the number of a unit of which only the beginning is shown."""
+    shorter: Callable[[int], Sequence[str]] = lambda number: ()
+    """What to say where there is no room for that and no unit is shown, given the number of the first: from long to
+    short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +150,8 @@ class _Paging:
         fitted = yield from fit_steps(header, form.lines, footer, self.weigh, self.budget)
         if fitted.rows == 0 and self.taken and not self.manner.whole_only:
             return (yield from self._beginning(*self.taken[0]))
+        if not fitted.rows and not fitted.complete and not fitted.text.endswith(footer(0, False)):
+            return (yield from self._none(self._next(0)))
         return Page(
             text=fitted.text,
             shown=fitted.rows,
@@ -191,9 +196,17 @@ class _Paging:
 
     def _none(self, number: int) -> Steps[Page]:
         """The last line alone."""
-        rest = self.words.shown(0, number, False)
-        least = yield from fit_steps("", (), lambda rows, is_all: rest, self.weigh, self.budget)
-        return Page(text=least.text, shown=0, next=number, complete=False)
+        forms = self.words.shown(0, number, False), *self.words.shorter(number)
+        text = yield from longest_fitting(forms, self.weigh, self.budget)
+        return Page(text=text, shown=0, next=number, complete=False)
+
+
+def longest_fitting(forms: Iterable[str], weigh: WeighSteps, budget: int) -> Steps[str]:
+    """The first of them that fits; else nothing, since half a line misleads."""
+    for form in forms:
+        if (yield from weigh(form)) <= budget:
+            return form
+    return ""
 
 
 def header_of(label: str, path: str, around: tuple[str, str], count: int, budget: int) -> str:

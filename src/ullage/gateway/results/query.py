@@ -8,7 +8,7 @@ as it is needed, not loaded. Running the SQL, safely and within its time, is the
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol, cast
@@ -19,6 +19,7 @@ from ullage.tool import Json
 
 from .document import Document
 from .rejoined import rejoined
+from .sheet import footer_rows
 
 __all__ = ["Lines", "Records", "TableQuery", "records_in"]
 
@@ -63,6 +64,8 @@ class Lines:
 
     document: Document
     columns: tuple[str, ...]
+    footer: str = ""
+    """What the table says of itself below its rows."""
 
     def __iter__(self) -> Iterator[Row]:
         for line in islice(_lines(self.document), 1, None):
@@ -86,7 +89,7 @@ def records_in(document: Document) -> Records | Lines:
 
 
 def _lines_in(document: Document) -> Lines | None:
-    """Where every line has as many cells as the heading, and there is more than one column or row to tell it by."""
+    """Where every line has as many cells as the heading, and more than one column or a count below to tell it by."""
     heading = next(_lines(document), "")
     try:
         columns = tuple(map(str, read_row(heading)))
@@ -94,7 +97,17 @@ def _lines_in(document: Document) -> Lines | None:
         rows = sum(1 for _ in found)
     except BadInput:
         return None
-    return found if document.kind == "lines" and rows > 0 and len(columns) > 1 else None
+    footer = _last(document)
+    is_counted = footer_rows(footer) == rows
+    if document.kind != "lines" or rows == 0 or not (len(columns) > 1 or is_counted):
+        return None
+    return replace(found, footer=footer if is_counted else "")
+
+
+def _last(document: Document) -> str:
+    """The last unit alone: a line that counts rows is too short to be in parts."""
+    end = document.total if document.rest is None else document.rest
+    return next((unit for _, unit in document.units(end - 1)), "")
 
 
 def _records_in(document: Document) -> Records:

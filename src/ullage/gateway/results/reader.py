@@ -22,10 +22,11 @@ from .arguments import Wanted, read_arguments
 from .budgeted import BUDGET
 from .document import Document, at_offset, at_path, records_of
 from .grep import as_shown, matcher, matching
-from .paging import Manner, Page, page_steps
-from .query import TableQuery, records_in
+from .paging import Manner, Page, longest_fitting, page_steps
+from .query import Lines, TableQuery, records_in
 from .rules import ResultRules
 from .scale import Scale
+from .sheet import has_more
 from .tools import READ
 from .vault import Opened, Vault
 from .wording import Reading, block_shown, left_out
@@ -80,7 +81,8 @@ class ResultReader:
             raise InvalidArguments("SQL cannot be asked here", suggestion="Use `offset`, `grep` or `path`.")
         records = await self.vault.aside(lambda: records_in(drain(reading.document())))
         answered = await self.query.ask(records.columns, records, sql, _SECONDS)
-        return await self.vault.aside(lambda: drain(_answer(reading, *answered)))
+        beyond = records.footer if isinstance(records, Lines) and has_more(records.footer) else ""
+        return await self.vault.aside(lambda: drain(_answer(reading, *answered, beyond)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +147,23 @@ def _block(reading: _Reading, document: Document) -> Steps[Reply]:
         return Reply(content=blocks, meta={META: {"handle": reading.wanted.handle}})
     weight = (yield from reading.scale.within(blocks, _NO_LIMIT)) or _NO_LIMIT
     note = left_out(reading.wanted.handle, str(block.get("mimeType") or block.get("type")), weight, unit)
-    page = yield from fit_steps("", (), lambda rows, is_all: f"{note}\n{line}", reading.scale.weigh, reading.budget)
-    return Reply.text(page.text, meta={META: {"handle": reading.wanted.handle}})
+    shown = yield from longest_fitting((f"{note}\n{line}", note, line), reading.scale.weigh, reading.budget)
+    return Reply.text(shown, meta={META: {"handle": reading.wanted.handle}})
 
 
-def _answer(reading: _Reading, columns: Sequence[str], rows: Sequence[Row], more: bool) -> Steps[Reply]:  # noqa: FBT001 - as it was answered
+def _answer(
+    reading: _Reading,
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    more: bool,  # noqa: FBT001 - as it was answered
+    beyond: str,
+) -> Steps[Reply]:
+    """`beyond` is what the table that was asked says of rows that are not in it, if it does."""
     wanted = reading.wanted
     end = None if wanted.limit is None else wanted.offset + wanted.limit
     left_behind = max(0, len(rows) - (len(rows) if end is None else end))
+
+    known = f"; asked of {beyond.removeprefix('-- ')}" if beyond else ""
 
     def footer(shown: int, is_all: bool) -> str:  # noqa: FBT001 - as `fit_steps` calls it
         following = wanted.offset + shown
@@ -161,8 +172,10 @@ def _answer(reading: _Reading, columns: Sequence[str], rows: Sequence[Row], more
                 f"[row {following} of {len(rows)} does not fit: use substr() or fewer columns, or a larger max_tokens]"
             )
         if not is_all or left_behind:
-            return f"[rows {wanted.offset}–{following - 1} of {len(rows)}; same sql with offset={following} for more]"
-        return f"[{shown} row{'' if shown == 1 else 's'}{'; there are more: use LIMIT and OFFSET' if more else ''}]"
+            where = f"rows {wanted.offset}–{following - 1} of {len(rows)}"
+            return f"[{where}; same sql with offset={following} for more{known}]"
+        further = "; there are more: use LIMIT and OFFSET" if more else ""
+        return f"[{shown} row{'' if shown == 1 else 's'}{further}{known}]"
 
     lines = map(row_line, islice(rows, wanted.offset, end))
     fitted = yield from fit_steps(row_line(columns), lines, footer, reading.scale.weigh, reading.budget)

@@ -12,7 +12,7 @@ from ullage.table import Path, write_path
 from .layout import Kind
 from .paging import Words
 
-__all__ = ["Reading", "block_shown", "left_out", "named_by"]
+__all__ = ["Reading", "block_shown", "cut_short", "left_out", "named_by"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +29,33 @@ class Reading:
     """Whether it is JSON."""
     rest: int | None = None
     """The unit to go on with behind these; None where there is none."""
+    rows: int | None = None
+    """In all, where the units are whole rows of one of our tables."""
+    footer: str = ""
+    """What that table says of itself, to stand above the last line."""
 
     def first(self) -> Words:
         """On the reply that was cut."""
-        ways = ", ".join(["grep", *["path"][: self.has_paths], *["sql"][: self.kind == "records"]])
 
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001 - one of three plain facts
             onward = self.rest if is_all else following
-            how = f'read_result(handle="{self.handle}", offset={onward}) for more; {ways} to search'
-            return "" if onward is None else f"[{onward}{self._among} {_noun(self.kind)} shown: {how}]"
+            return self.footer if onward is None else self._above + self._shown(rows, onward)
 
-        return Words(shown=shown, cut=self._cut)
+        def shorter(number: int) -> tuple[str, ...]:
+            return self._shown(0, number), *cut_short(self.handle)
+
+        return Words(shown=shown, cut=lambda number: self._above + self._cut(number), shorter=shorter)
+
+    def _shown(self, rows: int, onward: int) -> str:
+        has_sql = self.kind == "records" or bool(self.footer)
+        ways = ", ".join(["grep", *["path"][: self.has_paths], *["sql"][:has_sql]])
+        how = f'read_result(handle="{self.handle}", offset={onward}) for more; {ways} to search'
+        what = f"{onward}{self._among} {_noun(self.kind)}" if self.rows is None else f"{rows} of {self.rows} rows"
+        return f"[{what} shown: {how}]"
+
+    @property
+    def _above(self) -> str:
+        return f"{self.footer}\n" if self.footer else ""
 
     def further(self, begun: int) -> Words:
         """On a page that was asked for from a unit on."""
@@ -52,7 +68,7 @@ class Reading:
             where = f"{_noun(self.kind)} {begun}–{following - 1}" if rows else f"no {_noun(self.kind)} from {begun} on"
             return f"[{where}{self._among}; {self._more(following, is_all)}]"
 
-        return Words(shown=shown, cut=self._cut)
+        return Words(shown=shown, cut=self._cut, shorter=_larger)
 
     def found(self, note: str = "") -> Words:
         """On what was searched for."""
@@ -60,7 +76,7 @@ class Reading:
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
             return f"[{rows} {_noun(self.kind, rows)} found{note}; {self._more(following, is_all)}]"
 
-        return Words(shown=shown, cut=self._cut)
+        return Words(shown=shown, cut=self._cut, shorter=_larger)
 
     def _more(self, following: int, is_all: bool) -> str:  # noqa: FBT001
         onward = self.rest if is_all else following
@@ -74,6 +90,15 @@ class Reading:
         whole = f"offset={number} and a larger max_tokens" if self.named is None else _path(self.named(number))
         more = f'read_result(handle="{self.handle}", offset={number + 1}) for more'
         return f"[{_noun(self.kind, 1)} {number}{self._among} is cut here: {more}, {whole} for all of it]"
+
+
+def cut_short(handle: str) -> tuple[str, str]:
+    """That there is more, where there is no room to say how much."""
+    return f'[cut: read_result(handle="{handle}")]', f"[cut: read_result {handle}]"
+
+
+def _larger(number: int) -> tuple[str]:
+    return (f"[{number}: give a larger max_tokens]",)
 
 
 def named_by(path: Path, first: int) -> Callable[[int], str]:

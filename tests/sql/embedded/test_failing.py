@@ -1,0 +1,24 @@
+import pytest
+
+from ullage.sql.embedded.failing import failure, late
+from ullage.sql.embedded.received import Failed
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "said", "suggestion"),
+    [
+        (None, 'DuckDB is not installed: pip install "ullage[duckdb]"', "DuckDB is not installed", "pip install"),
+        ("SQLITE_CANTOPEN", "it cannot be opened", "SQLITE_CANTOPEN: it cannot be opened", "check the path; it is"),
+        ("IOException", 'Cannot open "a": database does not exist', "does not exist", "check the path; it is"),
+        ("SQLITE_CORRUPT", "it is damaged", "it is damaged", "look at the file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_what_to_do(code: str | None, text: str, said: str, suggestion: str):
+    found = failure(Failed(kind="source", code=code, text=text), name="a", seconds=1)
+    assert found.message.endswith(said)
+    assert found.suggestion.startswith(suggestion)
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(29.8448, "29.8 s"), (30.0, "30 s"), (0.02, "0.02 s")])
+def test_seconds_are_rounded(seconds: float, shown: str):
+    assert late(seconds).message.endswith(f"within {shown}")
