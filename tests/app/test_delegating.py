@@ -28,7 +28,20 @@ from ullage.app.keys import off
 from ullage.app.local_purse import LocalPurse
 from ullage.app.retrieving import RETRIEVED
 from ullage.config import Flags, load
-from ullage.delegate import DELEGATE, TOOLS, Alert, Ask, Ceiling, Ceilings, Policy, RouteRequest, Spend, lint, route
+from ullage.delegate import (
+    DELEGATE,
+    TOOLS,
+    Alert,
+    Ask,
+    Ceiling,
+    Ceilings,
+    Policy,
+    ProviderFailed,
+    RouteRequest,
+    Spend,
+    lint,
+    route,
+)
 from ullage.errors import BadConfiguration, OverBudget, UnknownHandle, UnknownTool
 from ullage.gateway import META
 from ullage.ledger import read_entries
@@ -331,6 +344,21 @@ async def test_without_a_store_budgets_hold_for_this_process(work: Path, provide
         question = Message(role="user", parts=(Text("hi " * 4000),))
         with pytest.raises(OverBudget):
             await delegate.run(Ask(messages=(question,)))
+
+
+async def test_a_delegate_of_ones_own_writes_no_lines_for_operators(
+    work: Path, provider: Loopback, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    log = logging.getLogger("ullage.delegate")
+    monkeypatch.setattr(log, "handlers", [])
+    # As in a program that set up no logging of its own.
+    monkeypatch.setattr(log, "propagate", False)
+    write_user(work, provider.providers())
+    async with open_delegate(environment=os.environ) as delegate:
+        delegate.providers = {}
+        with pytest.raises(ProviderFailed):
+            await delegate.run(Ask(messages=(Message(role="user", parts=(Text("hi"),)),)))
+    assert capsys.readouterr().err == ""
 
 
 class Clock:

@@ -1,5 +1,6 @@
 """What becomes of a database's answer that is larger than its budget?"""
 
+import json
 import os
 import re
 import sqlite3
@@ -35,7 +36,9 @@ async def test_an_answer_is_cut_at_a_row_unless_the_caller_wants_more_and_the_re
         text, meta = await ask("query", sql="SELECT * FROM item")
         assert meta["tokens"]["estimated"] <= 400
         assert meta["data"]["truncated"] is True
-        assert meta["data"]["rowCount"] == len(text.splitlines()) - 2
+        assert meta["data"]["rowCount"] == len(text.splitlines()) - 3
+        assert text.splitlines()[-2].startswith("-- 900 rows; complete")
+        assert f"[{meta['data']['rowCount']} of 900 rows shown: " in text.splitlines()[-1]
         handle = re.search(r'handle="(\w+)"', text)
         assert handle is not None
         total, _ = await ask("read_result", handle=handle[1], sql="SELECT sum(id) AS total FROM result")
@@ -43,3 +46,8 @@ async def test_an_answer_is_cut_at_a_row_unless_the_caller_wants_more_and_the_re
         text, meta = await ask("query", sql="SELECT * FROM item", max_tokens=3_000)
         assert 400 < meta["tokens"]["estimated"] <= 3_000
         assert "-- " in text.splitlines()[-1]
+        for tokens in (1, 20, 49):
+            refusal, meta = await ask("query", sql="SELECT * FROM item", max_tokens=tokens)
+            assert json.loads(refusal)["error_code"] == "INVALID_ARGUMENTS"
+            assert "50" in json.loads(refusal)["message"]
+            assert "handle" not in meta

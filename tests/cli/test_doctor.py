@@ -218,8 +218,9 @@ def test_models_to_delegate_to_are_shown_with_what_is_off_and_odd(
 settings  /ullage.toml
 
 delegate  off: no model can be asked
+  note  set OPENAI_API_KEY or ANTHROPIC_API_KEY or GOOGLE_API_KEY, or write a policy: see docs/delegate.md
 
-All is well.
+All else is well; no model can be asked.
 """)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     assert main(["doctor"]) == 0
@@ -254,3 +255,45 @@ All is well.
         "google": False,
     }
     assert SECRET not in json.dumps(said)
+
+
+def test_folders_that_are_not_there_are_named(work: Path, capsys: pytest.CaptureFixture[str]):
+    (work / "docs").mkdir()
+    (work / "one.md").write_text("one", encoding="utf-8")
+    both = """
+[retrieve.here]
+folders = ["docs"]
+files = ["one.md"]
+[retrieve.gone]
+folders = ["nowhere"]
+"""
+    write_toml(work / "ullage.toml", both)
+    assert main(["doctor"]) == 1
+    assert steady(capsys.readouterr().out, work) == snapshot("""\
+settings  /ullage.toml
+
+here  well: 1 folder and 1 file to be searched
+
+gone  fails: `/nowhere` is not there
+  check the path; it is taken from the folder of ullage.toml
+
+1 path to be searched not there.
+""")
+    assert main(["doctor", "here"]) == 0
+    assert capsys.readouterr().out.endswith("All is well.\n")
+    assert main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["folders"]
+    assert [(one["folders"], one["missing"]) for one in found] == [("here", []), ("gone", [f"{work}/nowhere"])]
+
+
+def test_a_problem_where_nothing_was_asked_is_counted(work: Path, capsys: pytest.CaptureFixture[str]):
+    unset = """
+[providers.far]
+kind = "compatible"
+base_url = "https://${NOBODY_SET_IT}/v1"
+"""
+    config = work.parent / "home" / "config" / "ullage" / "ullage.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(unset, encoding="utf-8")
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().out.endswith("\n1 problem in the settings.\n")

@@ -103,6 +103,38 @@ def test_lint_of_nothing_says_so(work: Path, capsys: pytest.CaptureFixture[str])
     assert "nothing to mend" in capsys.readouterr().err
 
 
+def test_lint_warns_of_a_provider_that_nobody_configured(work: Path, capsys: pytest.CaptureFixture[str]):
+    models = {"models": {"a": {"provider": "nobody", "model": "gpt-6-luna"}}}
+    for name, said in (("models", models), ("policies", {})):
+        (work / "conf" / f"{name}.json").write_text(json.dumps(said), encoding="utf-8")
+    assert main(["route", "lint"]) == 1
+    out, err = capsys.readouterr()
+    assert out == (
+        f"{work}/conf/models.json:1: `a` is asked of `nobody`, which is neither built in nor configured "
+        "(write a table `[providers.nobody]`)\n"
+    )
+    assert err == "1 warning\n"
+
+
+def test_without_key_or_policy_the_decision_of_the_built_in_one_is_shown(
+    work: Path, capsys: pytest.CaptureFixture[str]
+):
+    no_policy(work)
+    assert main(["route", "What is this thing?"]) == 0
+    out, err = capsys.readouterr()
+    rows = out.split("\n\n")[0].splitlines()[1:]
+    assert "openai (off)" in rows[0]
+    assert all("(off)" in row for row in rows)
+    assert err.endswith("nobody was asked\n")
+
+
+def test_a_table_without_the_policys_model_is_told_both_names(work: Path, capsys: pytest.CaptureFixture[str]):
+    (work / "t").write_text("case,prompt,model,score\n1,What is this thing?,unheard-of,1\n", encoding="utf-8")
+    assert main(["route", "eval", "t"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[1] == "  the policy takes openai:gpt-4o-mini; the table has unheard-of"
+
+
 def test_a_policy_is_tried_on_a_table_of_outcomes(work: Path, capsys: pytest.CaptureFixture[str]):
     (work / "t.csv").write_text(TABLE, encoding="utf-8")
     assert main(["route", "eval", "t.csv"]) == 0

@@ -107,6 +107,27 @@ def test_a_failure_ends_with_2_and_passes_no_body_on(provider: Loopback, capsys:
     assert "SECRET BODY" not in err
 
 
+def test_a_failure_names_every_attempt_and_the_variables_to_set(
+    provider: Loopback, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert main(["run", "What is this?"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "error: no model answered:"
+    assert "  `openai`, model `gpt-4o-mini`: is off: `OPENAI_API_KEY` is not set" in lines
+    assert any(line.endswith("is off: `GOOGLE_API_KEY` is not set") for line in lines)
+    assert lines[-1].startswith("  give the provider that is off what it lacks")
+    assert provider.asked == []
+
+
+def test_a_call_of_the_tool_says_its_failure_in_words_alone(provider: Loopback, capsys: pytest.CaptureFixture[str]):
+    provider.refusing = {"gpt-4o-mini": 400}
+    assert main(["call", "delegate.run", '{"prompt": "What is this?"}']) == 1
+    err = capsys.readouterr().err
+    assert "error: `openai`, model `gpt-4o-mini`: " in err
+    assert '"event"' not in err
+
+
 @pytest.mark.requirement("S4:env", "S4:telemetry")
 def test_structured_lines_come_where_a_variable_asks_for_them(
     provider: Loopback, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

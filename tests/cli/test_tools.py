@@ -185,3 +185,13 @@ ullage (own)      2     194
     assert "ullage__echo" in capsys.readouterr().out
     assert main(["call", "ullage__echo", '{"text": "hello"}']) == 0
     assert capsys.readouterr().out == "hello\n"
+
+
+def test_a_database_alone_hides_nothing_and_is_compared_with_nothing(work: Path, capsys: pytest.CaptureFixture[str]):
+    write_toml(work / "ullage.toml", '[sources.shop]\ndatabase = "sample"\n')
+    assert main(["tools"]) == 0
+    out = capsys.readouterr().out
+    assert "shop" in out
+    assert "hidden" not in out
+    assert "without Ullage" not in out
+    assert "tokens of definitions in every request (o200k_base), instructions included:" in out

@@ -369,3 +369,9 @@ def test_no_value_is_in_any_message_or_repr(page: MakePage):
     layer = read_ullage_toml(made)
     assert len(layer.issues) == 6
     assert "s3cret" not in repr(layer) + repr(made) + "".join(issue.sentence() for issue in layer.issues)
+
+
+@pytest.mark.parametrize("text", ['budgets = { "list_*" = "500" }', 'cache = { "get_*" = -1 }'])
+def test_a_number_that_does_not_fit_is_not_to_be_quoted(page: MakePage, text: str):
+    (issue,) = read_ullage_toml(page(f"[servers.a]\ncommand = 'x'\n{text}")).issues
+    assert (issue.severity, issue.suggestion) == ("error", "")

@@ -247,3 +247,19 @@ async def test_what_the_provider_says_it_billed_wins():
         outcome = await delegate(client).run(ask())
     assert outcome.cost is not None
     assert (outcome.cost.total, outcome.cost.source) == (Decimal("0.25"), "reported by openai")
+
+
+async def test_where_nobody_answers_every_attempt_is_listed():
+    server, unreachable = httpx2.Response(500), httpx2.ConnectError("at http://secret.test")
+    both = Both(Scripted([server, server, server]), Scripted([unreachable, unreachable, unreachable]))
+    async with both.client() as client:
+        with pytest.raises(ProviderFailed) as raised:
+            await delegate(client).run(ask())
+    first, *lines = raised.value.message.splitlines()
+    assert first == "no model answered:"
+    assert lines[0].startswith("  `openai`, model `gpt-4o-mini`: ")
+    assert lines[0].endswith(" (3 times)")
+    assert lines[1].startswith("  `google`, model `")
+    assert lines[1].endswith("`: cannot be reached (3 times)")
+    assert raised.value.kind == "connect"
+    assert raised.value.suggestion.endswith("check `google`'s address")

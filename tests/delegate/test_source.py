@@ -266,3 +266,12 @@ async def test_all_definitions_together_are_short_and_sound():
         await check_source(
             DelegateSource(delegate=delegate(client)), Call(tool="delegate.run", arguments={"prompt": "Please say x"})
         )
+
+
+@pytest.mark.parametrize("tool", ["delegate.diff", "delegate.tests"])
+@pytest.mark.parametrize("files", [{}, None])
+async def test_no_files_are_refused_before_anybody_is_asked(tool: str, files: dict[str, Any] | None):
+    both = Both(Scripted([ANSWERS["chat"]]))
+    with pytest.raises(InvalidArguments, match="`files` is empty"):
+        await called(both, tool, {"prompt": "Mend it", "files": files})
+    assert both.openai.requests == []

@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import httpx2
 
-from ullage.config import BUILT_IN, Flags, ProviderSettings, Settings, load
+from ullage.config import Flags, ProviderSettings, Settings, load
 from ullage.delegate import (
     Alert,
     Anthropic,
@@ -42,13 +42,13 @@ from ullage.ledger import Recorder, Recording, Unrecorded
 from ullage.store import Database
 
 from .counting import meter
-from .default_policy import default_policy
-from .keys import is_on, key_of, names_on
+from .default_policy import MODELS, default_policy
+from .keys import is_on, key_of, key_variables, names_on, reasons_off
 from .ledgering import Ledgering
 from .local_purse import LocalPurse
 from .storing import open_store
 
-__all__ = ["build", "open_delegate", "policy_of", "purse_of"]
+__all__ = ["build", "open_delegate", "policy_of", "policy_shown", "purse_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ def build(
         models=meter().models,
         meter=meter(),
         providers=providers_of(settings, environment),
+        off=reasons_off(settings, environment),
         client=client,
         purse=purse or Unlimited(),
         observers=tuple(_observers(settings, recorder or Unrecorded())),
@@ -87,6 +88,7 @@ def rebuilt(delegate: Delegate, settings: Settings, environment: Mapping[str, st
         delegate,
         policy=policy_of(settings, environment),
         providers=providers_of(settings, environment),
+        off=reasons_off(settings, environment),
         observers=tuple(_observers(settings, recorder)),
     )
 
@@ -96,12 +98,17 @@ def policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
         return settings.delegate.policy
     present = names_on(settings, environment)
     if not present:
-        variables = [one.key_env for one in settings.providers if one.name in BUILT_IN and one.key_env]
         raise BadConfiguration(
             "there is no model to ask: no provider has a key, and no policy names another",
-            suggestion=f"set {' or '.join(variables)}, or write a policy: see docs/delegate.md",
+            suggestion=f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md",
         )
     return default_policy(present)
+
+
+def policy_shown(settings: Settings, environment: Mapping[str, str]) -> Policy:
+    """The same for whoever asks nobody: without any key, what would hold if every maker's were there."""
+    has_none = settings.delegate.policy is None and not names_on(settings, environment)
+    return default_policy(tuple(MODELS)) if has_none else policy_of(settings, environment)
 
 
 def providers_of(settings: Settings, environment: Mapping[str, str]) -> dict[str, Provider]:
@@ -153,6 +160,14 @@ def _alert(alert: Alert) -> None:
     _log.warning("%s", alert.message)
 
 
+def _keep_quiet(settings: Settings) -> None:
+    """Lines for operators are for those who ask for them; without any handler Python would write them to standard
+    error."""
+    log = logging.getLogger("ullage.delegate")
+    if settings.delegate.log_level is None and not log.handlers:
+        log.addHandler(logging.NullHandler())
+
+
 @asynccontextmanager
 async def open_delegate(
     settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
@@ -162,6 +177,7 @@ async def open_delegate(
     Raises `BadConfiguration` where there is nobody to ask. Budgets and the ledger are those of every other process.
     """
     chosen = load(Flags(), environment, Path.cwd()).settings if settings is None else settings
+    _keep_quiet(chosen)
     loss = "budgets hold for this process alone"
     database, _ = await anyio.to_thread.run_sync(open_store, chosen.store, loss)
     recording = None if database is None else Recording(database)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ullage.config import BUILT_IN, ProviderSettings, Settings
 
-__all__ = ["is_on", "key_of", "names_on", "off"]
+__all__ = ["is_on", "key_of", "key_variables", "names_on", "off", "reasons_off"]
 
 
 def key_of(provider: ProviderSettings, environment: Mapping[str, str]) -> str | None:
@@ -33,11 +33,21 @@ def names_on(settings: Settings, environment: Mapping[str, str]) -> tuple[str, .
 
 def off(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence for each provider that the policy means and that cannot be asked."""
+    return tuple(f"provider `{name}` is off: {why}" for name, why in reasons_off(settings, environment).items())
+
+
+def reasons_off(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """Why each of those cannot be asked, by its name."""
     policy = settings.delegate.policy
     wanted = dict.fromkeys(one.provider for one in policy.models.values()) if policy else ()
     known = {one.name: one for one in settings.providers}
     said = [(name, _why(known.get(name), environment)) for name in wanted]
-    return tuple(f"provider `{name}` is off: {why}" for name, why in said if why is not None)
+    return {name: why for name, why in said if why is not None}
+
+
+def key_variables(settings: Settings) -> tuple[str, ...]:
+    """Those of which one has to be set for a model of our own choice."""
+    return tuple(one.key_env for one in settings.providers if one.name in BUILT_IN and one.key_env)
 
 
 def _why(provider: ProviderSettings | None, environment: Mapping[str, str]) -> str | None:

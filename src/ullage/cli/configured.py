@@ -21,6 +21,8 @@ from ullage.gateway import Server
 from ullage.tool import Caller
 from ullage.wire import user_name
 
+from .telemetry import show_telemetry
+
 __all__ = ["add_flags", "caller_of", "check", "chosen", "examined", "log_to_stderr", "read", "say", "with_gateway"]
 
 Result = TypeVar("Result")
@@ -108,6 +110,7 @@ def with_gateway(loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]]) -
             return await work(gateway)
 
     log_to_stderr()
+    show_telemetry(loaded.settings, only_if_said=True)
     return anyio.run(run)
 
 

@@ -1,4 +1,4 @@
-"""Say what is wrong with the settings, and with each server and database behind Ullage, and what to do about it.
+"""Say what is wrong with the settings, and each server, database and folder behind Ullage, and what to do about it.
 
 Starts every server once and asks for its tools, and asks every database what its role may do. Ends with 1 where
 something is wrong.
@@ -14,6 +14,7 @@ from typing import cast
 import anyio
 
 from ullage.app.gateway import Gateway
+from ullage.app.keys import names_on
 from ullage.config import Issue, Loaded
 from ullage.errors import StoreFailed, UllageError
 from ullage.gateway import Server, View
@@ -21,7 +22,7 @@ from ullage.tool import Json
 from ullage.wire import Health
 
 from .configured import add_flags, check, chosen, examined, with_gateway
-from .databases import FoundDatabase, database_json, database_lines, look_at_databases
+from .databases import FoundDatabase, FoundFolders, database_json, database_lines, look_at_databases, look_at_folders
 from .delegates import delegate_json, delegate_lines
 from .output import bold, dim, emit, emit_json, green, red, yellow
 from .shown import entries_of, kept_back, tokens_of, unmatched
@@ -31,7 +32,9 @@ __all__ = ["arguments", "run"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("server", nargs="?", metavar="SERVER", help="look at this server or database only")
+    parser.add_argument(
+        "server", nargs="?", metavar="SERVER", help="look at this server, database or collection of folders only"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_flags(parser)
 
@@ -62,24 +65,31 @@ class _Seen:
     found: Sequence[_Found] = ()
     """Empty where the settings cannot be used."""
     databases: Sequence[FoundDatabase] = ()
+    folders: Sequence[FoundFolders] = ()
     store_error: StoreFailed | None = None
 
     @property
+    def wrong(self) -> list[Issue]:
+        return [issue for issue in self.loaded.issues if issue.severity != "note"]
+
+    @property
     def is_well(self) -> bool:
-        wrong = [issue for issue in self.loaded.issues if issue.severity != "note"]
-        return not wrong and self.store_error is None and all(one.is_well for one in (*self.found, *self.databases))
+        looked_at = (*self.found, *self.databases, *self.folders)
+        return not self.wrong and self.store_error is None and all(one.is_well for one in looked_at)
 
 
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
     loaded = examined(arguments)
     databases = [one for one in loaded.settings.databases if arguments.server in (None, one.name)]
-    is_database = bool(databases) and arguments.server is not None
-    servers = [] if loaded.errors or is_database else chosen(loaded, arguments.server)
+    folders = [one for one in loaded.settings.retrieves if arguments.server in (None, one.name)]
+    is_ours = bool(databases or folders) and arguments.server is not None
+    servers = [] if loaded.errors or is_ours else chosen(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Seen:
         found, asked = await _look(gateway, servers), await look_at_databases(gateway, databases)
-        return _Seen(loaded=loaded, found=found, databases=asked, store_error=gateway.store_error)
+        there, failed = look_at_folders(folders), gateway.store_error
+        return _Seen(loaded=loaded, found=found, databases=asked, folders=there, store_error=failed)
 
     seen = _Seen(loaded=loaded) if loaded.errors else with_gateway(loaded, look)
     if arguments.json:
@@ -139,15 +149,13 @@ def _print(seen: _Seen) -> None:
         emit()
         for line in _server(one):
             emit(line)
-    for database in seen.databases:
+    for lines in (*map(database_lines, seen.databases), *(one.lines() for one in seen.folders)):
         emit()
-        for line in database_lines(database):
+        for line in lines:
             emit(line)
     delegates = delegate_lines(seen.loaded.settings, os.environ)
-    for line in ["", *delegates] if delegates else []:
+    for line in (*(("", *delegates) if delegates else ()), "", _verdict(seen)):
         emit(line)
-    emit()
-    emit(_verdict(seen))
 
 
 def _settings(loaded: Loaded) -> list[str]:
@@ -167,15 +175,29 @@ def _verdict(seen: _Seen) -> str:
     if seen.loaded.errors:
         return "No server was looked at: the settings cannot be used until their errors are mended."
     started = [one for one in seen.found if not one.server.disabled]
-    if not started and not seen.databases and not seen.loaded.settings.delegate.is_wanted:
-        return NO_SERVERS if not seen.found else "Every server is disabled."
     if seen.is_well:
-        return "All is well."
-    left_out = len(_left_out(seen.loaded))
-    rest = f"; {left_out} {'was' if left_out == 1 else 'were'} left out" if left_out else ""
+        return _all_well(seen, is_started=bool(started))
     parts = ((started, "server"), (seen.databases, "database"))
     counts = [f"{sum(one.is_well for one in some)} of {how_many(len(some), thing)}" for some, thing in parts if some]
-    return f"{' and '.join(counts)} answered{rest}."
+    answered = [f"{' and '.join(counts)} answered"] if counts else []
+    said = [*answered, *_failings(seen)] or [f"{how_many(len(seen.wrong), 'problem')} in the settings"]
+    return f"{'; '.join(said)}."
+
+
+def _failings(seen: _Seen) -> list[str]:
+    """What is not there to answer."""
+    left_out, missing = len(_left_out(seen.loaded)), sum(len(one.missing) for one in seen.folders)
+    said = [f"{left_out} {'was' if left_out == 1 else 'were'} left out"] if left_out else []
+    return [*said, f"{how_many(missing, 'path')} to be searched not there"] if missing else said
+
+
+def _all_well(seen: _Seen, *, is_started: bool) -> str:
+    settings = seen.loaded.settings
+    if not is_started and not seen.databases and not seen.folders and not settings.delegate.is_wanted:
+        return NO_SERVERS if not seen.found else "Every server is disabled."
+    if settings.delegate.is_wanted and not names_on(settings, os.environ):
+        return "All else is well; no model can be asked."
+    return "All is well."
 
 
 def _left_out(loaded: Loaded) -> set[str]:
@@ -195,9 +217,8 @@ def _server(one: _Found) -> list[str]:
     tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")
     notes = [*(() if one.health is None else one.health.notes), *one.unmatched]
     kept = f"; {one.kept_back}" if one.kept_back else ""
-    lines = [f"{name}  {green('well')}: {', '.join(_introduced(one.health))}"]
     return [
-        *lines,
+        f"{name}  {green('well')}: {', '.join(_introduced(one.health))}",
         f"  {tools}, {tokens} of definitions (o200k_base){kept}",
         *(f"  {dim('note')}  {one}" for one in notes),
     ]
@@ -235,6 +256,7 @@ def _json(seen: _Seen) -> dict[str, Json]:
         "store_error": None if seen.store_error is None else _error_json(seen.store_error),
         "servers": [_found_json(one) for one in seen.found],
         "databases": [database_json(one) for one in seen.databases],
+        "folders": [one.json() for one in seen.folders],
         "delegate": delegate_json(seen.loaded.settings, os.environ),
     }
 

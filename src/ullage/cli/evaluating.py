@@ -7,12 +7,12 @@ Reads a table of recorded outcomes, has the policy choose for each case, and say
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from ullage.app import meter
-from ullage.app.delegates import policy_of
+from ullage.app.delegates import policy_shown
 from ullage.config import Settings
 from ullage.delegate import Case, Evaluation, Policy, Recorded, RouteRequest, Standing, detect_language, evaluate, route
 from ullage.errors import InvalidArguments, UllageError
@@ -33,16 +33,25 @@ _ABOUT = ("prompt", "prompt_tokens", "language", "domain", "tier")
 def evaluated(settings: Settings, file: Path, *, as_json: bool) -> int:
     """Ends with 1 where nothing could be judged."""
     cases = read_cases(read_text(file), str(file))
-    policy = policy_of(settings, os.environ)
+    policy = policy_shown(settings, os.environ)
     found = evaluate(cases, lambda case: _chosen(case, policy))
     if found is None:
-        say(f"ullage: none of {how_many(len(cases), 'case')} has an outcome of the model that the policy takes")
+        say(*_unjudged(cases, policy))
         return 1
     if as_json:
         emit_json(_json(found))
     else:
         _print(found)
     return 0
+
+
+def _unjudged(cases: Sequence[Case], policy: Policy) -> list[str]:
+    taken = dict.fromkeys(names[0] for case in cases if (names := _chosen(case, policy)))
+    recorded = dict.fromkeys(model for case in cases for model in case.outcomes)
+    return [
+        f"ullage: none of {how_many(len(cases), 'case')} has an outcome of the model that the policy takes",
+        f"  the policy takes {', '.join(taken) or 'no model'}; the table has {', '.join(recorded) or 'no model'}",
+    ]
 
 
 def _chosen(case: Case, policy: Policy) -> tuple[str, ...]:

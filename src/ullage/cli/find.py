@@ -64,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
         emit_json(dict(found.said))
     else:
         _print(found)
-        if not loaded.settings.servers:
+        settings = loaded.settings
+        if not (settings.servers or settings.databases or settings.retrieves or settings.delegate.is_wanted):
             say(NO_SERVERS)
     return 0 if found.said["tools"] or found.said["more"] else 1
 

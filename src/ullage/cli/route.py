@@ -6,13 +6,15 @@ best single model, chance and an oracle. `ullage route lint` says what in the po
 
 import argparse
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio
 import httpx2
 
-from ullage.app.delegates import build
+from ullage.app.delegates import build, policy_shown
 from ullage.app.keys import names_on
 from ullage.config import Issue, Loaded, Settings
 from ullage.delegate import Ask, Candidate, Route
@@ -75,8 +77,10 @@ def _route(settings: Settings, ask: Ask, *, as_json: bool) -> int:
 
 
 async def _plan(settings: Settings, ask: Ask) -> tuple[Route, int]:
+    policy = policy_shown(settings, os.environ)
+    shown = replace(settings, delegate=replace(settings.delegate, policy=policy))
     async with httpx2.AsyncClient() as client:
-        return await build(settings, os.environ, client=client).plan(ask)
+        return await build(shown, os.environ, client=client).plan(ask)
 
 
 def _row(number: int, one: Candidate, present: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,7 +118,8 @@ def _candidate_json(one: Candidate, present: tuple[str, ...]) -> dict[str, Json]
 
 def _lint(loaded: Loaded, *, as_json: bool) -> int:
     """Ends with 1 where something is to be said."""
-    found = [issue for issue in loaded.issues if issue.severity == "note" and _is_of_policy(issue)]
+    noted = [issue for issue in loaded.issues if issue.severity == "note" and _is_of_policy(issue)]
+    found = [*noted, *_unknown_providers(loaded.settings)]
     if as_json:
         emit_json([{"file": one.file, "line": one.line, "key": one.key, "message": one.message} for one in found])
     else:
@@ -122,6 +127,23 @@ def _lint(loaded: Loaded, *, as_json: bool) -> int:
             emit(issue.sentence())
         say(_verdict(loaded, len(found)))
     return 1 if found else 0
+
+
+def _unknown_providers(settings: Settings) -> Iterator[Issue]:
+    policy, known = settings.delegate.policy, tuple(one.name for one in settings.providers)
+    if policy is None:
+        return
+    for identity, entry in policy.models.items():
+        if entry.provider not in known:
+            file, _, line = policy.places.get(f"models.{identity}", "").rpartition(":")
+            yield Issue(
+                severity="note",
+                message=f"`{identity}` is asked of `{entry.provider}`, which is neither built in nor configured",
+                file=file or None,
+                line=int(line) if line else None,
+                key=f"delegate.models.{identity}",
+                suggestion=f"write a table `[providers.{entry.provider}]`",
+            )
 
 
 def _is_of_policy(issue: Issue) -> bool:

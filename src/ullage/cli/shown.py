@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from ullage import app
 from ullage.gateway import ASSUMED, Entry, Rules, View, definition_text
+from ullage.sql import ORIGINAL_NAMES
 
 __all__ = ["entries_of", "kept_back", "tokens_of", "unmatched", "weigh", "without_ullage"]
 
@@ -34,9 +35,15 @@ def without_ullage(view: View) -> int:
 
 def kept_back(view: View, server: str) -> str:
     """What of a server cannot be found, and why."""
-    parts = {"denied": view.withheld, "hidden": view.hidden, "only as tasks": view.uncallable}
+    hidden = [entry for entry in view.hidden if not _is_second_name(entry)]
+    parts = {"denied": view.withheld, "hidden": hidden, "only as tasks": view.uncallable}
     counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def _is_second_name(entry: Entry) -> bool:
+    """A database answers to older names of its tools too; nothing is kept back by not listing them."""
+    return entry.member.own and entry.original in ORIGINAL_NAMES
 
 
 def unmatched(rules: Rules, tools: Iterable[str]) -> list[str]:

@@ -127,6 +127,10 @@ def _print_servers(seen: _Seen) -> None:
         return
     listed = "every tool is listed directly" if seen.is_direct else _named(seen.listed)
     with_it = seen.surface + seen.instructed
+    if not seen.loaded.settings.servers:
+        emit(f"{bold(f'{with_it:,}')} tokens of definitions in every request (o200k_base), instructions included:")
+        emit(f"{listed}.")
+        return
     emit(f"{bold(f'{seen.without:,}')} tokens of definitions in every request without Ullage (o200k_base),")
     emit(f"{bold(f'{with_it:,}')} with it, instructions included: {listed}.")
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from .issue import Issue, nearest
 from .key import Key
-from .kinds import CHOICES, described
+from .kinds import CHOICES, PAIRS, described
 from .page import Page, dotted
 
 __all__ = ["Findings", "Path", "Table"]
@@ -63,7 +63,7 @@ class Findings:
 
     def _misfit(self, key: Key, value: object, path: Path) -> None:
         shown = described(value)
-        hint = "put it in quotes" if shown == key.kind.nature == "a table" else ""
+        hint = "put it in quotes" if key.kind is PAIRS and shown == "a table" else ""
         is_now = "" if shown == key.kind.nature else f", and is {shown}"
         wanted = key.kind.wanted
         self.error(f"`{dotted(path)}` must be {wanted}{is_now}", path, hint, CHOICES.get(wanted, ()))

@@ -54,7 +54,7 @@ def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...
         temperature=_temperature(metadata),
         max_output_tokens=_output(caps),
         context=_texts(arguments, "context"),
-        files=_files(arguments),
+        files=_files(arguments, is_needed="files" in required),
         framework=_text(arguments, "framework"),
         models=_texts(arguments, "models"),
         judge=_text(arguments, "judge"),
@@ -99,14 +99,17 @@ def _texts(table: JsonObject, name: str) -> tuple[str, ...]:
     return _of(table, name, fits, "a list of texts") or ()
 
 
-def _files(table: JsonObject) -> dict[str, str]:
+def _files(table: JsonObject, *, is_needed: bool) -> dict[str, str]:
     def fits(value: Json) -> dict[str, str] | None:
         if not isinstance(value, dict):
             return None
         texts = {path: content for path, content in value.items() if isinstance(content, str)}
         return texts if len(texts) == len(value) else None
 
-    return _of(table, "files", fits, "an object of paths and contents") or {}
+    files = _of(table, "files", fits, "an object of paths and contents") or {}
+    if is_needed and not files:
+        raise InvalidArguments("`files` is empty", suggestion="give each file's path with its content")
+    return files
 
 
 def _language(metadata: JsonObject) -> str | None:

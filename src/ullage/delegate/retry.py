@@ -1,15 +1,20 @@
-"""What is done after an attempt has failed?
+"""What is done after an attempt has failed, and what is said when all have?
 
 Pure. Waiting pays where the trouble passes by itself and soon; where it does not, the next model is asked at once, and
-the one that failed is left in peace for a while. What no model would answer is not asked again.
+the one that failed is left in peace for a while. What no model would answer is not asked again. Where nobody answers
+every attempt is told, so that no failure hides another.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from .failure import FailureKind, ProviderFailed
+from .outcome import Attempt
+from .route import Candidate
 
-__all__ = ["Next", "Patience", "after"]
+__all__ = ["Next", "Patience", "after", "unanswered"]
 
 _PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
 """Trouble that may be over in a moment."""
@@ -17,6 +22,7 @@ _BROKEN = frozenset[FailureKind]({"first_byte", "idle", "truncated", "malformed"
 """An answer that took its time and came to nothing: the next model, and no second try."""
 _ASKED_WRONGLY = frozenset[FailureKind]({"bad_request"})
 _MISCONFIGURED = frozenset[FailureKind]({"unauthorized", "not_found", "no_key"})
+_OFF = "give the provider that is off what it lacks, or take its model out of the policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +98,36 @@ def _passing(failure: ProviderFailed, tries: int, patience: Patience, chance: fl
 
 def _time_for(wait: float, left: float | None) -> bool:
     return left is None or wait < left
+
+
+def unanswered(failures: Sequence[tuple[Candidate, ProviderFailed]], attempts: Sequence[Attempt]) -> ProviderFailed:
+    """Of the kind of the last failure. `failures` has one for each candidate, `attempts` every try of it."""
+    if not failures:
+        return ProviderFailed("no model was asked", kind="no_key")
+    last = failures[-1][1]
+    failed = ProviderFailed(
+        _message(_lines(attempts)),
+        kind=last.kind,
+        status=last.status,
+        retry_after=last.retry_after,
+        suggestion="; ".join(dict.fromkeys(filter(None, (_advice(*one) for one in failures)))),
+    )
+    failed.usage = last.usage
+    return failed
+
+
+def _lines(attempts: Sequence[Attempt]) -> list[str]:
+    """One for each attempt, and one for all tries of a model that failed alike."""
+    said = [f"`{one.provider}`, model `{one.model}`: {one.error}" for one in attempts]
+    counted = [(line, len(list(same))) for line, same in groupby(said)]
+    return [line if times == 1 else f"{line} ({times} times)" for line, times in counted]
+
+
+def _message(lines: Sequence[str]) -> str:
+    return lines[0] if len(lines) == 1 else "\n  ".join(("no model answered:", *lines))
+
+
+def _advice(candidate: Candidate, failed: ProviderFailed) -> str:
+    if failed.kind == "no_key":
+        return _OFF
+    return failed.suggestion.replace("the provider's", f"`{candidate.entry.provider}`'s")

@@ -30,7 +30,7 @@ from .outcome import Attempt, Outcome
 from .paying import Payment
 from .policy import Policy
 from .provider import Provider
-from .retry import Next, Patience, after
+from .retry import Next, Patience, after, unanswered
 from .route import Candidate, Route, RouteRequest, route, without
 from .spending import Purse, Unlimited
 from .tally import NOTHING, as_reported, completed, dearest, price_attempt
@@ -57,6 +57,8 @@ class Delegate:
     models: ModelTable
     meter: "Meter"
     providers: Mapping[str, Provider]
+    off: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By provider, why it is not among them; no key is ever in it."""
     client: httpx2.AsyncClient
     purse: Purse = field(default_factory=Unlimited)
     observers: tuple[Observer, ...] = ()
@@ -92,7 +94,7 @@ class Delegate:
         return without(found, self.benched.now()), estimated
 
     async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
-        """The first whole answer. Raises `ProviderFailed` of the last attempt where nobody gave one."""
+        """The first whole answer. Raises `ProviderFailed` that lists every attempt where nobody gave one."""
         found, estimated = await self.plan(ask)
         deadline = anyio.current_time() + self.longest if ask.deadline is None else ask.deadline
         course = Course(route=found, estimated=estimated, deadline=deadline)
@@ -137,17 +139,17 @@ class Delegate:
             observer.happened(happening)
 
     async def _in_turn(self, order: "_Order", course: Course) -> tuple[Candidate, Completion]:
-        failed = ProviderFailed("no model was asked", kind="no_key")
+        failures = list[tuple[Candidate, ProviderFailed]]()
         for candidate in course.route.candidates:
             if candidate.window is not None and candidate.window <= course.at_least:
                 continue
             try:
                 return candidate, await self._patiently(candidate, order, course)
             except ProviderFailed as failure:
-                failed = failure
+                failures.append((candidate, failure))
                 if course.is_over:
                     break
-        raise failed
+        raise unanswered(failures, course.attempts)
 
     async def _patiently(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
         """One candidate, as often as is worth it."""
@@ -197,7 +199,8 @@ class Delegate:
     async def _asked(self, candidate: Candidate, ask: Ask, course: Course, hear: Hear) -> Completion:
         provider = self.providers.get(candidate.entry.provider)
         if provider is None:
-            raise ProviderFailed(f"`{candidate.entry.provider}` has no key or is not configured", kind="no_key")
+            why = self.off.get(candidate.entry.provider)
+            raise ProviderFailed(f"is off: {why}" if why else "has no key or is not configured", kind="no_key")
         with anyio.move_on_at(course.deadline):
             return await attempt(self.client, provider, outgoing(candidate, ask), hear)
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")

@@ -8,8 +8,7 @@ from ullage.sql.embedded.received import Failed
     ("code", "text", "said", "suggestion"),
     [
         (None, 'DuckDB is not installed: pip install "ullage[duckdb]"', "DuckDB is not installed", "pip install"),
-        ("SQLITE_CANTOPEN", "it cannot be opened", "SQLITE_CANTOPEN: it cannot be opened", "check the path; it is"),
-        ("IOException", 'Cannot open "a": database does not exist', "does not exist", "check the path; it is"),
+        (None, "there is no such file", "there is no such file", "check the path; it is taken from the folder of"),
         ("SQLITE_CORRUPT", "it is damaged", "it is damaged", "look at the file"),
     ],
 )

@@ -9,6 +9,10 @@ from .received import Failed
 __all__ = ["closed", "crashed", "failure", "late"]
 
 _ASK_LESS = "ask for less: narrow the WHERE, aggregate, or join on fewer rows"
+_INSTALL = ": pip install "
+"""Between what is missing and what to install, as a worker says it."""
+_NOT_THERE = "there is no such file"
+"""As a worker says it."""
 
 
 def failure(failed: Failed, *, name: str, seconds: float) -> UllageError:
@@ -17,15 +21,25 @@ def failure(failed: Failed, *, name: str, seconds: float) -> UllageError:
         case "deadline":
             return late(seconds)
         case "source":
-            return SourceFailed(f"`{name}` cannot be read: {text}", suggestion="look at the file, then ask again")
+            return _unreadable(name, text)
         case "memory":
             return QueryFailed(text, suggestion=_ASK_LESS)
         case _:
             return QueryFailed(text, suggestion="mend the statement and ask again")
 
 
+def _unreadable(name: str, text: str) -> SourceFailed:
+    why, install, package = text.partition(_INSTALL)
+    suggestion = f"{_INSTALL}{package}".removeprefix(": ") if install else "look at the file, then ask again"
+    if text == _NOT_THERE:
+        suggestion = "check the path; it is taken from the folder of ullage.toml"
+    return SourceFailed(f"`{name}` cannot be read: {why}", suggestion=suggestion)
+
+
 def late(seconds: float) -> DeadlinePassed:
-    return DeadlinePassed(f"the question was not answered within {seconds:g} s", suggestion=_ASK_LESS)
+    return DeadlinePassed(
+        f"the question was not answered within {round(seconds, 1) or seconds:g} s", suggestion=_ASK_LESS
+    )
 
 
 def crashed(name: str, status: int | None) -> SourceFailed:

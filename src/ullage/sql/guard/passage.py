@@ -7,6 +7,8 @@ where there was a space or a comment, so that it can trip over neither. What is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ullage.errors import Refused
+
 from ..engine import Dialect
 from .dressing import dressed, frame
 from .lexer import Token
@@ -54,7 +56,7 @@ def one_statement(tokens: Sequence[Token]) -> tuple[Token, ...]:
     while end and tokens[end - 1].is_mark(";"):
         end -= 1
     if not end:
-        raise refusal("", "is no statement", "Write one SELECT.")
+        raise Refused("the statement is empty", suggestion="Write one SELECT.")
     if any(token.is_mark(";") for token in tokens[:end]):
         raise refusal(
             ";", "parts several statements, and one is run at a time", "Send each statement in a call of its own."
