@@ -95,6 +95,14 @@ def test_three_providers_are_there_without_a_table_and_nothing_is_wanted(desk: D
     assert desk.load(OPENAI_API_KEY="x").settings == settings
 
 
+@pytest.mark.requirement("S4:risks")
+def test_a_prompt_is_cut_only_where_someone_says_so(desk: Desk):
+    desk.write(user="[delegate]\n")
+    assert desk.load().settings.delegate.cut is False
+    desk.write(user="[delegate]\ncut = true\n")
+    assert desk.load().settings.delegate.cut is True
+
+
 @pytest.mark.requirement("S4:providers")
 def test_every_key_of_a_provider_is_read(page: MakePage):
     text = """

@@ -65,8 +65,8 @@ def test_every_setting_of_delegating_has_a_key_and_every_key_a_setting():
     assert {key.name for key in SPENDING} - {"alerts"} == set(SCOPES) == set(get_args(Scope))
     assert {key.name for key in RETRIEVE} == names(Folders) - {"name", "came_from"}
     assert names(Folders) - {"came_from"} == names(RetrieveSettings) - {"bounds"}
-    assert {key.name for key in DELEGATE} - {key.name for key in POLICY} == {"conf", "budgets", "project_keys"}
-    assert {"policy", "budgets", "alerts"} < names(DelegateSettings)
+    assert {key.name for key in DELEGATE} - {key.name for key in POLICY} == {"conf", "cut", "budgets", "project_keys"}
+    assert {"policy", "cut", "budgets", "alerts"} < names(DelegateSettings)
 
 
 def test_the_defaults_of_delegating_in_the_reference_are_the_defaults():

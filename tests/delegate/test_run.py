@@ -10,7 +10,9 @@ from delegate.policies import policy
 from delegate.streams import ANSWERS, Scripted
 from ullage.delegate.exchange import Event
 from ullage.delegate.failure import ProviderFailed
+from ullage.delegate.policy import Policy
 from ullage.delegate.run import Ask
+from ullage.delegate.shortening import TooLong
 from ullage.delegate.spending import Spend
 from ullage.errors import OverBudget
 from ullage.messages import Message, Text
@@ -229,6 +231,43 @@ async def test_a_sessions_language_sticks():
         assert route.rationale[0] == "language: pt (the session's) -> chat-premium"
         other = ask("ok", caller=Caller(principal="someone", session="else"))
         assert (await asking.plan(other))[0].candidates[0].alias == "chat-default"
+
+
+LONG = "Please sum up: " + "word and word again " * 200_000 + " and end with THE END"
+
+
+def tiny() -> Policy:
+    small = {key: replace(entry, window=3_000, cap_hard=100) for key, entry in policy().models.items()}
+    return replace(one_fallback(), models=small)
+
+
+@pytest.mark.requirement("S4:risks")
+async def test_a_prompt_that_no_window_holds_is_refused_unless_it_may_be_cut():
+    both = Both(Scripted([ANSWERS["chat"]]))
+    async with both.client() as client:
+        with pytest.raises(TooLong, match="the largest window is 3000"):
+            await delegate(client, by=tiny()).run(ask(LONG))
+        assert both.openai.requests == []
+        outcome = await delegate(client, by=tiny()).run(ask(LONG, cut=True))
+    sent = both.openai.bodies[0]["messages"][0]["content"] if both.openai.requests else ""
+    sent = sent or both.google.bodies[0]["contents"][0]["parts"][0]["text"]
+    assert sent.startswith("Please sum up:")
+    assert sent.endswith("THE END")
+    assert "characters left out" in sent
+    assert 2_700 < outcome.estimated_input <= 2_900
+    assert outcome.warnings[0].startswith("the prompt was cut: ")
+
+
+@pytest.mark.requirement("S4:risks")
+async def test_what_cannot_be_cut_is_refused_all_the_same():
+    both = Both(Scripted([ANSWERS["chat"]]))
+    async with both.client() as client:
+        asking = delegate(client, by=tiny())
+        asking.cut = True
+        system = Message(role="system", parts=(Text(LONG),))
+        for messages in ((system, Message(role="user", parts=(Text("Hi"),))), (system,)):
+            with pytest.raises(TooLong):
+                await asking.run(Ask(messages=messages))
 
 
 async def test_a_model_that_nobody_prices_costs_nobody_knows_what():

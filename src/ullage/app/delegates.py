@@ -76,6 +76,7 @@ def build(
         meter=meter(),
         providers=providers_of(settings, environment),
         off=reasons_off(settings, environment),
+        cut=settings.delegate.cut,
         client=client,
         purse=purse or Unlimited(),
         observers=tuple(_observers(settings, recorder or Unrecorded())),
@@ -89,6 +90,7 @@ def rebuilt(delegate: Delegate, settings: Settings, environment: Mapping[str, st
         policy=policy_of(settings, environment),
         providers=providers_of(settings, environment),
         off=reasons_off(settings, environment),
+        cut=settings.delegate.cut,
         observers=tuple(_observers(settings, recorder)),
     )
 

@@ -25,6 +25,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--language", metavar="CODE", help="of the prompt, such as pt (default: told from its words)")
     parser.add_argument("--max-output", metavar="N", type=int, help="tokens of the answer at most")
+    parser.add_argument("--cut", action="store_true", help="cut a prompt that no window holds, rather than refuse it")
 
 
 def prompt_of(word: str) -> str:
@@ -44,6 +45,7 @@ def ask_of(arguments: argparse.Namespace, prompt: str) -> Ask:
         tier=arguments.tier,
         domain=arguments.domain,
         max_output_tokens=arguments.max_output,
+        cut=arguments.cut,
         caller=Caller(principal=user_name(), session="command line", client=arguments.client),
         task="run",
     )

@@ -30,6 +30,7 @@ def combined_delegation(
         policy=policy,
         warnings=tuple(issue.sentence() for issue in issues if issue.severity == "note"),
         budgets=_budgets(layers),
+        cut=next((layer.values["delegate.cut"] for layer in layers if "delegate.cut" in layer.values), False),
         alerts=_alerts(layers),
         log_level=values.get("delegate.log_level"),
         cost_alert=values.get("delegate.cost_alert"),

@@ -86,6 +86,12 @@ DELEGATE = (
         default="`conf` beside a project's file, or in the working directory, where both files are there",
     ),
     *POLICY,
+    Key(
+        name="cut",
+        kind=FLAG,
+        means="Cut a prompt that no window holds in its middle, and say so, rather than refuse it.",
+        default="false",
+    ),
     Key(name="budgets", kind=TABLE, means="See below."),
     Key(
         name="project_keys",

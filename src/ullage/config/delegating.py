@@ -79,6 +79,8 @@ class DelegateSettings:
     """None where no file has one: a policy of our own then stands in for it."""
     warnings: tuple[str, ...] = ()
     """What in the policy cannot be meant, with file and line."""
+    cut: bool = False
+    """Whether a prompt that no window holds is cut rather than refused."""
     budgets: Mapping[Scope, Budget] = field(default_factory=dict[Scope, Budget])
     alerts: tuple[Decimal, ...] | None = None
     """Parts of a budget at which the user is told; None for what holds without."""

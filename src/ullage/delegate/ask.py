@@ -31,6 +31,8 @@ class Ask:
     """A label in figures and budgets."""
     deadline: float | None = None
     """On the event loop's clock; None for `Delegate.longest`."""
+    cut: bool = False
+    """Whether a prompt that no window holds may be cut, whatever `Delegate.cut` says."""
     alone: bool = False
     """Whether only the first candidate is meant, and no fallback."""
 

@@ -14,6 +14,7 @@ from ullage.errors import InvalidArguments
 from ullage.models import Match, ModelTable
 
 from .policy import Bucket, ModelEntry, Policy
+from .shortening import TooLong
 
 __all__ = ["Candidate", "Parameters", "Route", "RouteRequest", "route", "without"]
 
@@ -71,7 +72,7 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
     fitting = [one for one in known if _fits(one, request)]
     reasons += [f"{_named(one)}: {_too_small(one, request)}" for one in known if one not in fitting]
     if not fitting:
-        fitting = _larger(request, policy, models)
+        fitting = _larger(request, policy, models, known)
         reasons += [f"window: {_named(fitting[0])} holds it"]
     reasons += list(_settings(fitting[0], request, policy, models))
     return Route(candidates=tuple(fitting), rationale=tuple(reasons))
@@ -192,25 +193,29 @@ def _too_small(candidate: Candidate, request: RouteRequest) -> str:
     return f"window of {candidate.window} is too small for {request.prompt_tokens} + {output}"
 
 
-def _larger(request: RouteRequest, policy: Policy, models: ModelTable) -> list[Candidate]:
+def _larger(request: RouteRequest, policy: Policy, models: ModelTable, chain: list[Candidate]) -> list[Candidate]:
     """Every other model that holds the prompt, the smallest window first; a forced model is not left for another."""
     everyone = [_candidate(identity, request, policy, models) for identity in policy.models]
     holding = [one for one in everyone if one.window is not None and _fits(one, request)]
     if request.force_model is not None or not holding:
-        raise _unheld(request, everyone, holding)
+        asked = chain if request.force_model is not None else everyone
+        raise _unheld(request, asked, holding)
     return sorted(holding, key=lambda one: one.window or 0)
 
 
-def _unheld(request: RouteRequest, everyone: list[Candidate], holding: list[Candidate]) -> InvalidArguments:
-    largest = max((one.window for one in everyone if one.window is not None), default=0)
+def _unheld(request: RouteRequest, everyone: list[Candidate], holding: list[Candidate]) -> TooLong:
+    known = [one for one in everyone if one.window is not None]
+    largest = max((one.window or 0 for one in known), default=0)
     whose = f"the largest window is {largest}"
     if request.force_model is not None:
         whose = f"neither `{request.force_model}` nor its fallbacks hold them"
-    return InvalidArguments(
+    error = TooLong(
         f"the prompt has {request.prompt_tokens} tokens, and {whose}",
         suggestion="shorten the prompt, or let it be cut",
         options=tuple(_named(one) for one in holding),
     )
+    error.room = max(((one.window or 0) - (one.parameters.max_output_tokens or 1) for one in known), default=0)
+    return error
 
 
 def _named(candidate: Candidate) -> str:

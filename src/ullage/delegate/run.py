@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 import httpx2
 
 from ullage.errors import UllageError
-from ullage.messages import Format, Request
+from ullage.messages import Format, Message, Request
 from ullage.models import Cost, ModelTable, Usage
 
 from .ask import Ask, last_words, outgoing
@@ -32,6 +33,7 @@ from .policy import Policy
 from .provider import Provider
 from .retry import Next, Patience, after, unanswered
 from .route import Candidate, Route, RouteRequest, route, without
+from .shortening import TooLong, shortened
 from .spending import Purse, Unlimited
 from .tally import NOTHING, as_reported, completed, dearest, price_attempt
 
@@ -64,6 +66,8 @@ class Delegate:
     observers: tuple[Observer, ...] = ()
     """Told of every run when it is over."""
     patience: Patience = field(default_factory=Patience)
+    cut: bool = False
+    """Whether a prompt that no window holds is cut in its middle, and said to be, rather than refused."""
     longest: float = 300.0
     """Seconds over all attempts, where the caller sets no deadline."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -95,9 +99,10 @@ class Delegate:
 
     async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
         """The first whole answer. Raises `ProviderFailed` that lists every attempt where nobody gave one."""
+        ask, cut = await self._held_by_a_window(ask)
         found, estimated = await self.plan(ask)
         deadline = anyio.current_time() + self.longest if ask.deadline is None else ask.deadline
-        course = Course(route=found, estimated=estimated, deadline=deadline)
+        course = Course(route=found, estimated=estimated, deadline=deadline, warnings=cut)
         order = _Order(ask=ask, hear=hear, payment=self._payment(ask, course))
         await order.payment.set_aside(())
         try:
@@ -109,6 +114,25 @@ class Delegate:
         outcome = _outcome(course, *answered)
         self._tell(ask, course, outcome, None)
         return outcome
+
+    async def _held_by_a_window(self, ask: Ask) -> tuple[Ask, list[str]]:
+        """The ask, cut where that is wanted and needed, and what is to be said of it."""
+        try:
+            await self.plan(ask)
+        except TooLong as too_long:
+            room = too_long.room
+            if not (self.cut or ask.cut):
+                raise
+
+            def fits(messages: tuple[Message, ...]) -> bool:
+                return self._weight(messages, ask) <= room
+
+            found = await anyio.to_thread.run_sync(shortened, ask.messages, fits)
+            if found is None:
+                raise
+            said = f"the prompt was cut: {found.left_out:,} characters left out"
+            return replace(ask, messages=found.messages), [said]
+        return ask, []
 
     def _payment(self, ask: Ask, course: Course) -> Payment:
         """Of what the dearest candidate would take if it used all that it may."""
@@ -231,12 +255,17 @@ class Delegate:
         """The upper edge of what the prompt weighs for the model that would be asked first if it were short."""
         from ullage.tokens import patiently
 
+        return (await patiently(self.meter.weigh_steps(*self._to_be_weighed(ask, ask.messages)))).total.high
+
+    def _weight(self, messages: tuple[Message, ...], ask: Ask) -> int:
+        """The same at once, for other messages."""
+        return self.meter.weigh(*self._to_be_weighed(ask, messages)).total.high
+
+    def _to_be_weighed(self, ask: Ask, messages: tuple[Message, ...]) -> tuple[Request, str]:
         named = self.policy.aliases.get(ask.force_model or self.policy.default_alias or "")
         entry = self.policy.models.get(named or ask.force_model or "")
-        request = Request(format=Format.OPENAI_CHAT, model=None, messages=ask.messages, tools=ask.tools)
-        counted_as = self._counted_as(None if entry is None else entry.model)
-        weight = await patiently(self.meter.weigh_steps(request, counted_as))
-        return weight.total.high
+        request = Request(format=Format.OPENAI_CHAT, model=None, messages=messages, tools=ask.tools)
+        return request, self._counted_as(None if entry is None else entry.model)
 
     def _count(self, text: str, candidate: Candidate) -> int:
         return self.meter.count(text, self._counted_as(candidate.entry.model)).tokens
