@@ -6,11 +6,12 @@ differ by its profile. What stands behind them is not known here.
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ullage import __version__
 from ullage.config import Settings
 from ullage.gateway import (
+    NAMES,
     Budgeted,
     Cached,
     Find,
@@ -19,6 +20,7 @@ from ullage.gateway import (
     Merge,
     Metered,
     ResultRules,
+    Rules,
     StoredForms,
     Surroundings,
     Underscored,
@@ -98,6 +100,12 @@ class Kit:
         return Served(find, Profile(source=source, identity=identity, model=chosen.model))
 
 
+def _listed(own: Rules) -> Rules:
+    """The tools that find the others are all that a model sees of them, so they stay listed whatever is to be hidden;
+    what is denied is gone."""
+    return replace(own, hidden=tuple(name for name in own.hidden if name not in NAMES))
+
+
 def find_settings(settings: Settings, client: str | None) -> FindSettings:
     chosen = settings.gateway_for(client)
     return FindSettings(
@@ -106,7 +114,7 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         find_budget=chosen.find_budget,
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
-        own=settings.own,
+        own=_listed(settings.own),
         # A name that has no profile decides nothing, so it shares what was decided for everybody.
         key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
         configuration=fingerprint(settings, chosen),

@@ -1,7 +1,7 @@
 """Which of our own tools are listed, and may they be called?
 
 The user's rules for Ullage's own tools hold for finding and calling as well: what is denied is neither listed nor
-answered. To hide them would leave a model without any tool, so that is not heeded. What the tools do is not known here.
+answered, what is hidden is answered only. What the tools do is not known here.
 """
 
 from ullage.tool import Tool, ToolSource
@@ -17,7 +17,11 @@ _SERVER = "ullage"
 
 def listed_own(settings: FindSettings) -> tuple[Tool, ...]:
     rules = settings.own
-    return tuple(tool for tool in find_tools(join_calls=settings.join_calls) if rules.access(tool.name) != "deny")
+    return tuple(
+        tool
+        for tool in find_tools(join_calls=settings.join_calls)
+        if rules.access(tool.name) != "deny" and not rules.is_hidden(tool.name)
+    )
 
 
 def own_entry(name: str, source: ToolSource, settings: FindSettings) -> Entry:

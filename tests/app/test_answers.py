@@ -1,4 +1,4 @@
-"""What becomes of a database's answer that is larger than its budget?"""
+"""What becomes of large answers, and what stays listed?"""
 
 import json
 import os
@@ -51,3 +51,12 @@ async def test_an_answer_is_cut_at_a_row_unless_the_caller_wants_more_and_the_re
             assert json.loads(refusal)["error_code"] == "INVALID_ARGUMENTS"
             assert "50" in json.loads(refusal)["message"]
             assert "handle" not in meta
+
+
+async def test_the_tools_that_find_the_others_stay_listed_whatever_is_hidden(work: Path):
+    (work / "ullage.toml").write_text(
+        '[gateway]\nmode = "search"\n[own]\nhidden = ["find_tool", "count-tokens"]\n', encoding="utf-8"
+    )
+    async with open_gateway(load(Flags(), os.environ, work), environment=os.environ) as gateway:
+        listed = [tool.name for tool in (await gateway.flagged(None).source.tools()).tools]
+    assert listed == ["find_tool", "call_tool", "call_tool_write", "read_result"]
