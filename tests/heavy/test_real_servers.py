@@ -61,7 +61,7 @@ def errands(world: World) -> list[Errand]:
             wish="convert a time between timezones",
             tool="time__convert_time",
             arguments={"source_timezone": "Asia/Kolkata", "time": "12:00", "target_timezone": "Asia/Tokyo"},
-            outcome='"time_difference": "+3.5h"',
+            outcome='"time_difference":"+3.5h"',
         ),
         Errand(wish="the sum of two numbers", tool="everything__get-sum", arguments={"a": 2, "b": 40}, outcome="is 42"),
         Errand(wish="read the knowledge graph", tool="memory__read_graph", outcome='"relations": []'),
