@@ -112,7 +112,7 @@ async def test_something_of_every_recorded_server_is_found_and_called(
         called = [await _is_called(front, tools) for tools in listing.values()]
         processes = len(list(marked(mark)))
         memory = memory_of(gateway_of(mark))
-    assert {tool.name for tool in shown} == {"find_tool", "call_tool", "call_tool_write", "count-tokens"}
+    assert {tool.name for tool in shown} == {"find_tool", "call_tool", "call_tool_write", "read_result", "count-tokens"}
     assert unfound == []
     assert called.count(False) == 0
     assert called.count(True) > 80

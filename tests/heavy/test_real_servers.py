@@ -82,7 +82,7 @@ async def test_every_real_server_is_found_and_called_and_none_is_left_running(er
             assert errand.outcome in text_of(result)
             assert result.is_error is errand.fails
         running = list(marked(mark))
-    assert listed == {"find_tool", "call_tool", "call_tool_write", "count-tokens"}
+    assert listed == {"find_tool", "call_tool", "call_tool_write", "read_result", "count-tokens"}
     assert len(running) >= 1 + len(STDIO)
     assert await left_behind(mark) == []
     assert world.settings.read_bytes() == before
