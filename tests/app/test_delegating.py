@@ -396,6 +396,9 @@ async def test_a_purse_in_memory_keeps_every_scope_apart():
     await spend(30, who=replace(ME, principal="you"), task="a")
     with pytest.raises(OverBudget, match="this call"):
         await spend(91, who=replace(ME, session="third"))
+    little, before = Spend(tokens=1, dollars=Decimal(0)), Spend(tokens=90, dollars=Decimal(0))
+    with pytest.raises(OverBudget, match="this call"):
+        await purse.reserve(little, replace(ME, session="third"), None, already=before)
     await spend(1, 3, who=replace(ME, session="third"))
     with pytest.raises(OverBudget, match="this day"):
         await spend(1, 2, who=replace(ME, session="third"))

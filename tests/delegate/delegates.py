@@ -11,7 +11,7 @@ from ullage.delegate.policy import Policy
 from ullage.delegate.provider import Provider, Timeouts
 from ullage.delegate.retry import Patience
 from ullage.delegate.run import Delegate
-from ullage.delegate.spending import Spend, Ticket
+from ullage.delegate.spending import NO_SPEND, Purse, Spend, Ticket
 from ullage.errors import OverBudget, StoreFailed
 from ullage.models import shipped
 from ullage.tokens import Meter
@@ -32,7 +32,7 @@ class FakePurse:
     broken: bool = False
     """Whether nothing can be written down any more."""
 
-    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         if len(self.reserved) == self.reservations:
             raise OverBudget("over the budget of this day")
         self.reserved.append(estimate)
@@ -60,7 +60,7 @@ def one_fallback() -> Policy:
     return replace(policy(), fallbacks={"chat-default": ("long-context",)})
 
 
-def delegate(client: httpx2.AsyncClient, purse: FakePurse | None = None, by: Policy | None = None) -> Delegate:
+def delegate(client: httpx2.AsyncClient, purse: Purse | None = None, by: Policy | None = None) -> Delegate:
     wires = {"openai": "chat", "google": "gemini"}
     return Delegate(
         policy=by or one_fallback(),

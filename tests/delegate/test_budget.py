@@ -110,6 +110,16 @@ async def test_tasks_and_sessions_have_budgets_of_their_own(database: Database):
 
 
 @pytest.mark.anyio
+@pytest.mark.requirement("S4:budgets")
+async def test_what_a_call_has_spent_already_counts_towards_its_ceiling(database: Database):
+    one = purse(database, call=Ceiling(tokens=100, dollars=Decimal(1)))
+    await one.reserve(spend(60, "0.6"), ANONYMOUS, None, already=spend(40, "0.4"))
+    for already in (spend(41, "0.4"), spend(40, "0.41"), Spend(tokens=40, dollars=None)):
+        with pytest.raises(OverBudget, match=r"this call|a call"):
+            await one.reserve(spend(60, "0.6"), ANONYMOUS, None, already=already)
+
+
+@pytest.mark.anyio
 async def test_yesterday_is_not_today_and_last_month_not_this(database: Database):
     one = purse(database, day=Ceiling(tokens=100), month=Ceiling(tokens=150))
     await one.reserve(spend(100), ANONYMOUS, None)

@@ -14,7 +14,6 @@ from ullage.delegate.policy import Policy
 from ullage.delegate.run import Ask
 from ullage.delegate.shortening import TooLong
 from ullage.delegate.spending import Spend
-from ullage.errors import OverBudget
 from ullage.messages import Message, Text
 from ullage.models import Usage
 from ullage.tool import Caller
@@ -143,50 +142,6 @@ async def test_an_attempt_that_failed_after_it_began_is_billed_by_the_estimate()
     assert outcome.cost is not None
     assert outcome.cost.total == (failed.cost.total or 0) + (answered.cost.total or 0)
     assert [one.dollars for one in purse.settled] == [failed.cost.total, answered.cost.total]
-
-
-@pytest.mark.requirement("S4:budgets")
-async def test_what_came_to_nothing_is_paid_before_another_attempt_is_made():
-    both, purse = Both(Scripted([ANSWERS["chat"]], cut_after=2)), FakePurse()
-    async with both.client() as client:
-        asking = delegate(client, purse)
-        purse.reservations = 1
-        with pytest.raises(OverBudget):
-            await asking.run(ask())
-    assert len(both.openai.requests) == 1
-    assert both.google.requests == []
-    assert [one.tokens > 0 for one in purse.settled] == [True]
-
-
-@pytest.mark.requirement("S4:budgets")
-async def test_what_took_nothing_needs_no_new_estimate():
-    both, purse = Both(Scripted([httpx2.Response(503)])), FakePurse()
-    async with both.client() as client:
-        outcome = await delegate(client, purse).run(ask())
-    assert len(outcome.attempts) == 4
-    assert (len(purse.reserved), len(purse.settled)) == (1, 1)
-
-
-@pytest.mark.requirement("S4:budgets")
-async def test_an_estimate_stands_where_a_fault_of_ours_hides_what_was_spent():
-    both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse()
-
-    def hear(_: Event) -> None:
-        raise RuntimeError("a fault of ours")
-
-    async with both.client() as client:
-        with pytest.raises(RuntimeError):
-            await delegate(client, purse).run(ask(), hear)
-    assert (len(purse.reserved), len(purse.settled)) == (1, 0)
-
-
-@pytest.mark.requirement("S4:budgets")
-async def test_an_answer_is_not_lost_where_its_price_cannot_be_written_down():
-    both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse(broken=True)
-    async with both.client() as client:
-        outcome = await delegate(client, purse).run(ask())
-    assert outcome.completion.text == "Hello there"
-    assert "the estimate stands: the disk is full" in outcome.warnings[0]
 
 
 @pytest.mark.requirement("S4:usage")

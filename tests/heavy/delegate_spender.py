@@ -23,6 +23,7 @@ import anyio
 import httpx2
 
 from ullage.delegate import (
+    NO_SPEND,
     Ask,
     Ceiling,
     Ceilings,
@@ -109,8 +110,8 @@ class Mortal:
 
     purse: Purse
 
-    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
-        return await self.purse.reserve(estimate, caller, task)
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
+        return await self.purse.reserve(estimate, caller, task, already=already)
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

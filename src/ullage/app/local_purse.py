@@ -6,11 +6,11 @@ under a ceiling, `delegate` knows.
 
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ullage.delegate import Alert, Ceilings, Scope, Spend, Ticket, alerts, check, since
+from ullage.delegate import NO_SPEND, Alert, Ceilings, Scope, Spend, Ticket, alerts, check, since
 from ullage.tool import Caller
 
 __all__ = ["LocalPurse"]
@@ -33,26 +33,19 @@ class LocalPurse:
     _spent: dict[str, _Spent] = field(default_factory=dict[str, _Spent])
     """By ticket, the open ones with their estimates."""
 
-    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         spent = _Spent(time=self.now(), principal=caller.principal, session=caller.session, task=task, spend=estimate)
         self._forget()
-        check(self.ceilings(), self._sums(spent, self._spent.values()), estimate)
+        check(self.ceilings(), {**self._sums(spent), "call": already}, estimate)
         ticket = Ticket(secrets.token_hex(16))
         self._spent[ticket.id] = spent
         return ticket
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
         estimated = self._spent.pop(ticket.id)
-        before = self._sums(estimated, self._spent.values())
-        settled = _Spent(
-            time=estimated.time,
-            principal=estimated.principal,
-            session=estimated.session,
-            task=estimated.task,
-            spend=actual,
-        )
-        self._spent[ticket.id] = settled
-        for one in alerts(self.ceilings(), before, self._sums(settled, self._spent.values())):
+        before = self._sums(estimated)
+        self._spent[ticket.id] = replace(estimated, spend=actual)
+        for one in alerts(self.ceilings(), before, self._sums(estimated)):
             self.alert(one)
 
     def _forget(self) -> None:
@@ -60,9 +53,8 @@ class LocalPurse:
         start = since("month", self.now())
         self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
 
-    def _sums(self, asked: _Spent, spent: Iterable[_Spent]) -> dict[Scope, Spend]:
-        everything = list(spent)
-        kept = self.ceilings().kept()
+    def _sums(self, asked: _Spent) -> dict[Scope, Spend]:
+        everything, kept = self._spent.values(), self.ceilings().kept()
         return {scope: _sum(one.spend for one in everything if self._within(scope, asked, one)) for scope in kept}
 
     def _within(self, scope: Scope, asked: _Spent, one: _Spent) -> bool:

@@ -18,7 +18,7 @@ from .report import DELEGATE, cost_json, report, usage_json
 from .retry import Patience
 from .route import Candidate, Parameters, Route, RouteRequest, route
 from .run import Ask, Delegate
-from .spending import Purse, Spend, Ticket, Unlimited
+from .spending import NO_SPEND, Purse, Spend, Ticket, Unlimited
 
 if TYPE_CHECKING:
     from .budget import StoredPurse
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DELEGATE",
     "LEVELS",
+    "NO_SPEND",
     "TOOLS",
     "Alert",
     "Anthropic",

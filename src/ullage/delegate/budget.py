@@ -17,7 +17,7 @@ from ullage.store import Database, seconds, storable
 from ullage.tool import Caller
 
 from .ceilings import Alert, Ceilings, Scope, alerts, check, since
-from .spending import Spend, Ticket
+from .spending import NO_SPEND, Spend, Ticket
 
 __all__ = ["StoredPurse"]
 
@@ -51,10 +51,12 @@ class StoredPurse:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _open: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
 
-    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         asked = _Asked(storable(caller.principal), storable(caller.session), None if task is None else storable(task))
         ticket = Ticket(secrets.token_hex(16))
-        await self.database.aside(lambda: self.database.write(lambda it: self._reserve(it, ticket, estimate, asked)))
+        await self.database.aside(
+            lambda: self.database.write(lambda it: self._reserve(it, ticket, estimate, asked, already))
+        )
         self._open[ticket.id] = asked
         return ticket
 
@@ -66,11 +68,11 @@ class StoredPurse:
         for one in passed:
             self.alert(one)
 
-    def _reserve(self, connection: Connection, ticket: Ticket, estimate: Spend, asked: _Asked) -> None:
+    def _reserve(self, connection: Connection, ticket: Ticket, estimate: Spend, asked: _Asked, already: Spend) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         ceilings = self.ceilings()
-        check(ceilings, self._sums(connection, ceilings, asked), estimate)
+        check(ceilings, {**self._sums(connection, ceilings, asked), "call": already}, estimate)
         connection.execute(
             insert(_SPENDS).values(
                 id=ticket.id,

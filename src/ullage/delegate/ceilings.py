@@ -12,7 +12,7 @@ from typing import Literal
 
 from ullage.errors import OverBudget
 
-from .spending import Spend
+from .spending import NO_SPEND, Spend
 
 __all__ = ["Alert", "Ceiling", "Ceilings", "Scope", "alerts", "check", "since"]
 
@@ -32,7 +32,7 @@ class Ceilings:
     """Parts of a ceiling at which the user is told, once each."""
 
     def kept(self) -> tuple[Scope, ...]:
-        """Those whose sums must be known; a call has none before it."""
+        """Those whose sums a purse keeps; what a call has spent, it says itself."""
         return tuple(scope for scope in self.by_scope if scope != "call")
 
 
@@ -46,7 +46,7 @@ class Alert:
 def check(ceilings: Ceilings, spent: Mapping[Scope, Spend], estimate: Spend) -> None:
     """Raises `OverBudget` where the estimate does not fit under every ceiling."""
     for scope, ceiling in ceilings.by_scope.items():
-        before = spent.get(scope, Spend(tokens=0, dollars=Decimal(0)))
+        before = spent.get(scope, NO_SPEND)
         if ceiling.tokens is not None and before.tokens + estimate.tokens > ceiling.tokens:
             raise _over(scope, f"{before.tokens:,} of {ceiling.tokens:,} tokens", f"{estimate.tokens:,} tokens")
         if ceiling.dollars is not None:
@@ -54,14 +54,13 @@ def check(ceilings: Ceilings, spent: Mapping[Scope, Spend], estimate: Spend) -> 
 
 
 def _check_money(scope: Scope, ceiling: Decimal, before: Spend, estimate: Spend) -> None:
-    if estimate.dollars is None:
+    if before.dollars is None or estimate.dollars is None:
         raise OverBudget(
             f"what this call costs is not known, and there is a ceiling of ${ceiling} a {scope}",
             suggestion="give the model a price, or take the ceiling away",
         )
-    spent = before.dollars or Decimal(0)
-    if spent + estimate.dollars > ceiling:
-        raise _over(scope, f"${_money(spent)} of ${ceiling}", f"up to ${_money(estimate.dollars)}")
+    if before.dollars + estimate.dollars > ceiling:
+        raise _over(scope, f"${_money(before.dollars)} of ${ceiling}", f"up to ${_money(estimate.dollars)}")
 
 
 def _over(scope: Scope, spent: str, wanted: str) -> OverBudget:

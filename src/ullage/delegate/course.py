@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from ullage.models import Cost, Usage
 
 from .attempt import Hear
-from .exchange import Event
+from .exchange import Completion, Event
 from .failure import ProviderFailed
-from .outcome import Attempt
+from .outcome import Attempt, Outcome
 from .route import Candidate, Route
 from .tally import together
 
@@ -40,6 +40,21 @@ class Course:
     def take_wait(self) -> float:
         waited, self.wait = self.wait, 0.0
         return waited
+
+    def outcome(self, candidate: Candidate, completion: Completion) -> Outcome:
+        """Where the last attempt answered."""
+        last = self.attempts[-1]
+        return Outcome(
+            completion=completion,
+            candidate=candidate,
+            route=self.route,
+            estimated_input=self.estimated,
+            usage=last.usage,
+            usage_reported=last.usage_reported,
+            cost=self.cost,
+            attempts=tuple(self.attempts),
+            warnings=tuple(self.warnings),
+        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -41,8 +41,6 @@ class Written:
     """Behind the provider's base address."""
     headers: JsonObject
     body: JsonObject
-    left_out: tuple[str, ...] = ()
-    """Settings that this wire or model does not take."""
 
 
 @dataclass(frozen=True, slots=True)

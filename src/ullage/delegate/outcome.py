@@ -46,7 +46,7 @@ class Outcome:
     """Of every attempt together; None where one of them has no price."""
     attempts: tuple[Attempt, ...]
     warnings: tuple[str, ...] = ()
-    """What no waiting mends, and settings that were left out."""
+    """What no waiting mends, what was cut, and what could not be written down."""
 
     @property
     def fallback_used(self) -> bool:

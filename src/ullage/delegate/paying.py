@@ -1,7 +1,8 @@
 """Is there money for one more attempt, and is every one paid for?
 
 An estimate is set aside before anyone is asked, and covers one answer. Where an attempt was paid for and came to
-nothing, it is settled and an estimate set aside anew before the next is made. How much either is, and what fits under
+nothing, it is settled and an estimate set aside anew before the next is made, and the purse told what this run has
+spent already. How much either is, and what fits under
 which ceiling, is not decided here.
 """
 
@@ -14,7 +15,7 @@ from ullage.errors import StoreFailed
 from ullage.tool import Caller
 
 from .outcome import Attempt
-from .spending import Purse, Spend, Ticket
+from .spending import NO_SPEND, Purse, Spend, Ticket
 from .tally import NOTHING, spent, together
 
 __all__ = ["Payment"]
@@ -40,20 +41,25 @@ class Payment:
             if all(one.usage == NOTHING for one in attempts[self._paid :]):
                 return warnings
             warnings = await self.settle(attempts)
-        self._ticket = await self.purse.reserve(self.estimate, self.caller, self.task)
+        self._ticket = await self.purse.reserve(self.estimate, self.caller, self.task, already=_spent(attempts))
         return warnings
 
     async def settle(self, attempts: Sequence[Attempt]) -> list[str]:
         """Pays for these, however the run ended; warnings."""
         ticket, used = self._ticket, attempts[self._paid :]
         self._ticket, self._paid = None, len(attempts)
-        actual = spent([one.usage for one in used], together([one.cost for one in used]))
         if ticket is None:
             return []
         try:
             with anyio.CancelScope(shield=True):
-                await self.purse.settle(ticket, actual)
+                await self.purse.settle(ticket, _spent(used))
         except StoreFailed as failed:
             # An answer that was paid for is not lost over it.
             return [f"what was spent could not be written down, and the estimate stands: {failed.message}"]
         return []
+
+
+def _spent(attempts: Sequence[Attempt]) -> Spend:
+    if not attempts:
+        return NO_SPEND
+    return spent([one.usage for one in attempts], together([one.cost for one in attempts]))

@@ -16,7 +16,7 @@ import anyio.to_thread
 import httpx2
 
 from ullage.errors import UllageError
-from ullage.messages import Format, Message, Request
+from ullage.messages import Message
 from ullage.models import Cost, ModelTable, Usage
 
 from .ask import Ask, last_words, outgoing
@@ -33,9 +33,10 @@ from .policy import Policy
 from .provider import Provider
 from .retry import Next, Patience, after, unanswered
 from .route import Candidate, Route, RouteRequest, route, without
-from .shortening import TooLong, shortened
+from .shortening import Shortened, TooLong, shortened
 from .spending import Purse, Unlimited
 from .tally import NOTHING, as_reported, completed, dearest, price_attempt
+from .weighing import counted_as, to_be_weighed
 
 if TYPE_CHECKING:
     # Whoever has a meter to give has loaded its room; others need not wait for it.
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Ask", "Delegate"]
 
-_COUNTED_AS = "gpt-4o"
-"""Whose tokens are counted for a model that nobody knows."""
 _SESSIONS = 1_000
 """Whose language is remembered."""
 _OUTPUT = 4_096
@@ -99,8 +98,7 @@ class Delegate:
 
     async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
         """The first whole answer. Raises `ProviderFailed` that lists every attempt where nobody gave one."""
-        ask, cut = await self._held_by_a_window(ask)
-        found, estimated = await self.plan(ask)
+        ask, cut, (found, estimated) = await self._held_by_a_window(ask)
         deadline = anyio.current_time() + self.longest if ask.deadline is None else ask.deadline
         course = Course(route=found, estimated=estimated, deadline=deadline, warnings=cut)
         order = _Order(ask=ask, hear=hear, payment=self._payment(ask, course))
@@ -111,28 +109,27 @@ class Delegate:
             await self._give_up(order, course, failed)
             raise
         course.warnings += await order.payment.settle(course.attempts)
-        outcome = _outcome(course, *answered)
+        outcome = course.outcome(*answered)
         self._tell(ask, course, outcome, None)
         return outcome
 
-    async def _held_by_a_window(self, ask: Ask) -> tuple[Ask, list[str]]:
-        """The ask, cut where that is wanted and needed, and what is to be said of it."""
+    async def _held_by_a_window(self, ask: Ask) -> tuple[Ask, list[str], tuple[Route, int]]:
+        """The ask, cut where that is wanted and needed, what is to be said of it, and its plan."""
         try:
-            await self.plan(ask)
+            return ask, [], await self.plan(ask)
         except TooLong as too_long:
-            room = too_long.room
-            if not (self.cut or ask.cut):
-                raise
-
-            def fits(messages: tuple[Message, ...]) -> bool:
-                return self._weight(messages, ask) <= room
-
-            found = await anyio.to_thread.run_sync(shortened, ask.messages, fits)
+            found = await self._shortened(ask, too_long.room) if self.cut or ask.cut else None
             if found is None:
                 raise
-            said = f"the prompt was cut: {found.left_out:,} characters left out"
-            return replace(ask, messages=found.messages), [said]
-        return ask, []
+        ask = replace(ask, messages=found.messages)
+        return ask, [f"the prompt was cut: {found.left_out:,} characters left out"], await self.plan(ask)
+
+    async def _shortened(self, ask: Ask, room: int) -> Shortened | None:
+        def fits(messages: tuple[Message, ...]) -> bool:
+            asked = to_be_weighed(replace(ask, messages=messages), self.policy, self.models)
+            return self.meter.weigh(*asked).total.high <= room
+
+        return await anyio.to_thread.run_sync(shortened, ask.messages, fits)
 
     def _payment(self, ask: Ask, course: Course) -> Payment:
         """Of what the dearest candidate would take if it used all that it may."""
@@ -252,26 +249,13 @@ class Delegate:
         return price_attempt(usage, candidate.entry, self.models, host=host, when=self.now())
 
     async def _weigh(self, ask: Ask) -> int:
-        """The upper edge of what the prompt weighs for the model that would be asked first if it were short."""
+        """The upper edge of what the prompt weighs."""
         from ullage.tokens import patiently
 
-        return (await patiently(self.meter.weigh_steps(*self._to_be_weighed(ask, ask.messages)))).total.high
-
-    def _weight(self, messages: tuple[Message, ...], ask: Ask) -> int:
-        """The same at once, for other messages."""
-        return self.meter.weigh(*self._to_be_weighed(ask, messages)).total.high
-
-    def _to_be_weighed(self, ask: Ask, messages: tuple[Message, ...]) -> tuple[Request, str]:
-        named = self.policy.aliases.get(ask.force_model or self.policy.default_alias or "")
-        entry = self.policy.models.get(named or ask.force_model or "")
-        request = Request(format=Format.OPENAI_CHAT, model=None, messages=messages, tools=ask.tools)
-        return request, self._counted_as(None if entry is None else entry.model)
+        return (await patiently(self.meter.weigh_steps(*to_be_weighed(ask, self.policy, self.models)))).total.high
 
     def _count(self, text: str, candidate: Candidate) -> int:
-        return self.meter.count(text, self._counted_as(candidate.entry.model)).tokens
-
-    def _counted_as(self, model: str | None) -> str:
-        return _COUNTED_AS if model is None or self.models.get(model) is None else model
+        return self.meter.count(text, counted_as(candidate.entry.model, self.models)).tokens
 
     def _language(self, ask: Ask) -> tuple[str | None, str]:
         """Given, else detected, else the session's: one short prompt does not change the language of a session."""
@@ -294,21 +278,6 @@ class _Order:
     ask: Ask
     hear: Hear
     payment: Payment
-
-
-def _outcome(course: Course, candidate: Candidate, completion: Completion) -> Outcome:
-    last = course.attempts[-1]
-    return Outcome(
-        completion=completion,
-        candidate=candidate,
-        route=course.route,
-        estimated_input=course.estimated,
-        usage=last.usage,
-        usage_reported=last.usage_reported,
-        cost=course.cost,
-        attempts=tuple(course.attempts),
-        warnings=tuple(course.warnings),
-    )
 
 
 def _most(candidate: Candidate, estimated: int) -> Usage:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ullage.tool import Caller
 
-__all__ = ["Purse", "Spend", "Ticket", "Unlimited"]
+__all__ = ["NO_SPEND", "Purse", "Spend", "Ticket", "Unlimited"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,9 @@ class Spend:
     """None where nobody knows the price."""
 
 
+NO_SPEND = Spend(tokens=0, dollars=Decimal(0))
+
+
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """A reservation, to be settled once."""
@@ -30,8 +33,9 @@ class Ticket:
 
 
 class Purse(Protocol):
-    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
-        """Sets the estimate aside; raises `OverBudget` where a ceiling does not leave as much."""
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
+        """Sets the estimate aside; raises `OverBudget` where a ceiling does not leave as much. `already` was spent, and
+        settled, by attempts of the same call."""
         ...
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
@@ -43,7 +47,7 @@ class Purse(Protocol):
 class Unlimited:
     """Lets everything pass and remembers nothing."""
 
-    async def reserve(self, estimate: Spend, caller: Caller, task: str | None) -> Ticket:
+    async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         return Ticket("none")
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:

@@ -1,6 +1,6 @@
 """What does a model see of delegating?
 
-Five short definitions, since every request may carry them. What they do is told in the files that answer them.
+Short definitions, since every request may carry them. What they do is told in the files that answer them.
 """
 
 from ullage.tool import Json, Tool

@@ -1,8 +1,8 @@
 """Which passages share words with this query?
 
 An `Index` for a hundred thousand small texts, where `LexicalIndex` is for thousands of tools and remembers each of
-them: on 26 MB of source it took 240 MB and made the collection of garbage halt the process for a third of a second.
-Here a word in a passage is four bytes, and nothing that the collector must visit.
+them, which takes memory and keeps the collection of garbage busy. Here a word in a passage is four bytes, and nothing
+that the collector must visit.
 
 Passages are ranked by BM25 over one text in which what a passage is about (its path and headings) is written twice
 more (Robertson, Zaragoza, Taylor, "Simple BM25 extension to multiple weighted fields", 2004). What a term is, `search`

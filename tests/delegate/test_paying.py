@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from delegate.delegates import Both, FakePurse, delegate
+from delegate.streams import ANSWERS, Scripted
+from ullage.delegate.budget import StoredPurse
+from ullage.delegate.ceilings import Ceiling, Ceilings
+from ullage.delegate.exchange import Event
+from ullage.delegate.run import Ask
+from ullage.errors import OverBudget
+from ullage.messages import Message, Text
+from ullage.store import Database
+
+pytestmark = pytest.mark.anyio
+
+ASK = Ask(messages=(Message(role="user", parts=(Text("Please write the word hello"),)),))
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_what_came_to_nothing_is_paid_before_another_attempt_is_made():
+    both, purse = Both(Scripted([ANSWERS["chat"]], cut_after=2)), FakePurse()
+    async with both.client() as client:
+        asking = delegate(client, purse)
+        purse.reservations = 1
+        with pytest.raises(OverBudget):
+            await asking.run(ASK)
+    assert len(both.openai.requests) == 1
+    assert both.google.requests == []
+    assert [one.tokens > 0 for one in purse.settled] == [True]
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_failed_attempts_count_towards_the_ceiling_of_a_call(tmp_path: Path):
+    both, free = Both(Scripted([ANSWERS["chat"]], cut_after=2)), FakePurse()
+    database = Database.open(tmp_path / "store.db")
+    async with both.client() as client:
+        await delegate(client, free).run(ASK)
+        asked, enough = len(both.openai.requests), Ceiling(tokens=free.reserved[0].tokens)
+        purse = StoredPurse(database=database, ceilings=lambda: Ceilings(by_scope={"call": enough}))
+        with pytest.raises(OverBudget, match="this call"):
+            await delegate(client, purse).run(ASK)
+    database.close()
+    assert len(both.openai.requests) == asked + 1
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_what_took_nothing_needs_no_new_estimate():
+    both, purse = Both(Scripted([httpx2.Response(503)])), FakePurse()
+    async with both.client() as client:
+        outcome = await delegate(client, purse).run(ASK)
+    assert len(outcome.attempts) == 4
+    assert (len(purse.reserved), len(purse.settled)) == (1, 1)
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_an_estimate_stands_where_a_fault_of_ours_hides_what_was_spent():
+    both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse()
+
+    def hear(_: Event) -> None:
+        raise RuntimeError("a fault of ours")
+
+    async with both.client() as client:
+        with pytest.raises(RuntimeError):
+            await delegate(client, purse).run(ASK, hear)
+    assert (len(purse.reserved), len(purse.settled)) == (1, 0)
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_an_answer_is_not_lost_where_its_price_cannot_be_written_down():
+    both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse(broken=True)
+    async with both.client() as client:
+        outcome = await delegate(client, purse).run(ASK)
+    assert outcome.completion.text == "Hello there"
+    assert "the estimate stands: the disk is full" in outcome.warnings[0]
