@@ -53,6 +53,23 @@ async def test_an_answer_is_cut_at_a_row_unless_the_caller_wants_more_and_the_re
             assert "handle" not in meta
 
 
+async def test_passages_are_as_many_as_the_caller_has_room_for_whatever_other_results_may_have(work: Path):
+    (work / "docs").mkdir()
+    for number in range(40):
+        said = f"# Kettle {number}\n\n" + f"A kettle of the kind {number} boils water. " * 20
+        (work / "docs" / f"{number}.md").write_text(said, encoding="utf-8")
+    (work / "ullage.toml").write_text(
+        '[retrieve.docs]\nfolders = ["docs"]\n[results]\nbudget = 400\n', encoding="utf-8"
+    )
+    async with open_gateway(load(Flags(), os.environ, work), environment=os.environ) as gateway:
+        asked = {"query": "which kettle boils water", "max_tokens": 3_000}
+        call = Call(tool="retrieve.search", arguments=asked, caller=Caller(principal="me", session="s"))
+        reply = await gateway.flagged(None).source.call(call)
+    meta = cast("dict[str, Any]", reply.meta[META])
+    assert 400 < meta["tokens"]["estimated"] <= 3_000
+    assert "handle" not in meta
+
+
 async def test_the_tools_that_find_the_others_stay_listed_whatever_is_hidden(work: Path):
     (work / "ullage.toml").write_text(
         '[gateway]\nmode = "search"\n[own]\nhidden = ["find_tool", "count-tokens"]\n', encoding="utf-8"

@@ -1,4 +1,5 @@
 import json
+import threading
 
 import anyio
 import pytest
@@ -100,9 +101,11 @@ async def test_what_is_refused_never_reaches_the_database(tool: str, sql: str):
 
 async def test_a_long_question_is_judged_too():
     ask = asker()
-    assert "3 rows; complete" in await ask.text(
-        "query", sql=f"{SELECT} WHERE id IN ({', '.join(map(str, range(900)))})"
-    )
+    long = f"{SELECT} WHERE id IN ({', '.join(map(str, range(900)))})"
+    assert "3 rows; complete" in await ask.text("query", sql=long)
+    with pytest.raises(Refused):
+        await ask("query", sql=f"{long}; DELETE FROM orders")
+    assert len(ask.database.asked) == 1
 
 
 @pytest.mark.requirement("S0:sql:schema")
@@ -279,7 +282,19 @@ async def test_a_role_that_can_write_is_said():
 
 async def test_a_large_answer_is_written_beside_the_event_loop():
     ask = asker(FakeDatabase(rows=tuple((number, "x" * 20) for number in range(900))))
-    assert data_of(await ask("query", sql=SELECT))["rowCount"] == 900
+    threads: set[int] = set()
+
+    def weigh(text: str) -> int:
+        threads.add(threading.get_ident())
+        return len(text.split())
+
+    ask.source.weigh = lambda _: weigh
+    assert data_of(await ask("query", sql=SELECT, max_tokens=5_000))["rowCount"] == 900
+    assert threads
+    assert threading.get_ident() not in threads
+    threads.clear()
+    await ask("query", sql=SELECT, max_rows=2, max_tokens=5_000)
+    assert threads <= {threading.get_ident()}
 
 
 async def test_a_masked_column_is_seen_by_nobody():

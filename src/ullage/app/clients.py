@@ -5,7 +5,7 @@ differ by its profile. What stands behind them is not known here.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ullage import __version__
@@ -30,6 +30,7 @@ from ullage.ledger import Recorder
 from ullage.tool import Caller, ToolSource
 from ullage.wire import Identity, Profile
 
+from .background import Work
 from .counting import meter
 from .delegating import DELEGATED
 from .fingerprint import fingerprint
@@ -62,12 +63,10 @@ class Kit:
     """Around the merge."""
     vault: Vault
     rules: Callable[[], ResultRules]
-    is_own: Callable[[str], bool]
-    """Whether a server is a part of Ullage."""
     recorder: Recorder
     surfaces: StoredSurfaces
     forms: StoredForms
-    spawn: Callable[[Callable[[], Awaitable[None]]], None]
+    spawn: Callable[[Work], None]
 
     def serve(self, settings: Settings, client: str | None) -> Served:
         chosen = settings.gateway_for(client)
@@ -86,7 +85,7 @@ class Kit:
             vault=self.vault,
             meter=meter(),
             reference=reference,
-            is_own=self.is_own,
+            is_own=self._is_own,
         )
         find = Find(budgeted, meter(), find_settings(settings, client), around)
         source: ToolSource = Metered(
@@ -98,6 +97,9 @@ class Kit:
             name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
         )
         return Served(find, Profile(source=source, identity=identity, model=chosen.model))
+
+    def _is_own(self, server: str) -> bool:
+        return any(member.own and member.name == server for member in self.merge.members)
 
 
 def _listed(own: Rules) -> Rules:

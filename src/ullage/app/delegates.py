@@ -48,7 +48,7 @@ from .ledgering import Ledgering
 from .local_purse import LocalPurse
 from .storing import open_store
 
-__all__ = ["build", "open_delegate", "policy_of", "policy_shown", "purse_of"]
+__all__ = ["build", "open_delegate", "policy_shown", "purse_of", "rebuilt"]
 
 _log = logging.getLogger(__name__)
 
@@ -71,10 +71,10 @@ def build(
 ) -> Delegate:
     """Raises `BadConfiguration` where there is nobody to ask."""
     return Delegate(
-        policy=policy_of(settings, environment),
+        policy=_policy_of(settings, environment),
         models=meter().models,
         meter=meter(),
-        providers=providers_of(settings, environment),
+        providers=_providers_of(settings, environment),
         off=reasons_off(settings, environment),
         cut=settings.delegate.cut,
         client=client,
@@ -87,15 +87,15 @@ def rebuilt(delegate: Delegate, settings: Settings, environment: Mapping[str, st
     """The same for other settings: who sits out, and who spoke which language, is not forgotten."""
     return replace(
         delegate,
-        policy=policy_of(settings, environment),
-        providers=providers_of(settings, environment),
+        policy=_policy_of(settings, environment),
+        providers=_providers_of(settings, environment),
         off=reasons_off(settings, environment),
         cut=settings.delegate.cut,
         observers=tuple(_observers(settings, recorder)),
     )
 
 
-def policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
+def _policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
     if settings.delegate.policy is not None:
         return settings.delegate.policy
     present = names_on(settings, environment)
@@ -110,10 +110,10 @@ def policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
 def policy_shown(settings: Settings, environment: Mapping[str, str]) -> Policy:
     """The same for whoever asks nobody: without any key, what would hold if every maker's were there."""
     has_none = settings.delegate.policy is None and not names_on(settings, environment)
-    return default_policy(tuple(MODELS)) if has_none else policy_of(settings, environment)
+    return default_policy(tuple(MODELS)) if has_none else _policy_of(settings, environment)
 
 
-def providers_of(settings: Settings, environment: Mapping[str, str]) -> dict[str, Provider]:
+def _providers_of(settings: Settings, environment: Mapping[str, str]) -> dict[str, Provider]:
     """Those that can be asked."""
     return {one.name: _provider(one, environment) for one in settings.providers if is_on(one, environment)}
 
@@ -132,7 +132,7 @@ def _provider(settings: ProviderSettings, environment: Mapping[str, str]) -> Pro
     )
 
 
-def _observers(settings: Settings, recorder: Recorder) -> "list[Observer]":
+def _observers(settings: Settings, recorder: Recorder) -> list[Observer]:
     said = settings.delegate
     observers: list[Observer] = [
         Ledgering(recorder),

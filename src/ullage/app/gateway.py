@@ -195,14 +195,8 @@ class Gateway:
 
     @property
     def own_name(self) -> str:
-        """What our own tools' server is called; another server may be called as we are, and keeps its name."""
-        settings = self.settings
-        taken = {one.name for one in (*settings.servers, *settings.databases, *settings.retrieves)}
-        # No server's name in the settings has brackets.
-        return f"{OWN} (own)" if OWN in taken else OWN
-
-    def _is_own(self, server: str) -> bool:
-        return server == self.own_name or any(one.name == server for one in self.settings.databases)
+        """What our own tools' server is called."""
+        return self.settings.name_of_own(OWN)
 
     def _own_member(self) -> Member:
         own = self.settings.own
@@ -216,7 +210,6 @@ class Gateway:
             cached=self.cached,
             vault=self.vault,
             rules=lambda: self._rules,
-            is_own=self._is_own,
             recorder=self.recorder,
             surfaces=self.surfaces,
             forms=self.forms,

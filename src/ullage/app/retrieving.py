@@ -70,9 +70,8 @@ class Retrieving:
 
     def _refitted(self, folders: Folders) -> LateFolders:
         known = self._late.get(folders.name)
-        return known if known is not None and known.settings == folders else self._made(folders)
-
-    def _made(self, folders: Folders) -> LateFolders:
+        if known is not None and known.settings == folders:
+            return known
         return LateFolders(settings=folders, weigh=self.weigh)
 
     def take(self, arranged: Mapping[str, LateFolders]) -> None:

@@ -5,12 +5,14 @@ when others come and go. Nothing is started here: a server is when it is first n
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ullage.config import Settings
 from ullage.gateway import Catalogue, Kept, Member, Server
 from ullage.wire import Host, Supervised
+
+from .background import Work
 
 __all__ = ["Behind", "Servers"]
 
@@ -31,7 +33,7 @@ class Servers:
 
     host: Host
     catalogue: Catalogue
-    spawn: Callable[[Callable[[], Awaitable[None]]], None]
+    spawn: Callable[[Work], None]
     is_own_address: Callable[[str], bool] = lambda _: False
     """Whether a URL leads to this very gateway, which would then ask itself for ever."""
     _behind: Mapping[str, Behind] = field(default_factory=dict[str, Behind])

@@ -137,14 +137,15 @@ def _print_servers(seen: _Seen) -> None:
 
 def _servers(seen: _Seen) -> list[str]:
     """Other programs' first, our own last."""
-    ours = [name for name in _ours(seen.loaded) if name != OWN and entries_of(seen.view, name)]
+    ours = [name for name in _ours(seen.loaded) if name != seen.own and entries_of(seen.view, name)]
     return [*(server.name for server in seen.loaded.settings.servers), *ours, seen.own]
 
 
 def _ours(loaded: Loaded) -> list[str]:
     """What is a part of Ullage and has tools: databases, folders, models, and the rest."""
     settings = loaded.settings
-    return [*(one.name for one in (*settings.databases, *settings.retrieves)), settings.delegate_name, OWN]
+    named = (one.name for one in (*settings.databases, *settings.retrieves))
+    return [*named, settings.delegate_name, settings.name_of_own(OWN)]
 
 
 def _row(seen: _Seen, server: str) -> tuple[str, str, str, str]:

@@ -132,8 +132,7 @@ def _databases(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, 
         for name, database in layer.databases.items():
             winner = taken.setdefault(name, layer)
             if winner is not layer:
-                said = f"source `{name}` is also in `{winner.source}`, which is the one used"
-                issues.append(Issue(severity="note", message=said, file=layer.source, key=f"sources.{name}"))
+                issues.append(_twice("source", name, winner, layer))
                 continue
             why[f"sources.{name}"] = layer.source
             if database is not None:
@@ -163,7 +162,11 @@ def _clashes(tables: Mapping[str, Mapping[str, object]], why: Mapping[str, str])
 
 
 def _note(name: str, winner: Layer, loser: Layer) -> Issue:
-    said = f"server `{name}` is also in `{winner.source}`, which is the one used"
-    if loser.is_foreign:
-        said += "; tools that are left out or asked for here stay so"
-    return Issue(severity="note", message=said, file=loser.source, key=f"servers.{name}", server=name)
+    issue = replace(_twice("server", name, winner, loser), server=name)
+    held = "; tools that are left out or asked for here stay so"
+    return replace(issue, message=f"{issue.message}{held}") if loser.is_foreign else issue
+
+
+def _twice(kind: str, name: str, winner: Layer, loser: Layer) -> Issue:
+    said = f"{kind} `{name}` is also in `{winner.source}`, which is the one used"
+    return Issue(severity="note", message=said, file=loser.source, key=f"{kind}s.{name}")

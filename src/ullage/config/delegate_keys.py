@@ -4,6 +4,9 @@ Those of a provider, of budgets, of a policy and of folders to be searched. What
 by `delegate`, under the names that its two JSON files have.
 """
 
+from typing import get_args
+
+from .delegating import Scope
 from .key import Key
 from .kinds import ADDRESS, BUDGET, FLAG, KEY_VARIABLE, MONEY, NAMES, PAIRS, SECONDS, SHARES, TABLE, TEXT, WHOLE, WIRE
 
@@ -99,7 +102,7 @@ DELEGATE = (
         means="Variables that a project's providers may send: only in your own file.",
     ),
 )
-SCOPES = ("call", "task", "session", "day", "month")
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 SPENDING = (
     *(Key(name=scope, kind=TABLE, means=f"What one {scope} may spend.", default="no limit") for scope in SCOPES),
     Key(

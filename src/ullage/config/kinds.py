@@ -9,7 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import cast
+from typing import cast, get_args
+
+from .delegating import LogLevel, WireKind
 
 __all__ = [
     "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHOICES", "DATABASE", "FLAG", "FRACTION", "KEY_VARIABLE", "LEVEL",
@@ -132,8 +134,8 @@ TRANSPORTS = {
 }
 """Every spelling in use, to what is meant."""
 _MODES = ("auto", "search", "direct")
-_WIRES = ("openai", "openai-chat", "anthropic", "google", "compatible")
-_LEVELS = ("debug", "info", "warn", "error")
+_WIRES: tuple[str, ...] = get_args(WireKind)
+_LEVELS: tuple[str, ...] = get_args(LogLevel)
 _KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|nvapi)[_-]|AIza")
 """How keys begin; no variable is called so."""
 

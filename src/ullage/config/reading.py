@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .codex_toml import read_codex_toml
 from .delegation import Delegation
-from .issue import Issue
+from .issue import Issue, Severity
 from .layer import Layer
 from .mcp_json import read_mcp_json
 from .page import Page
@@ -138,7 +138,7 @@ class Reading:
             return self.places.home / entry[2:]
         return folder / entry
 
-    def _text(self, path: Path, *, severity: str) -> str | None:
+    def _text(self, path: Path, *, severity: Severity) -> str | None:
         """The file's text; None where there is none, with an issue where there is a file all the same."""
         self.stamps[path] = stamp_of(path)
         if self.stamps[path] is None:
@@ -149,8 +149,7 @@ class Reading:
             return content.decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            kind = "error" if severity == "error" else "problem"
-            self.issues.append(Issue(severity=kind, message=f"cannot be read: {why}", file=str(path)))
+            self.issues.append(Issue(severity=severity, message=f"cannot be read: {why}", file=str(path)))
             self.unread.append(str(path))
             return None
 

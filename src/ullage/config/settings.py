@@ -17,7 +17,6 @@ from .folders import Folders
 __all__ = ["ClientProfile", "Gateway", "Mode", "Results", "Settings", "Token"]
 
 Mode = Literal["auto", "search", "direct"]
-_DELEGATE = "delegate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +103,14 @@ class Settings:
 
     @property
     def delegate_name(self) -> str:
-        """What delegating is called among the servers, where none is called so."""
+        """What delegating is called among the servers."""
+        return self.name_of_own("delegate")
+
+    def name_of_own(self, name: str) -> str:
+        """What a part of Ullage is called; a server, a database or a collection that is called so keeps its name."""
         taken = {one.name for one in (*self.servers, *self.databases, *self.retrieves)}
-        # No server's name in the settings has brackets.
-        return f"{_DELEGATE} (own)" if _DELEGATE in taken else _DELEGATE
+        # No name in the settings has brackets.
+        return f"{name} (own)" if name in taken else name
 
     @property
     def result_rules(self) -> ResultRules:

@@ -17,7 +17,7 @@ from ullage.tool import Call, Change, Json, JsonObject, Listener, Listing, Origi
 
 from .access import Guardable
 from .merge.view import Entry, View
-from .metered import META
+from .metered import META, inner_meta
 from .passing import Passing
 from .results import ResultRules
 from .slim.subschemas import is_small
@@ -102,7 +102,7 @@ class Cached(Passing[Guardable]):
         began, turn = self._clock(), self._rounds[entry.server]
         known = self._shelf.get(key, began)
         if known is not None:
-            return replace(known, meta=_said_so(known.meta))
+            return replace(known, meta=_said_so(known))
         reply = await self.inner.call_entry(entry, call)
         if not reply.is_error and reply.needs is None and turn == self._rounds[entry.server]:
             self._shelf.put(key, reply, began + seconds)
@@ -175,9 +175,8 @@ def _key(entry: Entry, call: Call) -> _Key | None:
     return entry.server, call.caller.principal, entry.original, hashlib.sha256(said.encode()).hexdigest()
 
 
-def _said_so(meta: JsonObject) -> JsonObject:
-    inner = meta.get(META)
-    return {**meta, META: {**(inner if isinstance(inner, dict) else {}), "performance": {"cachedResult": True}}}
+def _said_so(reply: Reply) -> JsonObject:
+    return {**reply.meta, META: {**inner_meta(reply), "performance": {"cachedResult": True}}}
 
 
 def _size(reply: Reply, largest: int) -> int | None:

@@ -21,7 +21,7 @@ from .reference import INEXACT, Reference
 from .tabular import table_data
 from .weighing import weighed
 
-__all__ = ["META", "Metered"]
+__all__ = ["META", "Metered", "inner_meta"]
 
 META = "dev.ullage/meta"
 
@@ -81,13 +81,13 @@ class Metered(Passing[ToolSource]):
             method=count.method,
             milliseconds=milliseconds,
             is_error=reply.is_error,
-            cached=_was_cached(_inner_meta(reply)),
+            cached=_was_cached(inner_meta(reply)),
         )
 
 
 async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: float) -> dict[str, Json]:
     """What a source put there itself stays, save for the two figures that are known here."""
-    inner = _inner_meta(reply)
+    inner = inner_meta(reply)
     if not {"data", "handle"} & inner.keys() and (data := await table_data(reply)) is not None:
         inner = {**inner, "data": data}
     tokens: dict[str, Json] = {"estimated": count.tokens, "approximationMethod": reference.label}
@@ -97,7 +97,8 @@ async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: 
     return {**inner, "tokens": tokens, "performance": performance}
 
 
-def _inner_meta(reply: Reply) -> JsonObject:
+def inner_meta(reply: Reply) -> JsonObject:
+    """What a reply says under `META`; empty where that is nothing."""
     inner = reply.meta.get(META)
     return inner if isinstance(inner, dict) else {}
 

@@ -41,7 +41,7 @@ class Unwritten:
 
 
 def _pieces(value: Json) -> Iterator[str]:
-    """The JSON of a value, in pieces of a millisecond or so."""
+    """The JSON of a value, in pieces that are each soon written."""
     if isinstance(value, dict | list) and not _is_small(value):
         yield from _object(value) if isinstance(value, dict) else _array(value)
     else:

@@ -12,7 +12,7 @@ from ullage.tool import Json, Reply
 
 from .slim.subschemas import is_small
 
-__all__ = ["table_data"]
+__all__ = ["size_data", "table_data"]
 
 _AT_ONCE = 64_000
 """Characters of text that are read in one go."""
@@ -26,7 +26,12 @@ _Size = tuple[int, int]
 async def table_data(reply: Reply) -> dict[str, Json] | None:
     """What the metadata says of a table; None for what is none."""
     size = None if reply.is_error else await _size(reply)
-    return None if size is None else {"rowCount": size[0], "columnCount": size[1], "truncated": False}
+    return None if size is None else size_data(*size)
+
+
+def size_data(rows: int, columns: int, *, truncated: bool = False) -> dict[str, Json]:
+    """The rows and columns that are shown, and whether there are more, as the metadata says it."""
+    return {"rowCount": rows, "columnCount": columns, "truncated": truncated}
 
 
 async def _size(reply: Reply) -> _Size | None:
@@ -61,6 +66,6 @@ async def _size_of_text(text: str) -> _Size | None:
 async def _size_of_long(text: str) -> _Size | None:
     """By its longest list of objects, where that is most of the text."""
     longest = await patiently(scan(text))
-    if longest is None or not longest.columns or 2 * (longest.end - longest.start) < len(text):
+    if longest is None or not longest.columns or not longest.is_most_of(text):
         return None
     return longest.count, len(longest.columns)

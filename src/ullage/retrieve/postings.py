@@ -19,7 +19,7 @@ from ullage.search import Document, terms
 __all__ = ["PassageIndex"]
 
 _TITLED = 2
-"""How often path and headings count as written. Weights of 1 to 5 were tried: twice is enough, and once is worse."""
+"""How often path and headings count as written: what a text is called says more than a word in it."""
 _SATURATION = 1.2
 """BM25's k1: how soon more of the same term stops counting."""
 _LENGTH = 0.75

@@ -16,9 +16,6 @@ from .describe import DETAILS, Detail
 from .tools import FORMATS
 
 __all__ = [
-    "LEAST_TOKENS",
-    "MOST_SAMPLES",
-    "Format",
     "QueryAsked",
     "SchemaAsked",
     "TableAsked",
@@ -29,9 +26,9 @@ __all__ = [
     "read_table",
 ]
 
-LEAST_TOKENS = 50
+_LEAST_TOKENS = 50
 """No less would hold a footer that says what is missing."""
-MOST_SAMPLES = 20
+_MOST_SAMPLES = 20
 
 Format = Literal["csv", "json", "original"]
 
@@ -64,7 +61,7 @@ class TableAsked:
 def read_query(tool: Tool, arguments: JsonObject, *, limit: int, budget: int | None) -> QueryAsked:
     """`limit` is of rows and `budget` of tokens, as the settings have them."""
     given = _known(tool, arguments)
-    asked, tokens = _number(given, "max_rows", least=1), _number(given, "max_tokens", least=LEAST_TOKENS)
+    asked, tokens = _number(given, "max_rows", least=1), _number(given, "max_tokens", least=_LEAST_TOKENS)
     wanted = _one_of(given, "format", FORMATS) or "csv"
     return QueryAsked(
         sql=_text(given, "sql"),
@@ -102,7 +99,7 @@ def read_table(tool: Tool, arguments: JsonObject) -> TableAsked:
     name = _text(given, "tableName" if "tableName" in _properties(tool) else "name")
     if isinstance(given.get("sample"), bool):
         return TableAsked(name, 3 if given["sample"] else 0)
-    return TableAsked(name, min(_number(given, "sample", least=0) or 0, MOST_SAMPLES))
+    return TableAsked(name, min(_number(given, "sample", least=0) or 0, _MOST_SAMPLES))
 
 
 def read_sql(tool: Tool, arguments: JsonObject) -> str:

@@ -118,7 +118,7 @@ class Asking:
 
 
 def _judge(sql: str, dialect: Dialect, functions: Mapping[str, Stability], allowed: tuple[str, ...]) -> "Statement":
-    # Loading the parser takes a tenth of a second, which whoever only lists tools need not wait for.
+    # Whoever only lists tools need not wait until the parser is loaded.
     from .guard import judge
 
     return judge(sql, dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))

@@ -13,19 +13,10 @@ from ullage.errors import BadConfiguration
 from .engine import Dialect
 from .settings import SAMPLE, DatabaseSettings
 
-__all__ = ["DatabaseFile", "dialect_of", "file_of"]
+__all__ = ["dialect_of", "file_of", "served_dialect"]
 
 _URL = re.compile(r"(?P<scheme>\w+)(?:\+\w+)?://(?P<path>/[^?]*)?.*", re.DOTALL)
-_SCHEMES: dict[str, Dialect] = {
-    "sqlite": "sqlite",
-    "duckdb": "duckdb",
-    "postgresql": "postgres",
-    "postgres": "postgres",
-    "mysql": "mysql",
-    "mariadb": "mysql",
-    "mssql": "tsql",
-    "oracle": "oracle",
-}
+_SERVED: dict[str, Dialect] = {"mysql": "mysql", "mariadb": "mysql", "mssql": "tsql", "oracle": "oracle"}
 _SUFFIXES: dict[str, Literal["sqlite", "duckdb"]] = {
     ".db": "sqlite",
     ".db3": "sqlite",
@@ -46,7 +37,12 @@ def dialect_of(settings: DatabaseSettings) -> Dialect:
     if file is not None:
         return file[1]
     url = _URL.fullmatch(settings.url)
-    return "postgres" if url is None else _SCHEMES.get(url["scheme"].lower(), "postgres")
+    return "postgres" if url is None else served_dialect(url["scheme"])
+
+
+def served_dialect(scheme: str) -> Dialect:
+    """Of a server, by its URL's scheme; one of a kind that is not known is judged as PostgreSQL is."""
+    return _SERVED.get(scheme.lower(), "postgres")
 
 
 def file_of(settings: DatabaseSettings) -> DatabaseFile | None:

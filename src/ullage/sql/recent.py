@@ -25,17 +25,17 @@ class Recent(Generic[Value]):
         self._seconds = seconds
         self._clock = clock
         self._entries = entries
-        self._room = size
+        self._size = size
+        self._used = 0
         self._kept: OrderedDict[Hashable, tuple[float, int, Value]] = OrderedDict()
 
     def get(self, key: Hashable) -> Value | None:
         found = self._kept.get(key)
         if found is None:
             return None
-        ends, size, value = found
+        ends, _, value = found
         if self._clock() >= ends:
-            del self._kept[key]
-            self._room += size
+            self.forget(key)
             return None
         self._kept.move_to_end(key)
         return value
@@ -43,14 +43,14 @@ class Recent(Generic[Value]):
     def put(self, key: Hashable, value: Value, size: int) -> None:
         """`size` is a rough one, in bytes; what is larger than all the room is not kept."""
         self.forget(key)
-        if self._seconds <= 0 or size > self._room + sum(one[1] for one in self._kept.values()):
+        if self._seconds <= 0 or size > self._size:
             return
-        while self._kept and (size > self._room or len(self._kept) >= self._entries):
+        while self._kept and (self._used + size > self._size or len(self._kept) >= self._entries):
             self.forget(next(iter(self._kept)))
         self._kept[key] = (self._clock() + self._seconds, size, value)
-        self._room -= size
+        self._used += size
 
     def forget(self, key: Hashable) -> None:
         found = self._kept.pop(key, None)
         if found is not None:
-            self._room += found[1]
+            self._used -= found[1]

@@ -8,7 +8,6 @@ import contextlib
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -24,9 +23,10 @@ _APPLICATION = 0x756C6C67
 
 def make_sample(path: Path) -> Path:
     """The shop's file, made where it is not there yet."""
-    if _marks(path) == (_APPLICATION, EDITION):
+    application, edition = _marks(path)
+    if (application, edition) == (_APPLICATION, EDITION):
         return path
-    if path.exists() and _marks(path)[0] != _APPLICATION:
+    if path.exists() and application != _APPLICATION:
         raise SourceFailed(
             f"`{path.name}` lies where the sample shop would, and is not it",
             suggestion="move that file away, or name a database in the settings",
@@ -52,7 +52,7 @@ def _written(path: Path) -> None:
 
 
 def _fill(name: str) -> None:
-    with _opened(lambda: sqlite3.connect(name)) as connection:
+    with contextlib.closing(sqlite3.connect(name)) as connection:
         connection.executescript(TABLES)
         for table, group in groupby(rows(), key=lambda one: one[0]):
             values = [row for _, row in group]
@@ -70,12 +70,8 @@ def _marks(path: Path) -> tuple[int, int]:
     """Whose file it is, and of which edition; (0, 0) where there is none that can be read."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
-        with _opened(lambda: sqlite3.connect(uri, uri=True)) as connection:
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
             read = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
     except sqlite3.Error:
         return 0, 0
     return read[0], read[1]
-
-
-def _opened(connect: Callable[[], sqlite3.Connection]) -> "contextlib.closing[sqlite3.Connection]":
-    return contextlib.closing(connect())

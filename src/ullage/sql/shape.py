@@ -16,7 +16,7 @@ from ullage.tool import Json
 from .arguments import QueryAsked
 from .engine import Answer
 
-__all__ = ["Shaped", "shape", "sheet"]
+__all__ = ["Shaped", "most_that_fit", "shape", "sheet"]
 
 _NARROW = "narrow with WHERE or LIMIT/OFFSET, or aggregate in SQL"
 _TOO_WIDE = "select fewer columns, or raise max_tokens"
@@ -103,15 +103,15 @@ def _json(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
     write = _pretty if asked.format == "original" else _compact
     shown = len(answer.rows)
     if asked.budget is not None:
-        shown = _most(shown, lambda rows: weigh(write(answer, asked, rows)), asked.budget)
+        shown = most_that_fit(shown, lambda rows: weigh(write(answer, asked, rows)), asked.budget)
     if shown < 0:
         return Shaped(text='{"rowCount":0}', rows=0, truncated=True)
     return Shaped(text=write(answer, asked, shown), rows=shown, truncated=answer.more or shown < len(answer.rows))
 
 
-def _most(rows: int, weight: Callable[[int], int], budget: int) -> int:
+def most_that_fit(things: int, weight: Callable[[int], int], budget: int) -> int:
     """How many of them fit; -1 where not even none does."""
-    return bisect_right(range(rows + 1), budget, key=weight) - 1
+    return bisect_right(range(things + 1), budget, key=weight) - 1
 
 
 def _compact(answer: Answer, asked: QueryAsked, rows: int) -> str:

@@ -3,10 +3,11 @@
 Values only: an engine reads them, others write them down for a model.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Column", "ForeignKey", "Index", "Routine", "Structure", "Table", "Trigger"]
+__all__ = ["Column", "ForeignKey", "Index", "Routine", "Structure", "Table", "Trigger", "in_order"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +86,8 @@ class Structure:
     tables: tuple[Table, ...] = ()
     routines: tuple[Routine, ...] = ()
     name: str | None = None
+
+
+def in_order(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """As a `Structure` has them: by name, and by schema where one name is in several."""
+    return tuple(sorted(tables, key=lambda table: (table.name, table.schema or "")))

@@ -4,7 +4,6 @@ The replies of `schema` and `table`, and of the original's three tools, out of w
 a budget of tokens. How a table is written down, `describe` knows.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,7 @@ from .arguments import read_schema, read_table
 from .asking import Asking
 from .describe import Detail, choose, describe, find_table, full, schema_json, table_json, triggers_json
 from .quoting import first_rows
-from .shape import sheet
+from .shape import most_that_fit, sheet
 from .structure import Structure, Table
 
 __all__ = ["Telling", "Told", "held"]
@@ -97,8 +96,8 @@ class Telling:
         most = self.asking.settings.max_tokens
         if most is None:
             return written(len(structure.tables))
-        counts = range(len(structure.tables) + 1)
-        return written(max(0, bisect_right(counts, most, key=lambda tables: weigh(written(tables))) - 1))
+        fitting = most_that_fit(len(structure.tables), lambda tables: weigh(written(tables)), most)
+        return written(max(0, fitting))
 
 
 def held(text: str, weigh: Weigh, budget: int) -> str:

@@ -6,8 +6,8 @@ from .decode import decode, read_row
 from .encode import ABSENT, Absent, encode, record_lines, row_line
 from .fit import Continued, Fitted, Footer, fit, fit_steps
 from .found import Found, find_table, find_table_in
-from .path import Path, read_path, write_path
-from .recode import Recoded, each_once, recode, recode_steps
+from .path import Path, write_path
+from .recode import Recoded, each_once, recode_steps
 from .scan import Record, Scanned, scan
 from .weigh import Weigh, WeighSteps, in_steps
 from .writing import records_json, written
@@ -38,9 +38,7 @@ __all__ = [
     "fit",
     "fit_steps",
     "in_steps",
-    "read_path",
     "read_row",
-    "recode",
     "recode_steps",
     "record_lines",
     "records_json",

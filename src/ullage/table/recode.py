@@ -14,21 +14,21 @@ text was the shortest itself. Cutting to a budget is others' affair.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
-from typing import Literal, cast
+from typing import cast
 
-from ullage.tokens import Steps, drain
+from ullage.tokens import Steps
 from ullage.tool import Json
 
 from .encode import ABSENT, row_line
 from .found import find_table
 from .path import Path, write_path
-from .weigh import Weigh, WeighSteps, in_steps
+from .weigh import WeighSteps
 from .writing import written_steps
 
-__all__ = ["Recoded", "each_once", "recode", "recode_steps"]
+__all__ = ["Recoded", "each_once", "recode_steps"]
 
 _LONGEST = 1_000_000
 """Characters above which a text stays as it is: reading it would hold others up."""
@@ -45,18 +45,11 @@ _TAKEN = object()
 """Stands where a table was."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Recoded:
     text: str
-    form: Literal["csv", "json", "tables"]
-    """Rows alone, JSON alone, or JSON with tables below it."""
-    rows: int
-    """Of all tables in it."""
-
-
-def recode(given: Json, weigh: Weigh) -> Recoded | None:
-    """`recode_steps` at once."""
-    return drain(recode_steps(given, in_steps(weigh)))
+    value: Json = field(repr=False)
+    """What it was written from; numbers that a float would round are decimals."""
 
 
 def recode_steps(given: Json, weigh: WeighSteps) -> Steps[Recoded | None]:
@@ -77,10 +70,10 @@ def _shortest(text: str, value: Json, weigh: WeighSteps) -> Steps[Recoded | None
     least = yield from _weight(text, weigh)
     if len(text) > _LONG:
         least = int(_MARGIN * least)
-    for form in (_with_tables, _compact):
-        recoded = yield from form(value)
-        if recoded is not None and (yield from _weight(recoded.text, weigh)) < least:
-            return recoded
+    for form in (_with_tables, written_steps):
+        shorter = yield from form(value)
+        if shorter is not None and (yield from _weight(shorter, weigh)) < least:
+            return Recoded(shorter, value)
     return None
 
 
@@ -119,11 +112,7 @@ def each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return made
 
 
-def _compact(value: Json) -> Steps[Recoded | None]:
-    return Recoded(text=(yield from written_steps(value)), form="json", rows=0)
-
-
-def _with_tables(value: Json) -> Steps[Recoded | None]:
+def _with_tables(value: Json) -> Steps[str | None]:
     tables: list[tuple[Path, list[dict[str, Json]]]] = []
     rest = _rest(value, (), tables)
     if not tables:
@@ -132,8 +121,7 @@ def _with_tables(value: Json) -> Steps[Recoded | None]:
     for path, rows in tables:
         lines += [f"{write_path(path)}[{len(rows)}]:"] if path else []
         lines += yield from _lines(rows)
-    form = "csv" if rest is _TAKEN else "tables"
-    return Recoded(text="\n".join(lines), form=form, rows=sum(len(rows) for _, rows in tables))
+    return "\n".join(lines)
 
 
 def _rest(value: Json, path: Path, tables: list[tuple[Path, list[dict[str, Json]]]]) -> object:

@@ -22,6 +22,8 @@ _STRIDE = 65_536
 """Characters read before others are let in."""
 _DEPTH = 3
 """Keys deep that a list is looked for."""
+_DOMINANT = 0.5
+"""Of the text, that a list must be to be what the text is about."""
 _MARKS = 65_536
 """Places remembered at the most; of longer lists, every second, fourth, … record's."""
 _COLUMNS = 1_000
@@ -61,6 +63,9 @@ class Scanned:
         for number, record in enumerate(_records(text, self.marks[first // self.spacing])):
             if number >= skipped:
                 yield record
+
+    def is_most_of(self, text: str) -> bool:
+        return self.end - self.start >= _DOMINANT * len(text)
 
     def rest(self, text: str) -> str:
         """The text with the list empty."""

@@ -120,6 +120,23 @@ async def test_sql_on_a_complete_answer_says_no_such_thing():
     assert text(await bench.read(held, sql="SELECT")).splitlines()[1:] == ["900", "[1 row]"]
 
 
+async def test_a_row_that_begins_as_a_last_line_does_is_a_row_all_the_same():
+    rows = [*(f"thing {one},{one}" for one in range(900)), "-- 900 rows,1", "-- and so on,2"]
+    bench = Bench(said("\n".join(["name,id", *rows])), TIGHT, query=Counted())
+    held = handle(await bench.call())
+    assert text(await bench.read(held, sql="SELECT")).splitlines()[1:] == ["902", "[1 row]"]
+
+
+@pytest.mark.requirement("U:budget")
+@pytest.mark.parametrize("budget", range(1, 61))
+async def test_however_small_the_budget_no_notice_on_an_answer_to_sql_is_cut(budget: int):
+    bench = Bench(table("id,name", ROWS), ResultRules(budget=budget), query=Counted())
+    held = handle(await bench.call())
+    answer = text(await bench.read(held, sql="twice"))
+    assert answer == "" or answer.endswith("]")
+    assert answer or budget < 12
+
+
 @pytest.mark.requirement("U:budget")
 @pytest.mark.parametrize("budget", range(1, 61))
 async def test_however_small_the_budget_no_notice_is_cut(budget: int):

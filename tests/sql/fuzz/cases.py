@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ADVERSARY", "CASES", "DIALECTS", "EVERYDAY", "MORE", "Case", "read_cases"]
+__all__ = ["ADVERSARY", "CASES", "EVERYDAY", "MORE", "Case", "read_cases"]
 
 GUARD = Path(__file__).parent.parent / "guard"
 CASES = GUARD / "cases.jsonl"
 EVERYDAY = GUARD / "everyday.jsonl"
 MORE = GUARD / "more.jsonl"
 ADVERSARY = Path(__file__).parent.parent / "adversary.jsonl"
-DIALECTS = {"mssql": "tsql"}
+_DIALECTS = {"mssql": "tsql"}
 """Engines whose dialect has another name."""
 
 
@@ -25,23 +25,18 @@ DIALECTS = {"mssql": "tsql"}
 class Case:
     id: str
     engine: str
-    category: str
     layer: str
     sql: str
-    why: str
     attack: bool
 
     @property
     def dialect(self) -> str:
-        return DIALECTS.get(self.engine, self.engine)
+        return _DIALECTS.get(self.engine, self.engine)
 
 
 def read_cases(*paths: Path) -> Iterator[Case]:
     for path in paths:
         for line in path.read_text(encoding="utf-8").strip().split("\n"):
             raw = json.loads(line)
-            attack = raw.pop("expect") == "reject"
-            yield Case(
-                **{name: raw.get(name, "") for name in ("id", "engine", "category", "layer", "sql", "why")},
-                attack=attack,
-            )
+            given = {name: raw[name] for name in ("id", "engine", "layer", "sql")}
+            yield Case(**given, attack=raw["expect"] == "reject")

@@ -23,7 +23,7 @@ from pymysql.constants import CLIENT
 from .stage import Stage, connect_mysql, connect_postgres, staged
 from .traces import Traces, Watch, changes, watch
 
-__all__ = ["CANARIES", "SECONDS", "SESSION", "Unguarded"]
+__all__ = ["CANARIES", "SESSION", "Unguarded"]
 
 SECONDS = 3.0
 """What a statement may take before it is one that holds the connection."""

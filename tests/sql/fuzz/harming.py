@@ -179,7 +179,7 @@ def parentheses(text: str, dialect: str, random: Random) -> str | None:
 
 def _is_value(before: Sequence[Token]) -> bool:
     """Whether a call stands for a value, not for a table."""
-    meaning = [token.text.upper() for token in before if token.kind not in ("space", "comment")]
+    meaning = _meaning(before)
     return (
         bool(meaning) and meaning[-1] not in (".", "FROM", "JOIN", "LATERAL", "CALL", "TABLE") and "FROM" not in meaning
     )

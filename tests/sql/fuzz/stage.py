@@ -52,10 +52,8 @@ INSERT INTO events VALUES (1, 1, 'login', '2024-03-01 08:00:00', '{"ip": "10.0.0
 """
 
 KEYWORDS = {
-    "postgres": 'CREATE TABLE keywords ("update" text, "delete" text, "grant" text, "execute" text);',
+    **dict.fromkeys(ENGINES, 'CREATE TABLE keywords ("update" text, "delete" text, "grant" text, "execute" text);'),
     "mysql": "CREATE TABLE keywords (`update` text, `delete` text, `grant` text, `a``;b` text);",
-    "sqlite": 'CREATE TABLE keywords ("update" text, "delete" text, "grant" text, "execute" text);',
-    "duckdb": 'CREATE TABLE keywords ("update" text, "delete" text, "grant" text, "execute" text);',
 }
 
 SNARES = {

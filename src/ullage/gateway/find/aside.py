@@ -1,7 +1,7 @@
 """Where are a call's arguments looked through, so that other calls go on meanwhile?
 
-Most are small and done with at once. Large ones, a table of thousands of rows, say, take some tenths of a second: they
-are looked through in a worker thread, one call after another. What fits, `fitting` knows.
+Most are small and done with at once. Large ones, a table of thousands of rows, say, are looked through in a worker
+thread, one call after another. What fits, `fitting` knows.
 """
 
 import anyio

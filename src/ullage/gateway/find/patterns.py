@@ -12,7 +12,7 @@ from functools import lru_cache
 __all__ = ["affordable", "compiled", "ways"]
 
 _WAYS = 1_000_000
-"""Tried in some tens of milliseconds at the worst."""
+"""Tried at the most."""
 _LONG_PATTERN = 2_000
 _ATOMS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 """Escapes and classes: one character of text each, whatever stands in them."""

@@ -2,7 +2,7 @@
 
 Servers write schemas by hand. Some are broken in ways by which a validator would refuse what the server takes, some
 would make it fetch another document, hang or lose its way. The rules of JSON Schema about itself would tell the first
-kind, at 140 µs for each word of the schema; what is looked for here are the faults that turn into wrong refusals.
+kind, but take long to ask; what is looked for here are the faults that turn into wrong refusals.
 Whatever else is wrong raises an error while validating, and is noticed there.
 """
 

@@ -26,7 +26,7 @@ from .soundness import troubles, undeclared
 __all__ = ["Checker", "Verdict"]
 
 _FUEL = 50_000
-"""Assertions tried before a validation is given up: some tenths of a second."""
+"""Assertions tried before a validation is given up."""
 _DEEPEST = 100
 _KEPT = 1_000
 _OLD = (Draft3Validator, Draft4Validator)

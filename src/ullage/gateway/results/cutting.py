@@ -9,12 +9,13 @@ left out is others' affair.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ullage.table import Found, find_table, find_table_in, recode_steps, write_path
+from ullage.table import Found, Recoded, find_table, find_table_in, recode_steps, write_path
 from ullage.tokens import Steps
-from ullage.tool import Block, Json, JsonObject, Reply, text_block
+from ullage.tool import Block, Reply, text_block
 
-from ..metered import META
+from ..metered import META, inner_meta
 from ..slim.subschemas import is_small
+from ..tabular import size_data
 from .content import Content, are_objects, is_repeated, joined, text_of
 from .held import Part
 from .paging import Manner, Numbered, Page, header_of, longest_fitting, page_steps
@@ -37,17 +38,17 @@ def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
         return (yield from _of_structured(reply, scale))
     together = joined(reply.content)
     texts = [text_of(block) for block in reply.content] if together is None else [together]
-    forms = list[str | None]()
+    forms = list[Recoded | None]()
     for text in texts:
-        form = (yield from recode_steps(text, scale.weigh)) if text and _is_worth(text) else None
-        forms.append(None if form is None else form.text)
+        forms.append((yield from recode_steps(text, scale.weigh)) if text and _is_worth(text) else None)
     if not any(forms) or not (yield from is_repeated(reply)):
         return None
-    found = find_table_in(texts[0]) if len(texts) == 1 and texts[0] else None
+    only = forms[0] if len(forms) == 1 else None
     blocks = [
-        block if form is None else _with_text(block, form) for block, form in zip(reply.content, forms, strict=False)
+        block if form is None else _with_text(block, form.text)
+        for block, form in zip(reply.content, forms, strict=False)
     ]
-    return _rewritten(reply, blocks, found)
+    return _rewritten(reply, blocks, None if only is None else find_table(only.value))
 
 
 def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
@@ -57,7 +58,7 @@ def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
     form = yield from recode_steps(reply.structured.value, scale.weigh)
     if form is None:
         return None
-    return _rewritten(reply, [text_block(form.text)], find_table(reply.structured.value))
+    return _rewritten(reply, [text_block(form.text)], find_table(form.value))
 
 
 def is_recodable(reply: Reply) -> bool:
@@ -72,11 +73,11 @@ def _is_worth(text: str) -> bool:
 
 def _rewritten(reply: Reply, blocks: Sequence[Block], found: Found | None) -> Reply:
     """With other blocks, no structured content, and what the metadata says of the table that it was."""
-    inner = _inner_meta(reply)
+    inner = inner_meta(reply)
     changed = replace(reply, content=tuple(blocks), structured=None)
     if found is None or "data" in inner:
         return changed
-    data: Json = {"rowCount": found.row_count, "columnCount": found.column_count, "truncated": False}
+    data = size_data(found.row_count, found.column_count)
     return replace(changed, meta={**reply.meta, META: {**inner, "data": data}})
 
 
@@ -85,11 +86,6 @@ def _with_text(block: Block, text: str) -> Block:
     if block.get("type") == "resource" and isinstance(resource, dict):
         return {**block, "resource": {**resource, "text": text}}
     return {**block, "text": text}
-
-
-def _inner_meta(reply: Reply) -> JsonObject:
-    said = reply.meta.get(META)
-    return said if isinstance(said, dict) else {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -211,7 +207,7 @@ def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, ha
 
 
 def _described(reply: Reply, handle: str, work: _Cutting, *, is_cut: bool) -> Reply:
-    inner = dict(_inner_meta(reply))
+    inner = dict(inner_meta(reply))
     data, page = inner.get("data"), work.page
     if isinstance(data, dict):
         rows = data.get("rowCount")
@@ -219,7 +215,7 @@ def _described(reply: Reply, handle: str, work: _Cutting, *, is_cut: bool) -> Re
         shown = {} if most is None or not isinstance(rows, int) else {"rowCount": min(rows, most)}
         inner["data"] = {**data, **shown, "truncated": is_cut or data.get("truncated") is True}
     elif work.table:
-        inner["data"] = {"rowCount": work.table[0], "columnCount": work.table[1], "truncated": is_cut}
+        inner["data"] = size_data(*work.table, truncated=is_cut)
     return replace(reply, meta={**reply.meta, META: {**inner, "handle": handle}})
 
 

@@ -21,7 +21,7 @@ __all__ = ["Held", "Packed", "Part", "Shape", "pack", "packed_size", "read_shape
 _PIECE = 65_536
 """Characters, or one unit where that is more."""
 _QUICK = 1
-"""zlib's level: JSON shrinks to a sixth even so."""
+"""zlib's level: JSON shrinks well even so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

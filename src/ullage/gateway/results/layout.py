@@ -20,8 +20,6 @@ __all__ = ["Kind", "Layout", "boundary", "lines_of", "one_unit", "survey"]
 Kind = Literal["records", "lines", "block"]
 """A block is one unit, whatever it is."""
 
-_DOMINANT = 0.5
-"""Of the text, that an array must be for its elements to be the units."""
 _LONGEST = 240
 """Characters of a line that is not parted."""
 _STRIDE = 500
@@ -64,7 +62,7 @@ def survey(text: str) -> Steps[Layout]:
     if begins + ends not in ("[]", "{}"):
         return (yield from lines_of(text))
     scanned = yield from scan(text)
-    if scanned is None or scanned.count < 2 or scanned.end - scanned.start < _DOMINANT * len(text):
+    if scanned is None or scanned.count < 2 or not scanned.is_most_of(text):
         return (yield from lines_of(text, is_json=True))
     return (yield from _records(text, scanned))
 

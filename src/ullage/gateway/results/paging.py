@@ -50,8 +50,8 @@ class Words:
 
     shown: Callable[[int, int, bool], str]
     """Given how many units are shown, the number of the next, and whether they are all; empty for nothing."""
-    cut: Callable[[int], str]
-    """Given the number of a unit of which only the beginning is shown."""
+    cut: Callable[[int], str] = lambda number: ""
+    """Given the number of a unit of which only the beginning is shown, where that may be."""
     shorter: Callable[[int], Sequence[str]] = lambda number: ()
     """What to say where there is no room for that and no unit is shown, given the number of the first: from long to
     short."""

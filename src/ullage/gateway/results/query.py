@@ -8,7 +8,7 @@ as it is needed, not loaded. Running the SQL, safely and within its time, is the
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol, cast
@@ -19,15 +19,13 @@ from ullage.tool import Json
 
 from .document import Document
 from .rejoined import rejoined
-from .sheet import footer_rows
+from .sheet import footer_rows, whole_rows
 
 __all__ = ["Lines", "Records", "TableQuery", "records_in"]
 
 _VALUE = "value"
 """The one column of records that are no objects."""
 _MOST_COLUMNS = 1_000
-_FOOTER = "-- "
-"""What the line below our tables begins with; no row does."""
 
 
 class TableQuery(Protocol):
@@ -65,12 +63,11 @@ class Lines:
     document: Document
     columns: tuple[str, ...]
     footer: str = ""
-    """What the table says of itself below its rows."""
+    """The last line, where it is no row but says how many there are."""
 
     def __iter__(self) -> Iterator[Row]:
-        for line in islice(_lines(self.document), 1, None):
-            if line.startswith(_FOOTER):
-                continue
+        units = self.document.units(self.document.first)
+        for _, line in whole_rows(units) if self.footer else islice(rejoined(units), 1, None):
             row = read_row(line)
             if len(row) != len(self.columns):
                 raise _no_table()
@@ -90,18 +87,16 @@ def records_in(document: Document) -> Records | Lines:
 
 def _lines_in(document: Document) -> Lines | None:
     """Where every line has as many cells as the heading, and more than one column or a count below to tell it by."""
-    heading = next(_lines(document), "")
+    last = _last(document)
+    counted = footer_rows(last)
     try:
-        columns = tuple(map(str, read_row(heading)))
-        found = Lines(document, _distinct(columns))
+        columns = tuple(map(str, read_row(next(_lines(document), ""))))
+        found = Lines(document, _distinct(columns), "" if counted is None else last)
         rows = sum(1 for _ in found)
     except BadInput:
         return None
-    footer = _last(document)
-    is_counted = footer_rows(footer) == rows
-    if document.kind != "lines" or rows == 0 or not (len(columns) > 1 or is_counted):
-        return None
-    return replace(found, footer=footer if is_counted else "")
+    is_table = len(columns) > 1 if counted is None else counted == rows
+    return found if document.kind == "lines" and rows and is_table else None
 
 
 def _last(document: Document) -> str:
@@ -132,7 +127,7 @@ def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(document: Document) -> Iterator[str]:
-    return rejoined(document.units(document.first))
+    return (line for _, line in rejoined(document.units(document.first)))
 
 
 def _read(document: Document) -> Iterator[Any]:

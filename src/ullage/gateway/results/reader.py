@@ -7,17 +7,17 @@ Only the principal for whom a result was held can read it. SQL is run by whoever
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from ullage.errors import InvalidArguments, UnknownTool
-from ullage.table import Row, fit_steps, row_line
+from ullage.table import Row, row_line
 from ullage.tokens import Meter, Steps, drain
 from ullage.tool import Call, Caller, Json, Listing, Origin, Reply, text_block
 
 from ..metered import META
 from ..reference import Reference
+from ..tabular import size_data
 from .arguments import Wanted, read_arguments
 from .budgeted import BUDGET
 from .document import Document, at_offset, at_path, records_of
@@ -29,7 +29,7 @@ from .scale import Scale
 from .sheet import has_more
 from .tools import READ
 from .vault import Opened, Vault
-from .wording import Reading, block_shown, left_out
+from .wording import Reading, answered, block_shown, left_out
 
 __all__ = ["ResultReader"]
 
@@ -133,7 +133,7 @@ _AS_TEXT = " (grep taken as plain text)"
 def _reply(reading: _Reading, page: Page) -> Reply:
     meta: dict[str, Json] = {"handle": reading.wanted.handle}
     if page.columns is not None:
-        meta["data"] = {"rowCount": page.shown, "columnCount": page.columns, "truncated": not page.complete}
+        meta["data"] = size_data(page.shown, page.columns, truncated=not page.complete)
     return Reply.text(page.text, meta={META: meta})
 
 
@@ -160,25 +160,8 @@ def _answer(
 ) -> Steps[Reply]:
     """`beyond` is what the table that was asked says of rows that are not in it, if it does."""
     wanted = reading.wanted
-    end = None if wanted.limit is None else wanted.offset + wanted.limit
-    left_behind = max(0, len(rows) - (len(rows) if end is None else end))
-
-    known = f"; asked of {beyond.removeprefix('-- ')}" if beyond else ""
-
-    def footer(shown: int, is_all: bool) -> str:  # noqa: FBT001 - as `fit_steps` calls it
-        following = wanted.offset + shown
-        if not shown and not is_all:
-            return (
-                f"[row {following} of {len(rows)} does not fit: use substr() or fewer columns, or a larger max_tokens]"
-            )
-        if not is_all or left_behind:
-            where = f"rows {wanted.offset}–{following - 1} of {len(rows)}"
-            return f"[{where}; same sql with offset={following} for more{known}]"
-        further = "; there are more: use LIMIT and OFFSET" if more else ""
-        return f"[{shown} row{'' if shown == 1 else 's'}{further}{known}]"
-
-    lines = map(row_line, islice(rows, wanted.offset, end))
-    fitted = yield from fit_steps(row_line(columns), lines, footer, reading.scale.weigh, reading.budget)
-    truncated = more or bool(left_behind) or not fitted.complete
-    data: Json = {"rowCount": fitted.rows, "columnCount": len(columns), "truncated": truncated}
-    return Reply.text(fitted.text, meta={META: {"handle": wanted.handle, "data": data}})
+    manner = Manner(kind="lines", header=row_line(columns), limit=wanted.limit, whole_only=True)
+    units = ((number, row_line(rows[number])) for number in range(wanted.offset, len(rows)))
+    words = answered(wanted.offset, len(rows), more=more, beyond=beyond)
+    page = yield from page_steps(units, manner, words, reading.scale.weigh, reading.budget)
+    return _reply(reading, replace(page, columns=len(columns), complete=page.complete and not more))

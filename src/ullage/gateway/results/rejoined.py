@@ -18,16 +18,17 @@ _AGAIN = 8
 """Of those, that are taken with the next ones too, so that what lies across is found."""
 
 
-def rejoined(units: Iterable[Numbered]) -> Iterator[str]:
-    """Each line whole."""
-    parts = list[str]()
-    for _, unit in units:
+def rejoined(units: Iterable[Numbered]) -> Iterator[Numbered]:
+    """Each line whole, under the number of its last unit."""
+    parts, last = list[str](), 0
+    for number, unit in units:
         if parts and not isinstance(unit, Continued):
-            yield "".join(parts)
+            yield last, "".join(parts)
             parts = []
         parts.append(unit)
+        last = number
     if parts:
-        yield "".join(parts)
+        yield last, "".join(parts)
 
 
 def lines_of_parts(units: Iterable[Numbered]) -> Iterator[Sequence[Numbered]]:

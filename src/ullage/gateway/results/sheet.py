@@ -8,14 +8,15 @@ decided elsewhere.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from ullage.errors import BadInput
-from ullage.table import Continued, read_row
+from ullage.table import read_row
 from ullage.tokens import Steps
 
 from .held import Part
 from .paging import Numbered
+from .rejoined import rejoined
 
 __all__ = ["Sheet", "footer_rows", "has_more", "sheet_in", "whole_rows"]
 
@@ -71,14 +72,4 @@ def _width(lines: Iterable[str]) -> Steps[int | None]:
 
 def whole_rows(units: Iterable[Numbered]) -> Iterator[Numbered]:
     """Each row in one, under the number of its last unit; neither the heading nor the last line."""
-    return islice(_ended(units), 1, None)
-
-
-def _ended(units: Iterable[Numbered]) -> Iterator[Numbered]:
-    """The lines that another follows."""
-    parts = list[str]()
-    for number, unit in units:
-        if parts and not isinstance(unit, Continued):
-            yield number - 1, "".join(parts)
-            parts = []
-        parts.append(unit)
+    return (line for line, _ in islice(pairwise(rejoined(units)), 1, None))

@@ -27,7 +27,7 @@ __all__ = ["AGE", "SIZE", "NotKept", "Opened", "Vault"]
 _log = logging.getLogger(__name__)
 
 SIZE = 200_000_000
-"""Bytes of all results together, as they are packed; JSON shrinks to a sixth."""
+"""Bytes of all results together, as they are packed."""
 AGE = 86_400.0
 """Seconds after which a result is let go."""
 _IN_MEMORY = 64_000_000

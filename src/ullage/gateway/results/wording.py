@@ -12,7 +12,7 @@ from ullage.table import Path, write_path
 from .layout import Kind
 from .paging import Words
 
-__all__ = ["Reading", "block_shown", "cut_short", "left_out", "named_by"]
+__all__ = ["Reading", "answered", "block_shown", "cut_short", "left_out", "named_by"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,22 @@ class Reading:
         whole = f"offset={number} and a larger max_tokens" if self.named is None else _path(self.named(number))
         more = f'read_result(handle="{self.handle}", offset={number + 1}) for more'
         return f"[{_noun(self.kind, 1)} {number}{self._among} is cut here: {more}, {whole} for all of it]"
+
+
+def answered(begun: int, total: int, *, more: bool, beyond: str) -> Words:
+    """On an answer to SQL that has so many rows, shown from one on; `more` where there were further ones, `beyond`
+    where the table that was asked says that it does not hold all."""
+    known = f"; asked of {beyond.removeprefix('-- ')}" if beyond else ""
+
+    def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
+        if not rows and not is_all:
+            return f"[row {begun} of {total} does not fit: use substr() or fewer columns, or a larger max_tokens]"
+        if not is_all:
+            return f"[rows {begun}–{following - 1} of {total}; same sql with offset={following} for more{known}]"
+        further = "; there are more: use LIMIT and OFFSET" if more else ""
+        return f"[{rows} row{'' if rows == 1 else 's'}{further}{known}]"
+
+    return Words(shown=shown, shorter=_larger)
 
 
 def cut_short(handle: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ __all__ = ["share"]
 _WORTH = 200
 """Characters that must be saved; a reference is also something the model has to follow."""
 _STEPS = 8_000
-"""Parts looked at in all, some tens of milliseconds' worth: each definition that is made takes a look at every part."""
+"""Parts looked at in all: each definition that is made takes a look at every part."""
 
 
 def share(parts: Parts, steps: int = _STEPS) -> Parts:

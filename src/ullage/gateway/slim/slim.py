@@ -5,8 +5,8 @@ where it declares none, as the protocol has it). What goes is what tells the mod
 assertions everything passes, references that are longer than what they refer to, and all that is meant for clients.
 Not decided here: whether a tool is shown at all, and how much of it (`signature`).
 
-No definition costs more than about a tenth of a second, whoever wrote it: a large schema keeps its shape and has only
-its words looked at, a very large one passes as it is, and so does a very long description.
+No definition takes long, whoever wrote it: a large schema keeps its shape and has only its words looked at, a very
+large one passes as it is, and so does a very long description.
 """
 
 from dataclasses import replace

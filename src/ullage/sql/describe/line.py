@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ..structure import Column, Table
 from .words import full_name, on_one_line, rounded, short_type
 
-__all__ = ["LEGEND", "Keys", "line"]
+__all__ = ["LEGEND", "line"]
 
 LEGEND = "-- * primary key, > references"
 

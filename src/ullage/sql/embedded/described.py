@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from ullage.tool import Json
 
-from ..structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger
+from ..structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger, in_order
 
 __all__ = ["read_structure"]
 
@@ -15,9 +15,8 @@ Found = Mapping[str, Any]
 
 def read_structure(value: Json, *, name: str) -> Structure:
     found = cast("Found", value)
-    tables = sorted((_table(table) for table in found["tables"]), key=lambda table: (table.name, table.schema or ""))
     routines = tuple(Routine(**routine) for routine in found.get("routines", ()))
-    return Structure(tables=tuple(tables), routines=routines, name=name)
+    return Structure(tables=in_order(map(_table, found["tables"])), routines=routines, name=name)
 
 
 def _table(found: Found) -> Table:

@@ -1,6 +1,6 @@
 """May this statement be run?"""
 
 from .judge import judge
-from .statement import Kind, Statement
+from .statement import Statement
 
-__all__ = ["Kind", "Statement", "judge"]
+__all__ = ["Statement", "judge"]

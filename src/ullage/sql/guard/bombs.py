@@ -13,9 +13,9 @@ from ..engine import Dialect
 from .wording import refusal
 from .wordlist import words
 
-__all__ = ["LARGEST", "check_bomb"]
+__all__ = ["check_bomb"]
 
-LARGEST = 1_000_000
+_LARGEST = 1_000_000
 """Characters, bytes or elements that one call may make of a constant."""
 
 _LENGTHS = words(
@@ -43,8 +43,8 @@ _LARGER_THAN_ANY = 1e300
 def check_bomb(node: exp.Expr, dialect: Dialect) -> None:
     if isinstance(node, exp.Repeat | exp.Pad | exp.Space | exp.Format | exp.Anonymous | exp.GenerateSeries):
         size = max(_size(node), _elements(node) if dialect == "duckdb" else 1)
-        if size > LARGEST:
-            raise refusal(f"{_name(node)}()", f"is to make more than {LARGEST} at once", "Write a smaller length.")
+        if size > _LARGEST:
+            raise refusal(f"{_name(node)}()", f"is to make more than {_LARGEST} at once", "Write a smaller length.")
 
 
 def _name(node: exp.Expr) -> str:

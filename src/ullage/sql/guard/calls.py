@@ -9,7 +9,7 @@ from collections.abc import Set
 
 from .functions import CATALOGUES
 from .passage import Passage
-from .settings import check_setting
+from .settings import ASKING, check_setting
 from .statement import Terms
 from .tables import check_table_name
 from .vocabulary import ALWAYS_GRAMMAR, BEFORE_PARENTHESIS, TYPES
@@ -28,7 +28,6 @@ _ASKS_XML = frozenset({"xmltable", "xmlquery", "xmlexists"})
 _FETCHES = re.compile(r"(?:doc|collection|available|view|resource|text|lines)\s*\(\s*[\"'$\w]", re.IGNORECASE)
 """Functions of XQuery that read from elsewhere."""
 _PLAIN_STRING = re.compile(r"[en]?'([\w. ]+)'|(\$\w*\$)([\w. ]+)\2", re.IGNORECASE)
-_ASKS_A_SETTING = frozenset({"current_setting"})
 _ASKS_A_TABLE = frozenset({"pragma_show", "pragma_table_info", "pragma_storage_info"})
 """Of DuckDB, which take the table's name as a text."""
 
@@ -54,7 +53,7 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
         raise refusal(f"{token.text}(…)", "with an argument sets it", f"Call {token.text}() without one.")
     if terms.dialect == "oracle" and token.name in _ASKS_XML:
         _check_xquery(passage)
-    if token.name in _ASKS_A_SETTING:
+    if token.name in ASKING:
         check_setting(_literal(passage, number + 2))
     if terms.dialect == "duckdb" and token.name in _ASKS_A_TABLE:
         _check_asked(token.name, _literal(passage, number + 2), terms)

@@ -11,7 +11,7 @@ from ..engine import Dialect
 from .lexer import Token
 from .wordlist import words
 
-__all__ = ["dressed", "frame"]
+__all__ = ["PIVOTS", "STAND_INS", "dressed", "frame"]
 
 _BINARY = words(
     """
@@ -20,8 +20,13 @@ _BINARY = words(
 """
 )
 _UNARY = words("@ @-@ !! ?- %% %#")
-_POSTGRES: Mapping[str, str] = {**dict.fromkeys(_BINARY, "="), **dict.fromkeys(_UNARY, "-")}
-"""Operators of PostgreSQL and its common extensions that sqlglot does not read."""
+STAND_INS: Mapping[str, str] = {**dict.fromkeys(_BINARY, "="), **dict.fromkeys(_UNARY, "-")}
+"""Operators of PostgreSQL and its common extensions that sqlglot does not read, to one that it does.
+
+What is named here may be used."""
+
+PIVOTS = frozenset({"pivot", "unpivot", "pivot_wider", "pivot_longer"})
+"""What such a statement of DuckDB begins with."""
 
 _MODIFIERS = words(
     """
@@ -46,7 +51,7 @@ def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
 
 def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
     """The parser reads no ORDER BY or LIMIT after a PIVOT, but does so around one."""
-    if not tokens or not tokens[0].is_word("pivot", "unpivot", "pivot_wider", "pivot_longer"):
+    if not tokens or not tokens[0].is_word(*PIVOTS):
         return
     depth = 0
     for place, token in enumerate(tokens):
@@ -60,7 +65,7 @@ def _dressed(before: Token | None, token: Token, after: Token | None, dialect: D
     if token.kind == "number":
         return token.text.replace("_", "")
     if dialect == "postgres" and token.kind == "operator":
-        return _POSTGRES.get(token.text, token.text)
+        return STAND_INS.get(token.text, token.text)
     if dialect == "mysql" and token.kind == "word":
         if token.name in _MODIFIERS and before is not None and before.is_word(*_BEFORE_MODIFIERS):
             return ""

@@ -16,10 +16,10 @@ from .wording import refusal
 
 __all__ = ["Token", "read"]
 
-LONGEST = 100_000
+_LONGEST = 100_000
 """Characters of a statement."""
-MOST = 20_000
-"""Words and signs of a statement, which take the parser about a second."""
+_MOST = 20_000
+"""Words and signs of a statement."""
 
 _SPACES = " \t\n\r\f\v"
 _MARKS = "()[]{},;."
@@ -57,13 +57,15 @@ class Token:
 
 
 def read(sql: str, dialect: Dialect) -> tuple[Token, ...]:
-    if len(sql) > LONGEST:
+    if len(sql) > _LONGEST:
         raise refusal(
-            f"{len(sql)} characters", f"is more than a statement may have ({LONGEST})", "Ask a smaller question."
+            f"{len(sql)} characters", f"is more than a statement may have ({_LONGEST})", "Ask a smaller question."
         )
     tokens = _Reader(sql, dialect).tokens()
-    if len(tokens) > MOST:
-        raise refusal(f"{len(tokens)} words", f"are more than a statement may have ({MOST})", "Ask a smaller question.")
+    if len(tokens) > _MOST:
+        raise refusal(
+            f"{len(tokens)} words", f"are more than a statement may have ({_MOST})", "Ask a smaller question."
+        )
     return tuple(tokens)
 
 
@@ -151,7 +153,7 @@ class _Reader:
         readers: tuple[tuple[bool, Callable[[], tuple[TokenKind, str]]], ...] = (
             (one in self._rules.strings, self._string),
             (one in self._rules.names, self._quoted),
-            (self._begins_word(one), self._word),
+            (one in self._rules.initials or _is_letter(one), self._word),
             (one.isdigit() or (one == "." and self._peek(1, 1).isdigit()), self._number),
             (one == "$" and self._rules.dollars, self._dollar_string),
             (one == "$" and self._dialect == "tsql", self._money),
@@ -162,9 +164,6 @@ class _Reader:
             if fits:
                 return reader()
         raise refusal(one, "has no meaning in this place", "Write plain SQL, with such characters only within quotes.")
-
-    def _begins_word(self, one: str) -> bool:
-        return one in self._rules.initials or _is_letter(one)
 
     def _goes_on(self, one: str) -> bool:
         return one != "" and (one in self._rules.inner or one in "0123456789" or _is_letter(one))

@@ -18,10 +18,10 @@ __all__ = ["check_node"]
 _KNOWN = words(
     """
 Add Adjacent Alias Aliases All Any AtIndex AtTimeZone Between BitString BitwiseAnd BitwiseLeftShift BitwiseNot
-BitwiseOr BitwiseRightShift BitwiseXor Boolean Bracket ByteString CTE CharacterSet Collate CollateProperty Column
-ColumnConstraint ColumnDef Comprehension Connect Cube DPipe DataType DataTypeParam DefaultColumnConstraint Describe
-Distance Distinct Div Dot EQ Escape Except ExtendsLeft ExtendsRight Fetch Filter Final ForClause ForIn FormatJson
-From FromTimeZone GT GTE Glob Group GroupingSets Having HavingMax Heredoc HexString HistoricalData ILike Identifier
+BitwiseOr BitwiseRightShift BitwiseXor Boolean Bracket ByteString CharacterSet CollateProperty Column
+ColumnConstraint ColumnDef Comprehension Connect Cube DPipe DataType DataTypeParam DefaultColumnConstraint Distance
+Distinct Div Dot EQ Escape Except ExtendsLeft ExtendsRight Fetch Filter Final ForClause ForIn FormatJson From
+FromTimeZone GT GTE Glob Group GroupingSets Having HavingMax Heredoc HexString HistoricalData ILike Identifier
 IgnoreNulls In IndexTableHint IntDiv Intersect Interval IntervalSpan Introducer Is JSON JSONColumnDef
 JSONExtractQuote JSONKeyValue JSONPath JSONPathFilter JSONPathKey JSONPathPart JSONPathRecursive JSONPathRoot
 JSONPathScript JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard JSONSchema JSONValue
@@ -30,8 +30,8 @@ Mod Mul NEQ National Nearest Neg NestedJSONSelect Not Null NullSafeEQ NullSafeNE
 OnCondition OpenJSONColumnDef Operator Order Ordered OverflowTruncateBehavior Overlaps Paren Partition
 PathColumnConstraint Pivot PivotAlias PivotAny PositionalColumn Prior PropertyEQ PseudoType Pseudocolumn Qualify
 QueryOption RawString RecursiveWithSearch RespectNulls Rollup Schema Select SessionParameter SimilarTo Slice Sort
-Star Sub Subquery Summarize Table TableAlias TableColumn TableFromRows TableSample Tuple Unary Union UnpivotColumns
-Values Var Variadic Version Where Window WindowSpec With WithTableHint WithinGroup XMLKeyValueOption XMLNamespace
+Star Sub Subquery Table TableAlias TableColumn TableFromRows TableSample Tuple Unary Union UnpivotColumns Values Var
+Variadic Version Where Window WindowSpec With WithTableHint WithinGroup XMLKeyValueOption XMLNamespace
 """
 )
 
@@ -39,12 +39,6 @@ _UNSAFE_FUNCTIONS = frozenset({"NextValueFor", "AnonymousAggFunc", "CombinedAggF
 
 _LOCKS = "Select without locking: nothing here can be changed."
 _REASONS = {
-    "Lock": ("FOR UPDATE", "locks rows", _LOCKS),
-    "Into": ("INTO", "writes what is selected", "Select the rows without INTO."),
-    "Insert": ("INSERT", "writes", "Only reading is possible here."),
-    "Update": ("UPDATE", "writes", "Only reading is possible here."),
-    "Delete": ("DELETE", "writes", "Only reading is possible here."),
-    "Merge": ("MERGE", "writes", "Only reading is possible here."),
     "Placeholder": ("?", "stands for a value that is not given", "Write the value itself."),
     "Parameter": ("@", "is a variable, and none is set here", "Write the value itself."),
 }

@@ -3,6 +3,7 @@
 Only PostgreSQL lets users make operators, whose function may do anything; there every operator must be a known one.
 """
 
+from .dressing import STAND_INS
 from .functions import CATALOGUES
 from .passage import Passage
 from .statement import Terms
@@ -11,12 +12,10 @@ from .wordlist import words
 
 __all__ = ["check_operators"]
 
-_KNOWN = words(
+_KNOWN = frozenset(STAND_INS) | words(
     """
-+ - * / % ^ < > <= >= = <> != || | & # ~ << >> ! !! ~~ ~~* !~~ !~~* ~* !~ !~* @@ @@@ @> <@ && ?| ?& ? -> ->> #> #>>
-#- @? <-> <=> <#> <+> <~> <%> |/ ||/ @ @-@ ## <<= >>= &< &> <<| |>> &<| |&> -|- ^@ ~= ~<~ ~<=~ ~>=~ ~>~ *= *<> *< *>
-*<= *>= ?# ?- ?-| ?|| <^ >^ <% %> <<% %>> <<-> <->> <<<-> <->>> :: := => : %% %# ?@ ?<@ ?@> ~> &&& <<#>> <<->> ~==
-@>> <<@ ^<@ ^@>
++ - * / % ^ < > <= >= = <> != || | & # ~ << >> ! ~~ ~~* !~~ !~~* ~* !~ !~* @@ @> <@ && ?| ?& ? -> ->> #> #>> #- @?
+<-> |/ ||/ &< &> -|- :: := => :
 """
 )
 

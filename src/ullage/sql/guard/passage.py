@@ -49,6 +49,16 @@ class Passage:
             return ""
         return self.tokens[number].text
 
+    def dotted(self, number: int) -> list[str]:
+        """The parts of the name that begins there; none where no name does."""
+        parts: list[str] = []
+        while any(token.is_name for token in self.tokens[number : number + 1]):
+            parts.append(self.tokens[number].name)
+            if self.mark(number + 1) != ".":
+                break
+            number += 2
+        return parts
+
 
 def one_statement(tokens: Sequence[Token]) -> tuple[Token, ...]:
     """Without the semicolons at its end."""

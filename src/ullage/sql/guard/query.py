@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from .bombs import check_bomb
 from .calls import check_calls
+from .dressing import PIVOTS
 from .nodes import check_node
 from .operators import check_operators
 from .parsing import parse
@@ -23,7 +24,7 @@ from .wording import refusal
 __all__ = ["check_query", "is_query"]
 
 _HEADS = frozenset({"select", "with", "values", "table"})
-_DUCKDB_HEADS = frozenset({"from", "pivot", "unpivot", "pivot_wider", "pivot_longer"})
+_DUCKDB_HEADS = PIVOTS | {"from"}
 _ROOTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.Pivot)
 
 

@@ -11,7 +11,7 @@ from .functions import CATALOGUES
 from .functions.postgres import LIKE_COLUMNS, UNSAFE
 from .functions.tsql import RESERVED
 from .passage import Passage
-from .settings import check_variable
+from .settings import ASKING, check_variable
 from .statement import Terms
 from .tables import check_table_name
 from .wording import refusal
@@ -20,8 +20,6 @@ __all__ = ["check_words"]
 
 _WRITES = ("insert", "update", "delete", "merge")
 _BEFORE_TABLES = frozenset({"join", "table", "summarize", "describe", "pivot", "unpivot", "show"})
-_ASKING = frozenset({"current_setting"})
-"""Of PostgreSQL: those that are judged by their argument, which must stand in parentheses."""
 _SEQUENCES = frozenset({"nextval", "currval"})
 _PACKAGE = re.compile(r"(?:dbms|utl|owa|ctx|sdo|apex)_\w+|htp|htf")
 
@@ -68,7 +66,8 @@ def _check_duckdb(passage: Passage, number: int, _: Terms) -> None:
 def _check_mysql(passage: Passage, number: int, terms: Terms) -> None:
     token = passage.tokens[number]
     if token.kind == "operator" and token.text.endswith("@@"):
-        check_variable(_dotted(passage, number + 1)[-1])
+        for name in passage.dotted(number + 1)[-1:]:
+            check_variable(name)
     _check_dotted(passage, number, terms)
 
 
@@ -92,17 +91,6 @@ def _is_hint(passage: Passage, number: int) -> bool:
     return (word == "merge" and passage.word(number + 1) == "join") or (word == "index" and after in ("(", "="))
 
 
-def _dotted(passage: Passage, number: int) -> list[str]:
-    """The parts of the name that begins there."""
-    parts: list[str] = []
-    while any(token.is_name for token in passage.tokens[number : number + 1]):
-        parts.append(passage.tokens[number].name)
-        if passage.mark(number + 1) != ".":
-            break
-        number += 2
-    return parts or [""]
-
-
 def _check_sqlite(passage: Passage, number: int, terms: Terms) -> None:
     """After IN, a name is a table's, and a text is a name."""
     following = passage.tokens[number + 1 : number + 2]
@@ -110,7 +98,8 @@ def _check_sqlite(passage: Passage, number: int, terms: Terms) -> None:
         return
     if following[0].kind == "string":
         raise refusal(following[0].text, "is a text in the place of a table", "Put the values in parentheses.")
-    check_table_name(_dotted(passage, number + 1), terms)
+    if parts := passage.dotted(number + 1):
+        check_table_name(parts, terms)
 
 
 def _check_attribute(passage: Passage, number: int, terms: Terms) -> None:
@@ -121,7 +110,7 @@ def _check_attribute(passage: Passage, number: int, terms: Terms) -> None:
     if not passage.tokens[number].is_name or passage.mark(number - 1) != ".":
         return
     name, of_a_value = passage.tokens[number].name, passage.mark(number - 2) == ")"
-    if name in _ASKING and passage.mark(number + 1) != "(":
+    if name in ASKING and passage.mark(number + 1) != "(":
         raise refusal(f".{name}", "asks for a setting that is not written out", f"Write {name}('…').")
     catalogue = CATALOGUES["postgres"]
     said = terms.functions.get(name)

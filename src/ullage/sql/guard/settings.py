@@ -7,11 +7,13 @@ import re
 
 from .wording import refusal
 
-__all__ = ["check_setting", "check_variable"]
+__all__ = ["ASKING", "check_setting", "check_variable"]
 
+ASKING = frozenset({"current_setting"})
+"""Functions whose argument names a setting."""
 _HIDDEN = re.compile(
-    r".*(?:_file|_directory|directories|_directory_mode|_path|_command|_library|_libraries|conninfo|passw|secret|token|"
-    r"access_key|_key|credential|certificate|listen_addresses|unix_socket|krb|^ssl_|primary_slot|data_dir|event_source|"
+    r".*(?:_file|_directory|directories|_path|_command|_library|_libraries|conninfo|passw|secret|token|"
+    r"_key|credential|certificate|listen_addresses|unix_socket|krb|^ssl_|primary_slot|data_dir|event_source|"
     r"external_pid|cluster_name|home_dir|temp_dir|extension_repository).*"
 )
 _HIDDEN_IN_MYSQL = re.compile(

@@ -63,14 +63,12 @@ def _named(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
 
 def _name(passage: Passage, at: int) -> tuple[list[str], int]:
     """A name with its dots, and where it ends."""
-    parts: list[str] = []
-    while at < len(passage.tokens) and passage.tokens[at].is_name:
-        parts.append(passage.tokens[at].name)
-        at += 1
-        if passage.mark(at) != ".":
-            return parts, at
-        at += 1
-    raise refusal(passage.tokens[min(at, len(passage.tokens) - 1)].text, "is no name of a table", "Name one table.")
+    parts = passage.dotted(at)
+    after = at + 2 * len(parts)
+    if not parts or passage.mark(after - 1) == ".":
+        wrong = passage.tokens[min(after, len(passage.tokens) - 1)]
+        raise refusal(wrong.text, "is no name of a table", "Name one table.")
+    return parts, after - 1
 
 
 def _ends(passage: Passage, at: int) -> None:

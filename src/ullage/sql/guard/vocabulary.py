@@ -7,19 +7,6 @@ from .wordlist import words
 
 __all__ = ["ALWAYS_GRAMMAR", "BEFORE_PARENTHESIS", "TYPES"]
 
-BEFORE_PARENTHESIS = words(
-    """
-against all and anti any apply array as asof at before bernoulli between by case columns cross cube day distinct
-else escape except exclude exists filter for force from full group groups having hour ilike in index inner intersect
-interval is join keep key lateral like limit match match_recognize materialized measures minus minute month nearest
-nested not null nulls of offset on only operator option or order outer over overflow overlaps partition passing path
-pattern percent pivot positional prior qualify range recursive regexp rename repeatable reservoir returning rlike
-rollup root rows sample second seed select semi separator sets similar some subpartition system table tablesample
-then top union unpivot use using values when where window with within without xor year
-"""
-)
-"""Words of the grammar; a function under one of these names is still seen in the tree."""
-
 ALWAYS_GRAMMAR = words(
     """
 all and any array as between by case columns cross cube distinct else escape except exclude exists filter for from
@@ -28,7 +15,16 @@ only operator or order outer over overlaps partition passing recursive repeatabl
 sets similar some table tablesample then union using values when where window with within without
 """
 )
-"""Those that PostgreSQL or MySQL itself puts before a parenthesis, whatever functions there are."""
+"""Words that PostgreSQL or MySQL itself puts before a parenthesis, whatever functions there are."""
+
+BEFORE_PARENTHESIS = ALWAYS_GRAMMAR | words(
+    """
+against anti apply asof at before bernoulli day force hour index interval keep key match match_recognize measures
+minus minute month nearest nested option overflow path pattern percent pivot positional prior qualify range regexp
+rename reservoir rlike root sample second seed semi separator subpartition system top unpivot use xor year
+"""
+)
+"""Words of the grammar; a function under one of these names is still seen in the tree."""
 
 TYPES = words(
     """

@@ -8,7 +8,7 @@ that describe only others are known to hold no values.
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ullage.sql.structure import Structure, Table
+from ..structure import Structure, Table
 
 __all__ = ["UNCOUNTED", "Columns", "Output", "Tables", "fold"]
 

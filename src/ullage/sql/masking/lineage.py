@@ -3,7 +3,7 @@
 Each query gives columns, and each column may carry the values of masked ones, through names, stars, subqueries, WITH
 and UNION ALL, as long as they are passed on untouched. Any other use of a masked column would tell something of its
 values and is refused, and so is everything that is not understood. What is masked is `known`'s affair, what a name
-means `scope`'s, what stands in FROM `sources`'.
+means `scope`'s.
 """
 
 from dataclasses import dataclass, replace
@@ -11,8 +11,7 @@ from typing import cast
 
 from sqlglot import exp
 
-from ullage.sql.engine import Dialect
-
+from ..engine import Dialect
 from .known import UNCOUNTED, Columns, Output, Tables, fold
 from .naming import Ctes, Named, renamed
 from .refusing import not_understood, refuse, refuse_any

@@ -13,17 +13,17 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ullage.errors import Refused
-from ullage.sql.engine import Dialect
-from ullage.sql.structure import Structure
 from ullage.table import Row
 
+from ..engine import Dialect
+from ..structure import Structure
 from .known import UNCOUNTED, Columns, Output, Tables, fold
 from .lineage import Lineage
 from .refusing import not_understood, refuse_any
 
-__all__ = ["MASK", "MaskPlan", "mask_plan"]
+__all__ = ["MaskPlan", "mask_plan"]
 
-MASK = "***"
+_MASK = "***"
 
 _ASKED = re.compile(r"\s*(EXPLAIN|DESCRIBE|DESC|SHOW|PRAGMA)\b", re.IGNORECASE)
 """Statements that show no values. What a plan is about is read all the same: the rows it expects may tell of them."""
@@ -53,7 +53,7 @@ class MaskPlan:
                 suggestion="read the schema again, and name the columns that you need",
             )
         hidden = set(self.positions)
-        return tuple(tuple(MASK if at in hidden else cell for at, cell in enumerate(row)) for row in rows)
+        return tuple(tuple(_MASK if at in hidden else cell for at, cell in enumerate(row)) for row in rows)
 
 
 def _is_called(name: str, column: Output) -> bool:

@@ -10,14 +10,14 @@ from sqlalchemy import URL
 
 from ullage.store import read_url
 
+from ..dialect import served_dialect
 from ..engine import Dialect
 
-__all__ = ["Address", "Kind"]
+__all__ = ["Address"]
 
 Kind = Literal["postgresql", "mysql", "other"]
 
 _KINDS: dict[str, Kind] = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
-_DIALECTS: dict[str, Dialect] = {"mssql": "tsql", "oracle": "oracle", "mysql": "mysql", "mariadb": "mysql"}
 _ACCEPTED = ("postgresql://user@host/database", "mysql://user@host/database")
 _SECRET_PARTS = ("password", "secret", "token", "key")
 """What the name of a URL's parameter holds whose value is nobody's business."""
@@ -41,7 +41,7 @@ class Address:
             url=url,
             shown=shown.render_as_string(),
             kind=_KINDS.get(name, "other"),
-            dialect=_DIALECTS.get(name, "postgres"),
+            dialect=served_dialect(name),
         )
 
     @property

@@ -9,7 +9,7 @@ from ullage.table import Cell, Row
 
 from ..engine import Answer, Limits
 
-__all__ = ["Intake", "taken"]
+__all__ = ["taken"]
 
 
 class Intake:

@@ -23,7 +23,7 @@ def _take(number: int, flags: int) -> int:
 
 def _know_siblings() -> None:
     """The files beside this one become a package that is found by nothing but its path."""
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib is a tenth of the start
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would be loaded for this alone
     package = ModuleType(_NAME)
     package.__path__ = [here]
     sys.modules[_NAME] = package

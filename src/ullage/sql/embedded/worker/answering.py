@@ -19,7 +19,7 @@ __all__ = ["Send", "answer", "encoded"]
 Send = Callable[[bytes], None]
 
 _FRAME = 128_000
-"""Bytes of rows that are sent at once: decoding them takes a millisecond or two."""
+"""Bytes of rows that are sent at once, so that the other side decodes few at a time."""
 
 
 def encoded(message: object) -> bytes:

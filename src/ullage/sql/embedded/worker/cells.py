@@ -11,7 +11,7 @@ from datetime import date, time
 from decimal import Decimal
 from typing import cast
 
-__all__ = ["Travelling", "cut", "travelling"]
+__all__ = ["cut", "travelling"]
 
 Travelling = None | bool | int | float | str | list["Travelling"] | dict[str, "Travelling"]
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from .failure import Failure
 
-__all__ = ["Statement", "refuse_unless_reading"]
+__all__ = ["refuse_unless_reading"]
 
 
 class Kind(Protocol):

@@ -9,21 +9,20 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import duckdb
 
 from .answering import Send, answer
-from .asked import Asked, Message
+from .asked import Asked
 from .duckdb_allowed import refuse_unless_reading
 from .duckdb_failure import failing_as_duckdb
 from .duckdb_structure import functions, structure
 from .duckdb_zones import ZONES
-from .failure import Failure
-from .plain_file import refuse_unless_file
-from .source import Described
+from .plain_file import PlainFile
+from .source import Source
 
-__all__ = ["DuckdbFile"]
+__all__ = ["duckdb_file"]
 
 _SHARE = 0.6
 """Of the process's memory that DuckDB may plan with; it does not count all that it takes."""
@@ -42,39 +41,14 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-class DuckdbFile:
-    file_bytes = 0
-
-    def __init__(self, path: str, *, memory: int) -> None:
-        self._path = path
-        # DuckDB asks this package for time zones, and fails where it is not installed.
-        sys.modules["pytz"] = ZONES
-        self._settings = {"memory_limit": f"{int(memory * _SHARE) >> 20}MiB", **_SETTINGS}
-
-    def ask(self, message: Message, send: Send) -> None:
-        asked = Asked.read(message)
-        with self._opened(asked.deadline) as connection:
-            statement = refuse_unless_reading(asked.sql, connection.extract_statements)
-            connection.execute(statement)
-            columns = [column[0] for column in connection.description or ()]
-            answer(columns, iter(connection.fetchone, None), asked, send)
-
-    def structure(self, message: Message) -> Described:
-        with self._opened(time.monotonic() + message["seconds"]) as connection:
-            return structure(connection)
-
-    def functions(self, message: Message) -> dict[str, str]:
-        with self._opened(time.monotonic() + message["seconds"]) as connection:
-            return functions(connection)
-
-    def take(self, message: Message) -> None:
-        raise Failure("query", f"a file does not take `{message['do']}`")
+def duckdb_file(path: str, *, memory: int) -> Source:
+    # DuckDB asks this package for time zones, and fails where it is not installed.
+    sys.modules["pytz"] = ZONES
+    settings = {"memory_limit": f"{int(memory * _SHARE) >> 20}MiB", **_SETTINGS}
 
     @contextmanager
-    def _opened(self, deadline: float) -> Generator[duckdb.DuckDBPyConnection]:
-        refuse_unless_file(self._path)
-        with failing_as_duckdb(self._path):
-            connection = duckdb.connect(self._path, read_only=True, config=self._settings)
+    def opened(deadline: float) -> Generator[duckdb.DuckDBPyConnection]:
+        with failing_as_duckdb(path), closing(duckdb.connect(path, read_only=True, config=settings)) as connection:
             clock = threading.Timer(max(0.0, deadline - time.monotonic()), connection.interrupt)
             clock.daemon = True
             clock.start()
@@ -83,4 +57,18 @@ class DuckdbFile:
                 yield connection
             finally:
                 clock.cancel()
-                connection.close()
+
+    return PlainFile(
+        path=path,
+        file_bytes=0,
+        opened=opened,
+        asked_of=_asked_of,
+        structure_of=structure,
+        functions_of=functions,
+    )
+
+
+def _asked_of(connection: duckdb.DuckDBPyConnection, asked: Asked, send: Send) -> None:
+    connection.execute(refuse_unless_reading(asked.sql, connection.extract_statements))
+    columns = [column[0] for column in connection.description or ()]
+    answer(columns, iter(connection.fetchone, None), asked, send)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-__all__ = ["Failure", "Kind"]
+__all__ = ["Failure"]
 
 Kind = Literal["query", "source", "deadline", "memory"]
 """The statement's fault, the file's, time's, or memory's; after the last the process ends."""

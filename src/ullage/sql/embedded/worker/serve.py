@@ -39,9 +39,9 @@ def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Cal
 
 def _source(hello: Message) -> Source:
     if hello["kind"] == "sqlite":
-        from .sqlite_file import SqliteFile
+        from .sqlite_file import sqlite_file
 
-        return SqliteFile(hello["path"], uri=hello["uri"], memory=hello["memory"])
+        return sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"])
     if hello["kind"] == "table":
         from .sqlite_table import SqliteTable
 
@@ -49,10 +49,10 @@ def _source(hello: Message) -> Source:
     if hello["packages"] is not None and hello["packages"] not in sys.path:
         sys.path.append(hello["packages"])
     try:
-        from .duckdb_file import DuckdbFile
+        from .duckdb_file import duckdb_file
     except ModuleNotFoundError as error:
         raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
-    return DuckdbFile(hello["path"], memory=hello["memory"])
+    return duckdb_file(hello["path"], memory=hello["memory"])
 
 
 def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:

@@ -11,16 +11,18 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 
 from .answering import Send, answer
-from .asked import Asked, Message
-from .failure import Failure
-from .plain_file import refuse_unless_file
-from .source import Described
+from .asked import Asked
+from .plain_file import PlainFile
+from .source import Source
 from .sqlite_failure import failing_as_sqlite
 from .sqlite_functions import functions
 from .sqlite_locks import lock, set_clock, set_memory
 from .sqlite_structure import structure
 
-__all__ = ["SqliteFile", "asked_of"]
+__all__ = ["asked_of", "sqlite_file"]
+
+_FILE_BYTES = 8 << 20
+"""Of the `-shm` file, for a log of a million pages."""
 
 _WAITED = 0.8
 """Of the time that is left, at most, for a lock that another holds; then there is time to say so."""
@@ -41,37 +43,21 @@ def asked_of(connection: sqlite3.Connection, asked: Asked, send: Send) -> None:
         answer(columns, cursor, asked, send)
 
 
-class SqliteFile:
-    file_bytes = 8 << 20
-    """Of the `-shm` file, for a log of a million pages."""
-
-    def __init__(self, path: str, *, uri: str, memory: int) -> None:
-        self._path = path
-        self._uri = f"{uri}?mode=ro"
-        self._memory = memory
-
-    def ask(self, message: Message, send: Send) -> None:
-        asked = Asked.read(message)
-        with self._opened(asked.deadline) as connection:
-            asked_of(connection, asked, send)
-
-    def structure(self, message: Message) -> Described:
-        with self._opened(time.monotonic() + message["seconds"]) as connection:
-            return structure(connection)
-
-    def functions(self, message: Message) -> dict[str, str]:
-        with self._opened(time.monotonic() + message["seconds"]) as connection:
-            return functions(connection)
-
-    def take(self, message: Message) -> None:
-        raise Failure("query", f"a file does not take `{message['do']}`")
-
+def sqlite_file(path: str, *, uri: str, memory: int) -> Source:
     @contextmanager
-    def _opened(self, deadline: float) -> Generator[sqlite3.Connection]:
-        refuse_unless_file(self._path)
-        with failing_as_sqlite(self._path), closing(_connect(self._uri, deadline, self._memory)) as connection:
+    def opened(deadline: float) -> Generator[sqlite3.Connection]:
+        with failing_as_sqlite(path), closing(_connect(f"{uri}?mode=ro", deadline, memory)) as connection:
             lock(connection)
             yield connection
+
+    return PlainFile(
+        path=path,
+        file_bytes=_FILE_BYTES,
+        opened=opened,
+        asked_of=asked_of,
+        structure_of=structure,
+        functions_of=functions,
+    )
 
 
 def _text(data: bytes) -> str:

@@ -13,7 +13,7 @@ from .sqlite_allowed import TOUCHED, is_allowed
 __all__ = ["lock", "set_clock", "set_memory"]
 
 _STEPS = 20_000
-"""Of SQLite's machine between two looks at the clock: some tenths of a millisecond."""
+"""Of SQLite's machine between two looks at the clock."""
 
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1 << 27,

@@ -1,5 +1,5 @@
 """Which functions of each engine only read?"""
 
-from .catalogue import CATALOGUES, Catalogue
+from .catalogue import CATALOGUES
 
-__all__ = ["CATALOGUES", "Catalogue"]
+__all__ = ["CATALOGUES"]

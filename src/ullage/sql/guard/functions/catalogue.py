@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...engine import Dialect, Stability
 from . import duckdb, mysql, oracle, postgres, sqlite, standard, tsql
 
-__all__ = ["CATALOGUES", "Catalogue"]
+__all__ = ["CATALOGUES"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Catalogue:
             return False
         if name in self.certain:
             return True
-        listed = name in self.names | standard.NAMES or name.startswith(self.prefixes or ("\0",))
+        listed = name in self.names or name in standard.NAMES or name.startswith(self.prefixes)
         return said in ("immutable", "stable") or (listed and said is None)
 
 

@@ -22,7 +22,7 @@ array_transform array_unique array_value array_where array_zip ascii asin asinh 
 base64 bin binom bit_and bit_count bit_length bit_or bit_position bit_xor bitstring bitstring_agg
 bitstring_byte_comparable bool_and bool_or can_cast_implicitly cardinality cast cast_to_type cbrt ceil ceiling
 century char_length character_length chr coalesce col_description columns combine combine_aggr concat concat_ws
-constant_or_null contains corr cos cosh cot count count_if count_star countif covar_pop covar_samp create_sort_key
+constant_or_null contains corr cos cosh cot count count_if count_star countif covar_pop covar_samp
 cume_dist current_catalog current_connection_id current_database current_date current_localtime
 current_localtimestamp current_query current_query_id current_role current_schema current_schemas current_setting
 current_time current_timestamp current_transaction_id current_user damerau_levenshtein date_add date_diff date_part

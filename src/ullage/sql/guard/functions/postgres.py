@@ -14,10 +14,10 @@ __all__ = ["DENIED", "LIKE_COLUMNS", "NAMES", "PREFIXES", "SAFE_VOLATILE", "SCHE
 NAMES = words(
     """
 _pg_expandarray abbrev abs aclcontains acldefault aclexplode acos acosd acosh age akeys any_value
-approximate_row_count area array_agg array_append array_cat array_dims array_fill array_length array_lower
-array_ndims array_position array_positions array_prepend array_remove array_replace array_reverse array_sample
-array_shuffle array_sort array_to_json array_to_string array_to_tsvector array_upper arraycontained arraycontains
-arrayoverlap ascii asin asind asinh atan atan2 atan2d atand atanh avals avg bernoulli binary_quantize bit bit_and
+area array_agg array_append array_cat array_dims array_fill array_length array_lower
+array_ndims array_position array_positions array_prepend array_remove array_replace array_reverse
+array_sort array_to_json array_to_string array_to_tsvector array_upper arraycontained arraycontains
+arrayoverlap ascii asin asind asinh atan atan2 atan2d atand atanh avals avg binary_quantize bit bit_and
 bit_count bit_length bit_or bit_xor bool bool_and bool_or bound_box box bpchar broadcast btrim cardinality casefold
 cash_words cast cbrt ceil ceiling center char char_length character_length chr cidr circle coalesce col_description
 concat concat_ws convert convert_from convert_to corr cos cosd cosh cosine_distance cot cotd count covar_pop
@@ -100,7 +100,7 @@ pg_stat_get_tuples_updated pg_stat_get_vacuum_count pg_stat_get_wal pg_stat_get_
 pg_statistics_obj_is_visible pg_table_is_visible pg_tablespace_databases pg_tablespace_location pg_timezone_abbrevs
 pg_timezone_names pg_trigger_depth pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
 pg_ts_template_is_visible pg_type_is_visible pg_typeof pg_visible_in_snapshot pg_wal_lsn_diff pg_walfile_name
-pg_walfile_name_offset phraseto_tsquery pi plainto_tsquery point polygon popen position postgis_version pow power
+pg_walfile_name_offset phraseto_tsquery pi plainto_tsquery point polygon popen position pow power
 querytree quote_ident quote_literal quote_nullable radians radius range_agg range_contains range_intersect
 range_intersect_agg range_merge range_minus range_overlaps range_union rank regclass regexp_count regexp_instr
 regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr
@@ -109,7 +109,7 @@ right round row row_number row_security_active row_to_json rpad rtrim satisfies_
 set_bit set_byte set_masklen setweight sha224 sha256 sha384 sha512 shobj_description show_limit show_trgm sign
 similar_escape similar_to_escape similarity sin sind sinh skeys slope soundex split_part sqrt starts_with
 statement_timestamp stddev stddev_pop stddev_samp strict_word_similarity string_agg string_to_array string_to_table
-strip strpos subltree subpath substr substring subvector sum svals system tan tand tanh text text2ltree text_soundex
+strip strpos subltree subpath substr substring subvector sum svals tan tand tanh text text2ltree text_soundex
 textcat textlen textlike time time_bucket time_bucket_gapfill timestamp timestamptz timetz timezone to_ascii to_bin
 to_char to_date to_hex to_json to_jsonb to_number to_oct to_regclass to_regcollation to_regnamespace to_regoper
 to_regoperator to_regproc to_regprocedure to_regrole to_regtype to_timestamp to_tsquery to_tsvector

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from ullage.table import Cell, Row
 
-from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger
+from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger, in_order
 
 __all__ = ["structure"]
 
@@ -35,7 +35,7 @@ def structure(found: Mapping[str, list[Row]], database: Cell) -> Structure:
         for schema, name, kind, rows, comment, definition in found["tables"]
     ]
     return Structure(
-        tables=tuple(sorted(tables, key=lambda one: (one.name, one.schema or ""))),
+        tables=in_order(tables),
         routines=tuple(_routine(rows, database) for rows in _grouped(found["routines"], 3).values()),
         name=_text(database),
     )

@@ -2,10 +2,10 @@
 
 import pymysql
 
-from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed, UllageError
+from ullage.errors import QueryFailed, UllageError
 
 from ..address import Address
-from ..wording import first_line, without_data, without_secrets
+from ..wording import LOCKED, REACH, first_line, late, lost, unreached, without_data, without_secrets
 
 __all__ = ["about_question", "not_opened"]
 
@@ -26,26 +26,22 @@ _REMEDIES = {
     1203: "Wait for other clients to leave, or allow the user more connections.",
     1226: "Wait for other clients to leave, or allow the user more connections.",
 }
-_REACH = "Check that the server runs and that host, port and TLS settings of the database's URL are right."
 
 
 def about_question(error: "pymysql.err.Error", sql: str) -> UllageError:
     number = _number(error)
     if number in _TIMED_OUT:
-        return DeadlinePassed("the database ended the statement when its time was up")
+        return late()
     if number is None or number in _GONE:
-        return SourceFailed("the connection to the database was lost before the answer came", suggestion="ask again")
+        return lost()
     said = first_line(_said(error))
     message = said if number in _OF_NAMES else without_data(said, sql, "'")
-    locked = "another session holds a lock on it; ask again later" if number in _LOCKED else ""
-    return QueryFailed(f"{number}: {message}", suggestion=locked)
+    return QueryFailed(f"{number}: {message}", suggestion=LOCKED if number in _LOCKED else "")
 
 
 def not_opened(error: Exception, address: Address) -> UllageError:
     said = without_secrets(first_line(_said(error)), address.secrets)
-    return SourceFailed(
-        f"`{address.shown}` cannot be reached: {said}", suggestion=_REMEDIES.get(_number(error) or 0, _REACH)
-    )
+    return unreached(address.shown, said, _REMEDIES.get(_number(error) or 0, REACH))
 
 
 def _said(error: BaseException) -> str:

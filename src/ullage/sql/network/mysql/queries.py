@@ -3,9 +3,10 @@
 A fixed number of queries, however many tables there are: of the database of the URL, or of all where it names none.
 """
 
-__all__ = ["FUNCTIONS", "structure_queries"]
+__all__ = ["FUNCTIONS", "INNER", "structure_queries"]
 
-_INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+"""Databases that are the server's own."""
 
 # A call without a database means one of these where the server brings no function of that name.
 FUNCTIONS = """
@@ -59,7 +60,7 @@ WHERE r.routine_schema {here} ORDER BY 1, 2, 3, 4"""
 
 
 def structure_queries(*, all_databases: bool, is_mariadb: bool) -> dict[str, str]:
-    here = f"NOT IN {_INNER}" if all_databases else "= DATABASE()"
+    here = f"NOT IN {INNER}" if all_databases else "= DATABASE()"
     queries = {
         "tables": _TABLES,
         "columns": _COLUMNS,

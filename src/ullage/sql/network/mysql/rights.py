@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from ullage.table import Row
 
 from ...engine import Limits, Probe
+from .queries import INNER
 
 __all__ = ["READER", "RIGHTS", "probe"]
 
@@ -19,13 +20,12 @@ _READING = frozenset({"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES"})
 _GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO (?P<rest>.+)", re.DOTALL)
 _ROLE = re.compile(r"GRANT (?P<roles>[^()]+?) TO .+", re.DOTALL)
 _COLUMNS = re.compile(r" ?\([^)]*\)")
-_INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 
 RIGHTS = {
     "role": "SELECT CURRENT_USER()",
     "grants": "SHOW GRANTS",
     "databases": "SELECT schema_name FROM information_schema.schemata WHERE schema_name = DATABASE() "
-    f"OR DATABASE() IS NULL AND schema_name NOT IN {_INNER} ORDER BY 1",
+    f"OR DATABASE() IS NULL AND schema_name NOT IN {INNER} ORDER BY 1",
 }
 
 

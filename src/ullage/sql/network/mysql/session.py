@@ -18,6 +18,7 @@ from ...engine import Answer, Limits, Probe, Question, Stability
 from ...structure import Structure
 from ..address import Address
 from ..intake import taken
+from ..wording import encoded
 from .catalogue import structure
 from .cells import cell
 from .failure import about_question, not_opened
@@ -88,7 +89,7 @@ class MySQLSession:
 
     def _execute(self, sql: str) -> Unread:
         self._cursor = Unread(self._line)
-        self._cursor.run(_encoded(sql))
+        self._cursor.run(encoded(sql))
         return self._cursor
 
     @contextmanager
@@ -156,13 +157,6 @@ def _connected(address: Address, seconds: float) -> Line:
     except (pymysql.err.Error, OSError, ValueError) as error:
         # The cause is dropped: it may know the password.
         raise not_opened(error, address) from None
-
-
-def _encoded(sql: str) -> bytes:
-    try:
-        return sql.encode()
-    except UnicodeEncodeError:
-        raise QueryFailed("the statement holds half a character", suggestion="leave it out") from None
 
 
 def _rows(cursor: Unread, most: int) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedForeignKeyConstraint, ReflectedIndex
 from sqlalchemy.engine.reflection import Inspector, ObjectKind
 
-from ...structure import Column, ForeignKey, Index, Structure, Table
+from ...structure import Column, ForeignKey, Index, Structure, Table, in_order
 
 __all__ = ["structure"]
 
@@ -40,7 +40,7 @@ def structure(connection: Connection) -> Structure:
         )
         for key, listed in columns.items()
     ]
-    return Structure(tables=tuple(sorted(found, key=lambda table: table.name)), name=connection.engine.url.database)
+    return Structure(tables=in_order(found), name=connection.engine.url.database)
 
 
 def _known(read: "Callable[[], _Many[_Read]]") -> "_Many[_Read]":

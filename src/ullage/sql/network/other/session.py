@@ -14,14 +14,14 @@ from sqlalchemy.engine import CursorResult
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from ullage.errors import BadConfiguration, QueryFailed, SourceFailed
+from ullage.errors import BadConfiguration, QueryFailed
 from ullage.table import Row
 
 from ...engine import Answer, Limits, Probe, Question, Stability
 from ...structure import Structure
 from ..address import Address
 from ..intake import taken
-from ..wording import first_line, without_data, without_secrets
+from ..wording import first_line, lost, unreached, without_data, without_secrets
 from .catalogue import structure
 from .cells import cell
 
@@ -30,6 +30,7 @@ __all__ = ["OtherSession", "open_engine"]
 _READ_ONLY = {"oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON"}
 _STOPS = ("cancel", "interrupt")
 """What drivers call the method that ends a statement from another thread."""
+_REACH = "Check that the server runs and that the database's URL is right."
 _UNKNOWN = "is of a kind whose rights are not looked up: take a role that may only read"
 
 
@@ -59,10 +60,7 @@ class OtherSession:
             return cls(engine.connect(), address)
         except SQLAlchemyError as error:
             # The cause is dropped: it may know the password.
-            raise SourceFailed(
-                f"`{address.shown}` cannot be reached: {_said(error, address)}",
-                suggestion="Check that the server runs and that the database's URL is right.",
-            ) from None
+            raise unreached(address.shown, _said(error, address), _REACH) from None
 
     def begin(self, seconds: float, rows: int | None) -> None:
         if (statement := _READ_ONLY.get(self._connection.dialect.name)) is not None:
@@ -94,9 +92,7 @@ class OtherSession:
             yield
         except DBAPIError as error:
             if error.connection_invalidated:
-                raise SourceFailed(
-                    "the connection to the database was lost before the answer came", suggestion="ask again"
-                ) from None
+                raise lost() from None
             said = without_data(without_data(_said(error, self._address), sql, "'"), sql, '"')
             raise QueryFailed(said) from None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from ullage.table import Cell, Row
 
 from ...engine import Stability
-from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger
+from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger, in_order
 
 __all__ = ["functions", "structure"]
 
@@ -50,7 +50,7 @@ def structure(found: Mapping[str, list[Row]]) -> Structure:
     ]
     routines = tuple(_routine(row, default) for row in found["routines"])
     return Structure(
-        tables=tuple(sorted(tables, key=lambda one: (one.name, one.schema or ""))),
+        tables=in_order(tables),
         routines=routines,
         name=str(database),
     )

@@ -6,10 +6,10 @@ A question that PostgreSQL refuses is `QueryFailed` with its SQLSTATE, place and
 
 import psycopg
 
-from ullage.errors import QueryFailed, SourceFailed, UllageError
+from ullage.errors import QueryFailed, UllageError
 
 from ..address import Address
-from ..wording import first_line, without_data, without_secrets
+from ..wording import LOCKED, REACH, first_line, unreached, without_data, without_secrets
 
 __all__ = ["CANCELED", "about_question", "is_loss", "not_opened"]
 
@@ -24,7 +24,6 @@ _REMEDIES = (
     ("does not exist", "Check the names of the database and the role in the database's URL."),
     ("too many", "Wait for other clients to leave, or allow the role more connections."),
 )
-_REACH = "Check that the server runs and that host, port and TLS settings of the database's URL are right."
 
 
 def is_loss(error: psycopg.Error, *, is_closed: bool) -> bool:
@@ -38,11 +37,11 @@ def about_question(error: psycopg.Error, sql: str) -> UllageError:
     place = f" (at character {diagnostic.statement_position})" if diagnostic.statement_position else ""
     hint = diagnostic.message_hint or ""
     if error.sqlstate == _LOCKED:
-        hint = "another session holds a lock on it; ask again later"
+        hint = LOCKED
     return QueryFailed(code + without_data(primary, sql, '"') + place, suggestion=hint)
 
 
 def not_opened(error: psycopg.Error, address: Address) -> UllageError:
     said = without_secrets(first_line(str(error)), address.secrets)
-    remedy = next((remedy for sign, remedy in _REMEDIES if sign in said), _REACH)
-    return SourceFailed(f"`{address.shown}` cannot be reached: {said}", suggestion=remedy)
+    remedy = next((remedy for sign, remedy in _REMEDIES if sign in said), REACH)
+    return unreached(address.shown, said, remedy)

@@ -14,13 +14,14 @@ import psycopg
 from psycopg import errors, generators, pq
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
+from ullage.errors import QueryFailed
 from ullage.table import Row
 
 from ...engine import Answer, Limits, Probe, Question, Stability
 from ...structure import Structure
 from ..address import Address
 from ..intake import taken
+from ..wording import encoded, late, lost
 from .catalogue import functions, structure
 from .cells import cell
 from .failure import CANCELED, about_question, is_loss, not_opened
@@ -131,11 +132,9 @@ class PostgreSQLSession:
             yield
         except psycopg.Error as error:
             if error.sqlstate == CANCELED and time.monotonic() >= self._ends:
-                raise DeadlinePassed("the database ended the statement when its time was up") from None
+                raise late() from None
             if is_loss(error, is_closed=self._connection.closed):
-                raise SourceFailed(
-                    "the connection to the database was lost before the answer came", suggestion="ask again"
-                ) from None
+                raise lost() from None
             # The cause is dropped: its DETAIL quotes rows.
             raise about_question(error, sql) from None
 
@@ -193,7 +192,4 @@ def _encoded(sql: str) -> bytes:
     """libpq would stop at a zero, and so run something else than what was judged."""
     if "\0" in sql:
         raise QueryFailed("the statement holds a zero character", suggestion="leave it out")
-    try:
-        return sql.encode()
-    except UnicodeEncodeError:
-        raise QueryFailed("the statement holds half a character", suggestion="leave it out") from None
+    return encoded(sql)
