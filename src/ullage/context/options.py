@@ -1,0 +1,75 @@
+"""When is something let go, and how much?
+
+The settings of a context, as people write them: in Python's spelling or in JSON's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, cast
+
+from ullage.errors import InvalidArguments
+
+__all__ = ["DEFAULTS", "Options", "Threshold", "read_options"]
+
+Threshold = float | tuple[Literal["fraction", "tokens", "messages"], float]
+"""A share of the window from 0 to 1, or a pair that says of what."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    context_window: int | None = None
+    """None for the model's own."""
+    compact_threshold: Threshold = 0.65
+    """At which something is let go."""
+    disable_compaction: bool = False
+    keep: float = 0.30
+    """The share of the window that the untouched tail may fill."""
+    target: float = 0.50
+    """The share of the window that is used at most when something was let go."""
+    reserve: float = 0.15
+    """The share of the window that stays free for the answer."""
+    least_gain: float = 0.10
+    """The share of what is used that must be won, or nothing is touched."""
+
+    def __post_init__(self) -> None:
+        if self.context_window is not None and self.context_window < 1:
+            raise InvalidArguments(f"a window has at least one token, not `{self.context_window}`")
+        kind, value = self.threshold
+        if value <= 0 or (kind == "fraction" and value > 1):
+            raise InvalidArguments(
+                f"`{self.compact_threshold}` is no threshold",
+                suggestion='a share from 0 to 1, ("tokens", 100_000) or ("messages", 200)',
+            )
+        for name in ("keep", "target", "reserve", "least_gain"):
+            share = getattr(self, name)
+            if not 0 <= share < 1:
+                raise InvalidArguments(f"`{name}` is a share from 0 to 1, not `{share}`")
+
+    @property
+    def threshold(self) -> tuple[Literal["fraction", "tokens", "messages"], float]:
+        said = self.compact_threshold
+        return said if isinstance(said, tuple) else ("fraction", said)
+
+
+DEFAULTS = Options()
+_NAMES = tuple(one.name for one in fields(Options))
+
+
+def read_options(given: Mapping[str, object]) -> Options:
+    """Options by their names, in either spelling: `compact_threshold` or `compactThreshold`."""
+    spelt = {_camel(name): name for name in _NAMES} | {name: name for name in _NAMES}
+    unknown = next((key for key in given if key not in spelt), None)
+    if unknown is not None:
+        raise InvalidArguments(f"no option is called `{unknown}`", options=_NAMES)
+    named = {spelt[key]: _as_written(value) for key, value in given.items()}
+    return Options(**cast("dict[str, float]", named))  # pyright: ignore[reportArgumentType]
+
+
+def _as_written(value: object) -> object:
+    """JSON has lists where Python has tuples."""
+    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
