@@ -5,16 +5,29 @@
 
 from dataclasses import dataclass, field
 
-from ullage.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolDefinition, ToolResult
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    read_usage,
+    table_at,
+    text_at,
+    tokens_at,
+)
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
-from .fields import parsed, table, text, tokens
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
+from .parsed import parsed
 from .parts import arguments, before
-from .usage import anthropic_usage
 
 __all__ = ["Anthropic", "AnthropicReader"]
 
@@ -116,23 +129,23 @@ class AnthropicReader:
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parsed(data)
-        match text(said, "type") or event:
+        match text_at(said, "type") or event:
             case "error":
                 fail_in_band(said.get("error") or "an error")
             case "message_start":
-                message = table(said, "message")
-                self._model = text(message, "model")
-                self._said |= table(message, "usage")
+                message = table_at(said, "message")
+                self._model = text_at(message, "model")
+                self._said |= table_at(message, "usage")
             case "content_block_start":
-                return self._begin(_place(said), table(said, "content_block"))
+                return self._begin(_place(said), table_at(said, "content_block"))
             case "content_block_delta":
-                return self._delta(_place(said), table(said, "delta"))
+                return self._delta(_place(said), table_at(said, "delta"))
             case "content_block_stop":
                 self._gathered.thought_ends(self._signature)
                 self._signature = None
             case "message_delta":
-                self._reason = text(table(said, "delta"), "stop_reason") or self._reason
-                self._said |= {key: value for key, value in table(said, "usage").items() if value is not None}
+                self._reason = text_at(table_at(said, "delta"), "stop_reason") or self._reason
+                self._said |= {key: value for key, value in table_at(said, "usage").items() if value is not None}
             case "message_stop":
                 self._stopped = True
             case _:
@@ -140,16 +153,16 @@ class AnthropicReader:
         return ()
 
     def _begin(self, place: int, block: JsonObject) -> tuple[Event, ...]:
-        if text(block, "type") == "tool_use":
+        if text_at(block, "type") == "tool_use":
             call = self._gathered.call(place)
-            call.id, call.name = text(block, "id"), text(block, "name") or ""
-        return self._gathered.text(text(block, "text"))
+            call.id, call.name = text_at(block, "id"), text_at(block, "name") or ""
+        return self._gathered.text(text_at(block, "text"))
 
     def _delta(self, place: int, delta: JsonObject) -> tuple[Event, ...]:
-        if text(delta, "type") == "input_json_delta":
-            self._gathered.call(place).arguments.append(text(delta, "partial_json") or "")
-        self._signature = text(delta, "signature") or self._signature
-        return (*self._gathered.thinking(text(delta, "thinking")), *self._gathered.text(text(delta, "text")))
+        if text_at(delta, "type") == "input_json_delta":
+            self._gathered.call(place).arguments.append(text_at(delta, "partial_json") or "")
+        self._signature = text_at(delta, "signature") or self._signature
+        return (*self._gathered.thinking(text_at(delta, "thinking")), *self._gathered.text(text_at(delta, "text")))
 
     def finish(self) -> Completion:
         if not self._stopped or self._reason is None:
@@ -158,8 +171,8 @@ class AnthropicReader:
         return self._gathered.completion(finish, self.so_far(), model=self._model)
 
     def so_far(self) -> Usage:
-        return anthropic_usage(self._said)
+        return read_usage(self._said, Format.ANTHROPIC)
 
 
 def _place(said: JsonObject) -> int:
-    return tokens(said, "index") or 0
+    return tokens_at(said, "index") or 0

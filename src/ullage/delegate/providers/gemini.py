@@ -9,16 +9,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from ullage.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolDefinition, ToolResult
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    read_usage,
+    table_at,
+    tables_at,
+    text_at,
+)
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
-from .fields import parsed, table, tables, text
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
+from .parsed import parsed
 from .parts import arguments, before, text_of
-from .usage import gemini_usage
 
 __all__ = ["Gemini", "GeminiReader"]
 
@@ -121,31 +134,31 @@ class GeminiReader:
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parsed(data)
         fail_in_band(said.get("error"))
-        self._model = text(said, "modelVersion") or self._model
-        if table(said, "usageMetadata"):
-            self._usage = gemini_usage(table(said, "usageMetadata"))
-        if text(table(said, "promptFeedback"), "blockReason") is not None:
+        self._model = text_at(said, "modelVersion") or self._model
+        if table_at(said, "usageMetadata"):
+            self._usage = read_usage(table_at(said, "usageMetadata"), Format.GEMINI)
+        if text_at(table_at(said, "promptFeedback"), "blockReason") is not None:
             self._finish = "refusal"
-        return tuple(heard for one in tables(said, "candidates")[:1] for heard in self._candidate(one))
+        return tuple(heard for one in tables_at(said, "candidates")[:1] for heard in self._candidate(one))
 
     def _candidate(self, candidate: JsonObject) -> Iterator[Event]:
-        for part in tables(table(candidate, "content"), "parts"):
+        for part in tables_at(table_at(candidate, "content"), "parts"):
             yield from self._part(part)
-        reason = text(candidate, "finishReason")
+        reason = text_at(candidate, "finishReason")
         if reason is not None:
             self._finish = "refusal" if reason in _REFUSALS else _FINISH.get(reason, "other")
 
     def _part(self, part: JsonObject) -> Iterator[Event]:
-        signature = text(part, "thoughtSignature")
+        signature = text_at(part, "thoughtSignature")
         if part.get("thought") is True:
-            yield from self._gathered.thinking(text(part, "text"))
+            yield from self._gathered.thinking(text_at(part, "text"))
             return
         self._gathered.thought_ends(signature)
-        yield from self._gathered.text(text(part, "text"))
-        asked = table(part, "functionCall")
+        yield from self._gathered.text(text_at(part, "text"))
+        asked = table_at(part, "functionCall")
         if asked:
             call = self._gathered.call(len(self._gathered.calls))
-            call.name, call.id = text(asked, "name") or "", text(asked, "id")
+            call.name, call.id = text_at(asked, "name") or "", text_at(asked, "id")
             call.arguments.append(json.dumps(asked.get("args") or {}, ensure_ascii=False))
 
     def finish(self) -> Completion:

@@ -7,16 +7,29 @@ choice has said why it ended.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ullage.messages import Media, Message, Part, Text, ToolCall, ToolDefinition, ToolResult
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    read_usage,
+    table_at,
+    tables_at,
+    text_at,
+    tokens_at,
+)
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
-from .fields import parsed, table, tables, text, tokens
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
+from .parsed import parsed
 from .parts import address, of, text_of
-from .usage import chat_usage
 
 __all__ = ["ChatReader", "OpenAIChat"]
 
@@ -110,36 +123,36 @@ class ChatReader:
             return ()
         said = parsed(data)
         fail_in_band(said.get("error"))
-        self._model = text(said, "model") or self._model
-        if usage := table(said, "usage"):
+        self._model = text_at(said, "model") or self._model
+        if usage := table_at(said, "usage"):
             self._count(usage)
-        choices = tables(said, "choices")
+        choices = tables_at(said, "choices")
         return self._choice(choices[0]) if choices else ()
 
     def _count(self, said: JsonObject) -> None:
-        self._usage = chat_usage(said)
+        self._usage = read_usage(said, Format.OPENAI_CHAT)
         cost = said.get("cost")
         if isinstance(cost, int | float) and not isinstance(cost, bool):
             self._cost = repr(cost)
 
     def _choice(self, choice: JsonObject) -> tuple[Event, ...]:
-        delta, gathered = table(choice, "delta"), self._gathered
-        self._finish = text(choice, "finish_reason") or self._finish
-        for number, said in enumerate(tables(delta, "tool_calls")):
+        delta, gathered = table_at(choice, "delta"), self._gathered
+        self._finish = text_at(choice, "finish_reason") or self._finish
+        for number, said in enumerate(tables_at(delta, "tool_calls")):
             self._call(number, said)
         return (
-            *gathered.thinking(text(delta, "reasoning_content") or text(delta, "reasoning")),
-            *gathered.text(text(delta, "content")),
-            *gathered.text(text(delta, "refusal")),
+            *gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning")),
+            *gathered.text(text_at(delta, "content")),
+            *gathered.text(text_at(delta, "refusal")),
         )
 
     def _call(self, number: int, said: JsonObject) -> None:
-        place = tokens(said, "index")
+        place = tokens_at(said, "index")
         call = self._gathered.call(number if place is None else place)
-        function = table(said, "function")
-        call.id = text(said, "id") or call.id
-        call.name = call.name or text(function, "name") or ""
-        call.arguments.append(text(function, "arguments") or "")
+        function = table_at(said, "function")
+        call.id = text_at(said, "id") or call.id
+        call.name = call.name or text_at(function, "name") or ""
+        call.arguments.append(text_at(function, "arguments") or "")
 
     def finish(self) -> Completion:
         if self._finish is None:

@@ -7,16 +7,28 @@ is read from that last event, not put together from pieces.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    read_usage,
+    table_at,
+    tables_at,
+    text_at,
+)
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
-from .fields import parsed, table, tables, text
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
+from .parsed import parsed
 from .parts import address, before, of, text_of
-from .usage import responses_usage
 
 __all__ = ["OpenAIResponses", "ResponsesReader"]
 
@@ -91,55 +103,55 @@ class ResponsesReader:
         if data.strip() == "[DONE]":
             return ()
         said = parsed(data)
-        kind = text(said, "type") or event or ""
+        kind = text_at(said, "type") or event or ""
         if kind == "error":
             fail_in_band(said.get("error") or dict(said))
-        response = table(said, "response")
+        response = table_at(said, "response")
         if response:
-            self._usage = responses_usage(table(response, "usage"))
+            self._usage = read_usage(table_at(response, "usage"), Format.OPENAI_RESPONSES)
         if kind == "response.failed":
             fail_in_band(response.get("error") or "the response failed")
         if kind in ("response.completed", "response.incomplete"):
             self._last = response
         if kind in ("response.output_text.delta", "response.refusal.delta"):
-            return self._gathered.text(text(said, "delta"))
+            return self._gathered.text(text_at(said, "delta"))
         if kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
-            return self._gathered.thinking(text(said, "delta"))
+            return self._gathered.thinking(text_at(said, "delta"))
         return ()
 
     def finish(self) -> Completion:
         if self._last is None:
             raise truncated()
         streamed, last = self._gathered, self._last
-        whole = _output(tables(last, "output"))
+        whole = _output(tables_at(last, "output"))
         if not whole.texts and not whole.calls:
             whole.texts = streamed.texts
-        return whole.completion(_finish(last), self._usage, model=text(last, "model"))
+        return whole.completion(_finish(last), self._usage, model=text_at(last, "model"))
 
     def so_far(self) -> Usage:
         return self._usage
 
 
 def _finish(response: JsonObject) -> Finish:
-    if text(response, "status") != "incomplete":
+    if text_at(response, "status") != "incomplete":
         return "stop"
-    reason = text(table(response, "incomplete_details"), "reason")
+    reason = text_at(table_at(response, "incomplete_details"), "reason")
     return "refusal" if reason == "content_filter" else "length"
 
 
 def _output(items: list[JsonObject]) -> Gathered:
     found = Gathered()
     for place, item in enumerate(items):
-        kind = text(item, "type")
+        kind = text_at(item, "type")
         if kind == "message":
-            for part in tables(item, "content"):
-                found.text(text(part, "text") or text(part, "refusal"))
+            for part in tables_at(item, "content"):
+                found.text(text_at(part, "text") or text_at(part, "refusal"))
         elif kind == "reasoning":
-            for summary in tables(item, "summary"):
-                found.thinking(text(summary, "text"))
-            found.thought_ends(text(item, "encrypted_content"))
+            for summary in tables_at(item, "summary"):
+                found.thinking(text_at(summary, "text"))
+            found.thought_ends(text_at(item, "encrypted_content"))
         elif kind == "function_call":
             call = found.call(place)
-            call.name, call.id = text(item, "name") or "", text(item, "call_id")
-            call.arguments.append(text(item, "arguments") or "")
+            call.name, call.id = text_at(item, "name") or "", text_at(item, "call_id")
+            call.arguments.append(text_at(item, "arguments") or "")
     return found

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.delegate.providers.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
+from ullage.messages.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
 from ullage.models import Usage
 from ullage.tool import JsonObject
 

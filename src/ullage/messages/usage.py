@@ -4,31 +4,34 @@ Four conventions become one with inclusive buckets: all input with what came fro
 its reasoning. What a provider does not say stays None; what cannot be (more cached than sent) is held to what can.
 """
 
+from collections.abc import Callable, Mapping
+
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
-from .fields import table, tokens
+from .fields import table_at, tokens_at
+from .parts import Format
 
-__all__ = ["anthropic_usage", "chat_usage", "gemini_usage", "responses_usage"]
+__all__ = ["anthropic_usage", "chat_usage", "gemini_usage", "read_usage", "responses_usage"]
 
 
 def chat_usage(said: JsonObject) -> Usage:
     """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning. A provider that
     gives only a total counts it all as input."""
-    prompt, completion = tokens(said, "prompt_tokens"), tokens(said, "completion_tokens")
-    total = tokens(said, "total_tokens")
+    prompt, completion = tokens_at(said, "prompt_tokens"), tokens_at(said, "completion_tokens")
+    total = tokens_at(said, "total_tokens")
     if prompt is None and completion is None and total is not None:
         return Usage(input=total, output=0)
     if prompt is not None and completion is not None and total is not None:
         prompt, completion = _with_unnamed(said, prompt, completion, total)
-    details = table(said, "prompt_tokens_details")
-    cached = tokens(details, "cached_tokens")
+    details = table_at(said, "prompt_tokens_details")
+    cached = tokens_at(details, "cached_tokens")
     return _sound(
         prompt,
         completion,
-        cache_read=tokens(said, "num_cached_tokens") if cached is None else cached,
-        cache_write=tokens(details, "cache_write_tokens"),
-        reasoning=tokens(table(said, "completion_tokens_details"), "reasoning_tokens"),
+        cache_read=tokens_at(said, "num_cached_tokens") if cached is None else cached,
+        cache_write=tokens_at(details, "cache_write_tokens"),
+        reasoning=tokens_at(table_at(said, "completion_tokens_details"), "reasoning_tokens"),
     )
 
 
@@ -41,36 +44,36 @@ def _with_unnamed(said: JsonObject, prompt: int, completion: int, total: int) ->
 
 def responses_usage(said: JsonObject) -> Usage:
     """OpenAI Responses: as chat, under other names."""
-    details = table(said, "input_tokens_details")
+    details = table_at(said, "input_tokens_details")
     return _sound(
-        tokens(said, "input_tokens"),
-        tokens(said, "output_tokens"),
-        cache_read=tokens(details, "cached_tokens"),
-        cache_write=tokens(details, "cache_write_tokens"),
-        reasoning=tokens(table(said, "output_tokens_details"), "reasoning_tokens"),
+        tokens_at(said, "input_tokens"),
+        tokens_at(said, "output_tokens"),
+        cache_read=tokens_at(details, "cached_tokens"),
+        cache_write=tokens_at(details, "cache_write_tokens"),
+        reasoning=tokens_at(table_at(said, "output_tokens_details"), "reasoning_tokens"),
     )
 
 
 def anthropic_usage(said: JsonObject) -> Usage:
     """Anthropic: `input_tokens` leaves out what was read from and written to the cache."""
     fresh, read, write = (
-        tokens(said, key) for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        tokens_at(said, key) for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     )
     whole = None if fresh is None else fresh + (read or 0) + (write or 0)
-    thinking = tokens(table(said, "output_tokens_details"), "thinking_tokens")
-    return _sound(whole, tokens(said, "output_tokens"), cache_read=read, cache_write=write, reasoning=thinking)
+    thinking = tokens_at(table_at(said, "output_tokens_details"), "thinking_tokens")
+    return _sound(whole, tokens_at(said, "output_tokens"), cache_read=read, cache_write=write, reasoning=thinking)
 
 
 def gemini_usage(said: JsonObject) -> Usage:
     """Gemini: the prompt includes what was cached; the candidates leave out the thoughts. Results of its own tools are
     a prompt of their own."""
-    prompt, tool = tokens(said, "promptTokenCount"), tokens(said, "toolUsePromptTokenCount")
-    shown, thoughts = tokens(said, "candidatesTokenCount"), tokens(said, "thoughtsTokenCount")
+    prompt, tool = tokens_at(said, "promptTokenCount"), tokens_at(said, "toolUsePromptTokenCount")
+    shown, thoughts = tokens_at(said, "candidatesTokenCount"), tokens_at(said, "thoughtsTokenCount")
     return _sound(
         None if prompt is None else prompt + (tool or 0),
         # A prompt that was blocked, or an answer without a word, has no count of candidates.
         None if prompt is None and shown is None else (shown or 0) + (thoughts or 0),
-        cache_read=tokens(said, "cachedContentTokenCount"),
+        cache_read=tokens_at(said, "cachedContentTokenCount"),
         cache_write=None,
         reasoning=thoughts,
     )
@@ -98,3 +101,16 @@ def _sound(
 
 def _within(part: int | None, whole: int | None) -> int | None:
     return part if part is None or whole is None else min(part, whole)
+
+
+_READERS: Mapping[Format, Callable[[JsonObject], Usage]] = {
+    Format.OPENAI_CHAT: chat_usage,
+    Format.OPENAI_RESPONSES: responses_usage,
+    Format.ANTHROPIC: anthropic_usage,
+    Format.GEMINI: gemini_usage,
+}
+
+
+def read_usage(said: JsonObject, format: Format) -> Usage:  # noqa: A002
+    """Of an answer in one of the providers' formats."""
+    return _READERS[format](said)
