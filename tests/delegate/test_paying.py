@@ -1,9 +1,11 @@
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from delegate.delegates import Both, FakePurse, delegate
+from delegate.delegates import Both, FakePurse, delegate, one_fallback
 from delegate.streams import ANSWERS, Scripted
 from ullage.delegate.budget import StoredPurse
 from ullage.delegate.ceilings import Ceiling, Ceilings
@@ -74,3 +76,21 @@ async def test_an_answer_is_not_lost_where_its_price_cannot_be_written_down():
         outcome = await delegate(client, purse).run(ASK)
     assert outcome.completion.text == "Hello there"
     assert "the estimate stands: the disk is full" in outcome.warnings[0]
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_a_fallback_that_nobody_prices_is_not_asked_under_a_ceiling_of_money(tmp_path: Path):
+    both = Both(Scripted([httpx2.Response(503)]))
+    database = Database.open(tmp_path / "store.db")
+    purse = StoredPurse(database=database, ceilings=lambda: Ceilings(by_scope={"day": Ceiling(dollars=Decimal(9))}))
+    models = one_fallback().models
+    unpriced = {
+        name: replace(entry, price=None, model="my-own") if entry.provider == "google" else entry
+        for name, entry in models.items()
+    }
+    async with both.client() as client:
+        with pytest.raises(OverBudget, match="not known"):
+            await delegate(client, purse, replace(one_fallback(), models=unpriced)).run(ASK)
+    database.close()
+    assert both.openai.requests
+    assert both.google.requests == []

@@ -1,13 +1,13 @@
 """Is there money for one more attempt, and is every one paid for?
 
-An estimate is set aside before anyone is asked, and covers one answer. Where an attempt was paid for and came to
-nothing, it is settled and an estimate set aside anew before the next is made, and the purse told what this run has
-spent already. How much either is, and what fits under
+An estimate is set aside before anyone is asked, and covers one answer of any candidate whose price is known. Where an
+attempt was paid for and came to nothing, or the next candidate has no price, what was set aside is settled and an
+estimate set aside anew, and the purse told what this run has spent already. How much either is, and what fits under
 which ceiling, is not decided here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -27,21 +27,26 @@ class Payment:
 
     purse: Purse
     estimate: Spend
-    """Of one answer."""
+    """Of one answer, at the most that any known price makes of it."""
     caller: Caller
     task: str | None
     _ticket: Ticket | None = None
+    _is_priced: bool = True
+    """Whether the ticket is for a candidate whose price is known."""
     _paid: int = 0
     """Attempts that are settled."""
 
-    async def set_aside(self, attempts: Sequence[Attempt]) -> list[str]:
-        """For the attempt after these; warnings. Raises `OverBudget` where there is not enough left."""
+    async def set_aside(self, attempts: Sequence[Attempt], *, is_priced: bool = True) -> list[str]:
+        """For the attempt after these; warnings. Raises `OverBudget` where there is not enough left, or where nobody
+        knows what it costs and there is a ceiling of money."""
         warnings = list[str]()
         if self._ticket is not None:
-            if all(one.usage == NOTHING for one in attempts[self._paid :]):
+            if is_priced == self._is_priced and all(one.usage == NOTHING for one in attempts[self._paid :]):
                 return warnings
             warnings = await self.settle(attempts)
-        self._ticket = await self.purse.reserve(self.estimate, self.caller, self.task, already=_spent(attempts))
+        estimate = self.estimate if is_priced else replace(self.estimate, dollars=None)
+        self._ticket = await self.purse.reserve(estimate, self.caller, self.task, already=_spent(attempts))
+        self._is_priced = is_priced
         return warnings
 
     async def settle(self, attempts: Sequence[Attempt]) -> list[str]:

@@ -35,7 +35,7 @@ from .retry import Next, Patience, after, unanswered
 from .route import Candidate, Route, RouteRequest, route, without
 from .shortening import Shortened, TooLong, shortened
 from .spending import Purse, Unlimited
-from .tally import NOTHING, as_reported, completed, dearest, price_attempt
+from .tally import NOTHING, as_reported, completed, dearest, price_attempt, spent
 from .weighing import counted_as, to_be_weighed
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Delegate:
         deadline = anyio.current_time() + self.longest if ask.deadline is None else ask.deadline
         course = Course(route=found, estimated=estimated, deadline=deadline, warnings=cut)
         order = _Order(ask=ask, hear=hear, payment=self._payment(ask, course))
-        await order.payment.set_aside(())
+        await order.payment.set_aside((), is_priced=self._is_priced(found.candidates[0], course))
         try:
             answered = await self._in_turn(order, course)
         except BaseException as failed:
@@ -137,6 +137,10 @@ class Delegate:
         prices = [self._price(candidate, usage) for candidate, usage in uses]
         estimate = dearest([usage for _, usage in uses], prices)
         return Payment(purse=self.purse, estimate=estimate, caller=ask.caller, task=ask.task)
+
+    def _is_priced(self, candidate: Candidate, course: Course) -> bool:
+        price = self._price(candidate, _most(candidate, course.estimated))
+        return spent((), price).dollars is not None
 
     async def _give_up(self, order: "_Order", course: Course, failed: BaseException) -> None:
         # Where the fault is ours nobody knows what was spent, and the estimate stands.
@@ -174,10 +178,10 @@ class Delegate:
 
     async def _patiently(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
         """One candidate, as often as is worth it."""
-        tries = 0
+        tries, is_priced = 0, self._is_priced(candidate, course)
         while True:
             tries += 1
-            course.warnings += await order.payment.set_aside(course.attempts)
+            course.warnings += await order.payment.set_aside(course.attempts, is_priced=is_priced)
             try:
                 return await self._once(candidate, order, course)
             except ProviderFailed as failed:
