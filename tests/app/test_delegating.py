@@ -25,7 +25,6 @@ from ullage.app.delegates import open_delegate
 from ullage.app.delegating import DELEGATED
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.app.keys import off
-from ullage.app.local_purse import LocalPurse
 from ullage.app.retrieving import RETRIEVED
 from ullage.config import Flags, load
 from ullage.delegate import (
@@ -35,6 +34,7 @@ from ullage.delegate import (
     Ask,
     Ceiling,
     Ceilings,
+    LocalPurse,
     Policy,
     ProviderFailed,
     RouteRequest,

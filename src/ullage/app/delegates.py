@@ -23,6 +23,7 @@ from ullage.delegate import (
     Ceilings,
     Delegate,
     Gemini,
+    LocalPurse,
     Observer,
     OpenAIChat,
     OpenAIResponses,
@@ -45,7 +46,6 @@ from .counting import meter
 from .default_policy import MODELS, default_policy
 from .keys import is_on, key_of, key_variables, names_on, reasons_off
 from .ledgering import Ledgering
-from .local_purse import LocalPurse
 from .storing import open_store
 
 __all__ = ["build", "open_delegate", "policy_shown", "purse_of", "rebuilt"]

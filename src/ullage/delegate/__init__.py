@@ -10,6 +10,7 @@ from .failure import FailureKind, ProviderFailed
 from .happening import Happening, Observer
 from .language import detect_language
 from .lint import Warned, lint
+from .local_purse import LocalPurse
 from .outcome import Attempt, Outcome
 from .policy import Bucket, LanguageRule, ModelEntry, Policy
 from .provider import Provider, Timeouts
@@ -54,6 +55,7 @@ __all__ = [
     "Held",
     "LanguageRule",
     "Level",
+    "LocalPurse",
     "ModelEntry",
     "Observer",
     "OpenAIChat",

@@ -1,7 +1,7 @@
 """Where is it kept what was spent, if there is no store?
 
 In this process, and for as long as it runs: every ceiling holds within it, and other processes are not known. What fits
-under a ceiling, `delegate` knows.
+under a ceiling, `ceilings` knows.
 """
 
 import secrets
@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ullage.delegate import NO_SPEND, Alert, Ceilings, Scope, Spend, Ticket, alerts, check, since
 from ullage.tool import Caller
+
+from .ceilings import Alert, Ceilings, Scope, alerts, check, since
+from .spending import NO_SPEND, Spend, Ticket
 
 __all__ = ["LocalPurse"]
 

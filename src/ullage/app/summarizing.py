@@ -1,0 +1,53 @@
+"""How does one of the configured models put a history into fewer words?
+
+As any other question to a delegate: within its budgets, its fallbacks, and on its bill. What is asked, and whether the
+answer will do, is the context's affair.
+"""
+
+from dataclasses import dataclass
+
+from ullage.context import SummaryAnswer, SummaryRequest
+from ullage.delegate import Ask, Delegate, Outcome, RouteRequest, route
+from ullage.messages import Message, Text
+from ullage.tool import ANONYMOUS, Caller
+
+__all__ = ["DelegateSummarizer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegateSummarizer:
+    delegate: Delegate
+    model: str | None = None
+    """An alias or a model's id; None for the policy's default."""
+    caller: Caller = ANONYMOUS
+
+    @property
+    def window(self) -> int | None:
+        """Of the model that is asked first."""
+        asked = RouteRequest(prompt_tokens=0, force_model=self.model)
+        return route(asked, self.delegate.policy, self.delegate.models).candidates[0].window
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        outcome = await self.delegate.run(
+            Ask(
+                messages=(
+                    Message(role="system", parts=(Text(request.instructions),)),
+                    Message(role="user", parts=(Text(request.text),)),
+                ),
+                force_model=self.model,
+                max_output_tokens=request.max_tokens,
+                caller=self.caller,
+                task="summary",
+            )
+        )
+        return SummaryAnswer(
+            text=outcome.completion.text,
+            complete=outcome.completion.finish != "length",
+            refused=outcome.completion.finish == "refusal",
+            cost=_dollars(outcome),
+        )
+
+
+def _dollars(outcome: Outcome) -> str | None:
+    cost = outcome.cost
+    return None if cost is None or cost.total is None or cost.currency != "USD" else str(cost.total)
