@@ -6,6 +6,7 @@ from ullage.errors import UnreadableRequest
 from ullage.messages import Format, detect_format, read_request
 
 USER = {"role": "user", "content": "Hi"}
+SYSTEM = {"role": "system", "content": "x"}
 BODIES: list[tuple[dict[str, Any], Format]] = [
     ({"contents": [{"parts": [{"text": "Hi"}]}]}, Format.GEMINI),
     ({"system_instruction": {"parts": []}, "messages": []}, Format.GEMINI),
@@ -19,6 +20,11 @@ BODIES: list[tuple[dict[str, Any], Format]] = [
     ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}]}, Format.ANTHROPIC),
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, Format.OPENAI_CHAT),
     ({"messages": [{"role": "assistant", "tool_calls": []}], "system": "x"}, Format.OPENAI_CHAT),
+    ({"messages": [USER, SYSTEM, {"role": "user", "content": [{"type": "tool_result"}]}]}, Format.ANTHROPIC),
+    ({"messages": [USER, SYSTEM], "system": "Be brief"}, Format.ANTHROPIC),
+    ({"messages": [USER, SYSTEM]}, Format.OPENAI_CHAT),
+    ({"messages": [USER, {"role": "developer", "content": "x"}], "stop_sequences": []}, Format.OPENAI_CHAT),
+    ({"messages": [{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}]}, Format.ULLAGE),
     ({"messages": "odd"}, Format.OPENAI_CHAT),
     ({"prompt": "Once upon"}, Format.OPENAI_CHAT),
 ]

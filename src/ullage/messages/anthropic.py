@@ -25,7 +25,7 @@ from .parts import (
     Unknown,
 )
 
-__all__ = ["read"]
+__all__ = ["read", "read_block", "read_message"]
 
 Block = Mapping[str, Json]
 Reader = Callable[[Block], tuple[Part, ...] | None]
@@ -43,7 +43,7 @@ def read(body: Mapping[str, Json]) -> Request:
         format=Format.ANTHROPIC,
         model=model if isinstance(model, str) else None,
         system=(Message(role="system", parts=_read_content(system)),) if system else (),
-        messages=tuple(map(_read_message, items_of(body.get("messages")))),
+        messages=tuple(map(read_message, items_of(body.get("messages")))),
         tools=tuple(map(_read_tool, items_of(body.get("tools")))),
         tool_choice=body.get("tool_choice"),
         output_schema=_output_schema(body),
@@ -58,7 +58,8 @@ def _output_schema(body: Mapping[str, Json]) -> Json:
     return body.get("output_format") if newer is None else newer
 
 
-def _read_message(message: Json) -> Message:
+def read_message(message: Json) -> Message:
+    """One of a request's `messages`."""
     role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))
@@ -83,10 +84,11 @@ def _read_tool(tool: Json) -> ToolDefinition:
 
 def _read_content(content: Json) -> tuple[Part, ...]:
     """The parts of a `content`: a text, a list of blocks, one block, or nothing."""
-    return tuple(part for item in items_of(content) for part in _read_block(item))
+    return tuple(part for item in items_of(content) for part in read_block(item))
 
 
-def _read_block(item: Json) -> tuple[Part, ...]:
+def read_block(item: Json) -> tuple[Part, ...]:
+    """One block of a message's `content`, which may be several parts here."""
     if isinstance(item, str):
         return (Text(item),)
     if not isinstance(item, dict):
@@ -105,13 +107,17 @@ def _read_thinking(item: Block) -> tuple[Part, ...] | None:
     text, signature = item.get("thinking"), item.get("signature")
     if not isinstance(text, str):
         return None
-    thinking = Thinking(text=text, signature=signature if isinstance(signature, str) else None)
+    thinking = (
+        Thinking(text=text, signature=signature, sealed_as="signature")
+        if isinstance(signature, str)
+        else Thinking(text=text)
+    )
     return (thinking, *extras(item, _MARKS | {"thinking", "signature"}))
 
 
 def _read_redacted(item: Block) -> tuple[Part, ...] | None:
     data = item.get("data")
-    return (Thinking(text="", signature=data),) if isinstance(data, str) else None
+    return (Thinking(text="", signature=data, sealed_as="redacted"),) if isinstance(data, str) else None
 
 
 def _read_image(item: Block) -> tuple[Part, ...] | None:

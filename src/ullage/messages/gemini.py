@@ -28,7 +28,7 @@ from .parts import (
     Unknown,
 )
 
-__all__ = ["read"]
+__all__ = ["read", "read_message", "read_part"]
 
 _DECLARATIONS = "functionDeclarations"
 _READ_KEYS = frozenset({"model", "contents", "content", "requests", "systemInstruction", "tools", "toolConfig"})
@@ -64,16 +64,18 @@ def _contents(top: Mapping[str, Json]) -> Iterator[Json]:
 
 
 def _read_contents(contents: Json, role: Role) -> Iterator[Message]:
-    """One message a content. Texts may stand bare, alone or in a list, and then are the user's."""
+    """One message a content."""
     for content in items_of(contents):
-        fields = _camel(content) if isinstance(content, dict) else {}
-        if "parts" not in fields:
-            yield Message(role=role, parts=tuple(_read_part(content)))
-            continue
-        name = fields.get("role")
-        parts = tuple(part for item in items_of(fields["parts"]) for part in _read_part(item))
-        rest = _unknown(fields, "parts", "role")
-        yield Message(role=_role(name, role), parts=(*parts, *rest))
+        yield read_message(content, role)
+
+
+def read_message(content: Json, role: Role = "user") -> Message:
+    """One of a request's `contents`. A part may stand bare, and then is the user's."""
+    fields = _camel(content) if isinstance(content, dict) else {}
+    if "parts" not in fields:
+        return Message(role=role, parts=tuple(read_part(content)))
+    parts = tuple(part for item in items_of(fields["parts"]) for part in read_part(item))
+    return Message(role=_role(fields.get("role"), role), parts=(*parts, *_unknown(fields, "parts", "role")))
 
 
 def _role(name: Json, default: Role) -> Role:
@@ -81,27 +83,35 @@ def _role(name: Json, default: Role) -> Role:
     return default if default == "system" or not isinstance(name, str) else _ROLES.get(name, default)
 
 
-def _read_part(item: Json) -> Iterator[Part]:
+def read_part(item: Json) -> Iterator[Part]:
+    """One of a content's `parts`, which may be several here."""
     if isinstance(item, str):
         yield Text(item)
         return
     if not isinstance(item, dict):
         yield Unknown(item)
         return
+    text = item.get("text")
+    if len(item) == 1 and isinstance(text, str):
+        yield Text(text)
+        return
     fields = _camel(item)
     signature = fields.get("thoughtSignature")
-    text = fields.get("text")
     if isinstance(text, str) and fields.get("thought") is True:
-        yield Thinking(text=text, signature=signature if isinstance(signature, str) else None)
+        yield _signed(text, signature) if isinstance(signature, str) else Thinking(text=text)
         yield from _unknown(fields, "text", *_marks(fields))
         return
     if isinstance(signature, str):
-        yield Thinking(text="", signature=signature)
+        yield _signed("", signature)
     if isinstance(text, str):
         yield Text(text)
         yield from _unknown(fields, "text", *_marks(fields))
         return
     yield from _read_object(fields)
+
+
+def _signed(text: str, signature: str) -> Thinking:
+    return Thinking(text=text, signature=signature, sealed_as="thought_signature")
 
 
 def _read_object(fields: Mapping[str, Json]) -> Iterator[Part]:
@@ -142,7 +152,7 @@ def _read_response(response: Mapping[str, Json]) -> Part | None:
     name = response.get("name")
     if not isinstance(name, str):
         return None
-    media = (part for item in items_of(response.get("parts")) for part in _read_part(item))
+    media = (part for item in items_of(response.get("parts")) for part in read_part(item))
     return ToolResult(
         parts=(Text(_compact(response.get("response") or {})), *media),
         call_id=text_or_none(response.get("id")),
@@ -151,8 +161,9 @@ def _read_response(response: Mapping[str, Json]) -> Part | None:
 
 
 def _read_inline(media: Mapping[str, Json]) -> Part | None:
+    """Google's clients write base64 in the alphabet meant for addresses; elsewhere nobody reads that."""
     data = media.get("data")
-    return _media(media, data=data) if isinstance(data, str) else None
+    return _media(media, data=data.replace("-", "+").replace("_", "/")) if isinstance(data, str) else None
 
 
 def _read_file(media: Mapping[str, Json]) -> Part | None:
@@ -216,6 +227,8 @@ def _camel(fields: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _camel_key(key: str) -> str:
+    if "_" not in key:
+        return key
     head, *rest = key.split("_")
     return key if not head else head + "".join(word[:1].upper() + word[1:] for word in rest)
 

@@ -12,7 +12,7 @@ from .lenient import extras, items_of, text_of
 from .openai_content import read_arguments, read_content, read_thinking
 from .parts import Format, Message, Part, Request, Role, Text, ToolCall, ToolDefinition, ToolResult, Unknown
 
-__all__ = ["read", "read_tool"]
+__all__ = ["read", "read_message", "read_tool"]
 
 _ROLES: Mapping[str, Role] = {
     "system": "system",
@@ -40,7 +40,7 @@ def read(body: Mapping[str, Json]) -> Request:
     return Request(
         format=Format.OPENAI_CHAT,
         model=model if isinstance(model, str) else None,
-        messages=(*map(_read_message, items_of(body.get("messages"))), *_bare_texts(body)),
+        messages=(*map(read_message, items_of(body.get("messages"))), *_bare_texts(body)),
         tools=tuple(map(read_tool, tools)),
         tool_choice=body.get("tool_choice", body.get("function_call")),
         output_schema=body.get("response_format"),
@@ -74,7 +74,8 @@ def _bare_texts(body: Mapping[str, Json]) -> Iterator[Message]:
         yield Message(role="user", parts=(Text(text) if isinstance(text, str) else Unknown(text),))
 
 
-def _read_message(message: Json) -> Message:
+def read_message(message: Json) -> Message:
+    """One of a request's `messages`."""
     role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
     if not isinstance(message, dict) or role is None:
         return Message(role="user", parts=(Unknown(message),))

@@ -14,7 +14,7 @@ from .openai_chat import read_tool
 from .openai_content import read_arguments, read_content, read_thinking
 from .parts import Format, Message, Part, Request, Role, Text, Thinking, ToolCall, ToolDefinition, ToolResult, Unknown
 
-__all__ = ["read"]
+__all__ = ["read", "read_message"]
 
 _ROLES: Mapping[str, Role] = {"system": "system", "developer": "developer", "user": "user", "assistant": "assistant"}
 _READ_KEYS = frozenset({"model", "instructions", "input", "tools", "tool_choice", "text"})
@@ -32,7 +32,7 @@ def read(body: Mapping[str, Json]) -> Request:
         format=Format.OPENAI_RESPONSES,
         model=model if isinstance(model, str) else None,
         system=tuple(_read_instructions(body.get("instructions"))),
-        messages=tuple(map(_read_item, items_of(body.get("input")))),
+        messages=tuple(map(read_message, items_of(body.get("input")))),
         tools=tuple(_read_tools(body.get("tools"))),
         tool_choice=body.get("tool_choice"),
         output_schema=text.get("format") if isinstance(text, dict) else None,
@@ -54,21 +54,22 @@ def _read_instructions(instructions: Json) -> Iterator[Message]:
     if isinstance(instructions, str):
         yield Message(role="developer", parts=(Text(instructions),))
     else:
-        yield from map(_read_item, items_of(instructions))
+        yield from map(read_message, items_of(instructions))
 
 
 def _read_tools(tools: Json) -> Iterator[ToolDefinition]:
     yield from map(read_tool, items_of(tools))
 
 
-def _read_item(item: Json) -> Message:
+def read_message(item: Json) -> Message:
+    """One item of a request's `input`."""
     if isinstance(item, str):
         return Message(role="user", parts=(Text(item),))
     if not isinstance(item, dict):
         return Message(role="user", parts=(Unknown(item),))
     kind = item.get("type", "message")
     if kind == "message":
-        return _read_message(item)
+        return _read_said(item)
     if isinstance(kind, str) and kind in _CALLS:
         return Message(role="assistant", parts=tuple(_read_call(item, _CALLS[kind])))
     if isinstance(kind, str) and kind in _OUTPUTS:
@@ -78,7 +79,7 @@ def _read_item(item: Json) -> Message:
     return Message(role="assistant", parts=(Unknown(item),))
 
 
-def _read_message(item: Mapping[str, Json]) -> Message:
+def _read_said(item: Mapping[str, Json]) -> Message:
     wanted = item.get("role")
     role = _ROLES.get(wanted) if isinstance(wanted, str) else None
     if role is None:
@@ -111,6 +112,6 @@ def _read_reasoning(item: Mapping[str, Json]) -> Iterator[Part]:
     seal = item.get("encrypted_content")
     shown = (*read_thinking(item.get("summary")), *read_thinking(item.get("content")))
     text = "\n".join(part.text for part in shown if isinstance(part, Thinking))
-    yield Thinking(text=text, signature=seal if isinstance(seal, str) else None)
+    yield Thinking(text=text, signature=seal, sealed_as="encrypted") if isinstance(seal, str) else Thinking(text=text)
     yield from (part for part in shown if isinstance(part, Unknown))
     yield from extras(item, frozenset({"type", "summary", "content", "encrypted_content", "status"}))

@@ -1,6 +1,6 @@
 """What is in this request, whoever's format it is?
 
-The neutral parts that the four readers make of a request body. Nothing is dropped: what a reader does not know becomes
+The neutral parts that the readers make of a request body. Nothing is dropped: what a reader does not know becomes
 `Unknown` with its JSON value. Nothing is weighed here.
 """
 
@@ -18,6 +18,7 @@ __all__ = [
     "Part",
     "Request",
     "Role",
+    "SealedAs",
     "Text",
     "Thinking",
     "ToolCall",
@@ -37,6 +38,12 @@ class Format(StrEnum):
     OPENAI_RESPONSES = "openai-responses"
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
+    ULLAGE = "ullage"
+    """Nobody's but ours: a `Message`, or its JSON."""
+
+
+SealedAs = Literal["signature", "redacted", "thought_signature", "encrypted"]
+"""What a provider calls the opaque bytes of its thinking: Anthropic's two kinds, Gemini's, OpenAI's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,9 @@ class Thinking:
     text: str
     signature: str | None = None
     """Opaque bytes the provider wants back (a signature, encrypted reasoning), as text."""
+    sealed_as: SealedAs | None = field(default=None, compare=False)
+    """Whose kind of bytes, for nobody else takes them; None where nobody said. It is no part of what is thought, so
+    two thoughts may be equal without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from .meter import Meter
 from .plain import PLAIN_RULES
 from .source import CountSource, count_to_json
 from .steps import Steps, drain, patiently
+from .unheard import unheard
 from .weight import Weight
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "drain",
     "patiently",
     "total",
+    "unheard",
 ]

@@ -57,15 +57,20 @@ class Corrections:
         self._lock = threading.Lock()
 
     def learn(self, model: str, ours: Count, reported: int) -> None:
-        """Takes one report into account. Exact counts teach nothing: what differs there is not the tokenizer."""
-        if ours.method is Method.EXACT or min(ours.tokens, reported) < _LEAST_TOKENS:
-            return
-        off = math.log(reported / ours.tokens)
-        if abs(off) > _FURTHEST:
+        """Takes one report into account, on what was weighed without corrections."""
+        off = _off(ours, reported)
+        if off is None:
             return
         with self._lock:
             before = self._logs.get(model)
             self._logs[model] = off if before is None else before + _LEARNING * (off - before)
+
+    def refine(self, model: str, ours: Count, reported: int) -> None:
+        """The same, on what was weighed with the corrections that hold now."""
+        off = _off(ours, reported)
+        if off is not None:
+            with self._lock:
+                self._logs[model] = self._logs.get(model, 0.0) + _LEARNING * off
 
     def factor(self, model: str) -> float:
         return math.exp(self._logs.get(model, 0.0))
@@ -82,3 +87,11 @@ class Corrections:
             low=min(tokens, math.floor(count.low * factor)),
             high=max(tokens, math.ceil(count.high * factor)),
         )
+
+
+def _off(ours: Count, reported: int) -> float | None:
+    """How far off, or None where it teaches nothing: an exact count differs for other reasons than the tokenizer."""
+    if ours.method is Method.EXACT or min(ours.tokens, reported) < _LEAST_TOKENS:
+        return None
+    off = math.log(reported / ours.tokens)
+    return off if abs(off) <= _FURTHEST else None

@@ -21,6 +21,7 @@ from .memo import Memo, Section
 from .plain import PLAIN_RULES, by_characters, plain_match
 from .rules import rule_of
 from .steps import Steps, drain
+from .unheard import unheard_match
 from .weight import Weight
 
 __all__ = ["Meter"]
@@ -111,6 +112,10 @@ class Meter:
         self._corrections.learn(scale.match.card.id, self._weigh(scale, request).total, reported)
         return Anchor(request, reported, scale.match.card.id)
 
+    def learn(self, ours: Count, reported: int, model: str) -> None:
+        """Takes the provider's own count of something that this meter has just weighed, as a lesson for this model."""
+        self._corrections.refine(self._scale(model).match.card.id, ours, reported)
+
     def anchored(self, request: Request, anchor: Anchor, model: str | None = None) -> Count:
         """The weight of a request from an anchor on, or from nothing where the anchor does not hold for it."""
         weight, card = self.weigh(request, model), self._scale_for(request, model).match.card
@@ -119,7 +124,7 @@ class Meter:
     def _scale(self, model: str) -> _Scale:
         found = self._scales.get(model)
         if found is None:
-            found = self._new_scale(plain_match(model) or self.models.find(model))
+            found = self._new_scale(plain_match(model) or unheard_match(model) or self.models.find(model))
             if len(self._scales) >= _NAMES_KEPT:
                 self._scales.clear()
             self._scales[model] = found

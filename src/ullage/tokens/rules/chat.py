@@ -115,11 +115,18 @@ class _Scale:
         template = self.template
         if message.role == "tool":
             return self._loosely(total(self._results(message)))
+        if any(isinstance(part, ToolResult) for part in message.parts):
+            return self._loosely(total(self._results(message)) + self._beside_results(message))
         before, after = {"user": template.user, "assistant": template.assistant}.get(message.role, template.system)
         calls, content = self._calls(message), self._content(message)
         thoughts = self._thoughts(message) if calls or template.remembers else ""
         found = self._framed(before + thoughts, content, calls + after)
         return self._loosely(found) if calls else self._plain(found)
+
+    def _beside_results(self, message: Message) -> Count:
+        """What the user says in the same message, in formats where the user's messages carry results."""
+        content = self._content(message)
+        return self._framed(self.template.user[0], content, self.template.user[1]) if content else ZERO
 
     def _content(self, message: Message) -> str:
         parts = (part for part in message.parts if isinstance(part, Text | Unknown))
@@ -167,11 +174,13 @@ _SHORT = 2_000
 def _result_texts(message: Message) -> Iterator[str]:
     for part in message.parts:
         if isinstance(part, ToolResult):
-            yield "".join(inner.text for inner in part.parts if isinstance(inner, Text))
+            shown = (inner for inner in part.parts if isinstance(inner, Text | Unknown))
+            yield "".join(inner.text if isinstance(inner, Text) else dumps(inner.value) for inner in shown)
 
 
 def _media(message: Message) -> Count:
-    return total(_medium(part) for part in message.parts if isinstance(part, Media))
+    inner = (part for one in message.parts for part in (one.parts if isinstance(one, ToolResult) else (one,)))
+    return total(_medium(part) for part in inner if isinstance(part, Media))
 
 
 def _medium(media: Media) -> Count:

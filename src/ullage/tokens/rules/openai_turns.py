@@ -96,7 +96,7 @@ class Conversation:
 
     def weigh(self) -> tuple[Count, ...]:
         """One count a message, in order."""
-        together = dict(self._together()) if self.frame.parallel else {}
+        together = self._gathered() if self.frame.parallel else {}
         names = {call.id: call.name for message in self.messages for call in _calls(message) if call.id}
         asked = self._asked()
         return tuple(
@@ -167,6 +167,18 @@ class Conversation:
         stored = any(isinstance(part, Unknown) and _stored_id(part) for part in self.messages[place].parts)
         return stored and sum(bool(_calls(message)) for message in around) == 1
 
+    def _gathered(self) -> dict[int, Count]:
+        """What `_together` finds, by place; in some formats one message carries several results, and words beside."""
+        found: dict[int, Count] = {}
+        for place, count in self._together():
+            if place in found:
+                found[place] += count
+            else:
+                message = self.messages[place]
+                beside = joined_text(message.parts) and not _calls(message)
+                found[place] = count + self._words(message) if beside else count
+        return found
+
     def _together(self) -> Iterator[tuple[int, Count]]:
         """Messages with several calls, and the results that answer them, by their place."""
         opening, closing = self.frame.parallel or (0, 0)
@@ -194,11 +206,10 @@ class Conversation:
 
     def _results(self, start: int, wanted: set[str | None]) -> Iterator[tuple[int, ToolResult]]:
         for place in range(start, len(self.messages)):
-            result = next((part for part in self.messages[place].parts if isinstance(part, ToolResult)), None)
-            if result is None:
+            results = [part for part in self.messages[place].parts if isinstance(part, ToolResult)]
+            if not results:
                 return
-            if result.call_id in wanted:
-                yield place, result
+            yield from ((place, result) for result in results if result.call_id in wanted)
 
 
 _CALLING_OUT = 35

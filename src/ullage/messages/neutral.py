@@ -1,0 +1,194 @@
+"""How is a neutral message written as JSON, and read back?
+
+    {"role": "assistant", "parts": [{"type": "text", "text": "…"}, {"type": "tool_call", "name": "…", …}]}
+
+A part bears its kind as `type` and its fields under their own names; what is not said is left out. Nothing is lost on
+the way there and back. JSON that was not written here is read too: what has another shape is `Unknown`, as elsewhere.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+from ullage.tool import Json
+
+from .lenient import extras, items_of, text_of, text_or_none
+from .parts import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Request,
+    Role,
+    SealedAs,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Unknown,
+)
+
+__all__ = ["from_json", "read", "to_json"]
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+_SEALS: Mapping[str, SealedAs] = {
+    "signature": "signature",
+    "redacted": "redacted",
+    "thought_signature": "thought_signature",
+    "encrypted": "encrypted",
+}
+_KINDS: Mapping[str, Literal["image", "audio", "video", "document"]] = {
+    "image": "image",
+    "audio": "audio",
+    "video": "video",
+    "document": "document",
+}
+_READ_KEYS = frozenset({"model", "system", "messages", "tools", "tool_choice", "output_schema"})
+_SCHEMAS = ("schema", "parameters", "input_schema", "inputSchema")
+
+
+def to_json(message: Message) -> dict[str, Json]:
+    return _said(role=message.role, name=message.name, parts=[_part(part) for part in message.parts])
+
+
+def from_json(value: Json) -> Message:
+    """A message that `to_json` wrote, or something like it."""
+    role = _ROLES.get(text_of(value.get("role"))) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or role is None:
+        return Message(role="user", parts=(Unknown(value),))
+    beside = extras(value, frozenset({"role", "name", "parts"}))
+    return Message(role=role, parts=(*_read_parts(value.get("parts")), *beside), name=text_or_none(value.get("name")))
+
+
+def read(body: Mapping[str, Json]) -> Request:
+    """A whole request: neutral messages, and tools in any of the usual spellings of a function."""
+    model, system = body.get("model"), body.get("system")
+    return Request(
+        format=Format.ULLAGE,
+        model=model if isinstance(model, str) else None,
+        system=tuple(map(_read_system, items_of(system))),
+        messages=tuple(map(from_json, items_of(body.get("messages")))),
+        tools=tuple(map(_read_tool, items_of(body.get("tools")))),
+        tool_choice=body.get("tool_choice"),
+        output_schema=body.get("output_schema"),
+        settings={key: value for key, value in body.items() if key not in _READ_KEYS},
+    )
+
+
+def _read_system(value: Json) -> Message:
+    return Message(role="system", parts=(Text(value),)) if isinstance(value, str) else from_json(value)
+
+
+def _read_tool(tool: Json) -> ToolDefinition:
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+        return ToolDefinition(name="", hosted={"tool": tool})
+    schema, strict = next((tool[key] for key in _SCHEMAS if key in tool), None), tool.get("strict")
+    known = {"name", "description", "strict", *_SCHEMAS}
+    return ToolDefinition(
+        name=text_of(tool["name"]),
+        description=text_or_none(tool.get("description")),
+        schema=schema if isinstance(schema, dict) else {},
+        strict=strict if isinstance(strict, bool) else None,
+        extra={key: value for key, value in tool.items() if key not in known},
+    )
+
+
+def _part(part: Part) -> dict[str, Json]:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Thinking():
+            return _said(type="thinking", text=part.text, signature=part.signature, sealed_as=part.sealed_as)
+        case Media():
+            place: Mapping[str, Json] = {"data": part.data, "url": part.url}
+            return _said(type="media", kind=part.kind, media_type=part.media_type, detail=part.detail, **place)
+        case ToolCall():
+            return _said(type="tool_call", name=part.name, arguments=part.arguments, id=part.id)
+        case ToolResult():
+            inner: Json = [_part(one) for one in part.parts]
+            error = True if part.is_error else None
+            return _said(type="tool_result", call_id=part.call_id, name=part.name, is_error=error, parts=inner)
+        case Unknown():
+            return {"type": "unknown", "value": part.value}
+
+
+def _said(**fields: Json) -> dict[str, Json]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _read_parts(parts: Json) -> tuple[Part, ...]:
+    return tuple(part for item in items_of(parts) for part in _read_part(item))
+
+
+def _read_part(item: Json) -> Iterator[Part]:
+    reader, fields = _READERS.get(text_of(item.get("type")), _NOBODY) if isinstance(item, dict) else _NOBODY
+    part = reader(item) if isinstance(item, dict) else None
+    if part is None:
+        yield Unknown(item)
+    else:
+        yield part
+        yield from extras(item, fields) if isinstance(item, dict) else ()
+
+
+def _read_text(item: Mapping[str, Json]) -> Part | None:
+    text = item.get("text")
+    return Text(text) if isinstance(text, str) else None
+
+
+def _read_thinking(item: Mapping[str, Json]) -> Part | None:
+    text = item.get("text")
+    if not isinstance(text, str):
+        return None
+    seal = _SEALS.get(text_of(item.get("sealed_as")))
+    return Thinking(text=text, signature=text_or_none(item.get("signature")), sealed_as=seal)
+
+
+def _read_media(item: Mapping[str, Json]) -> Part | None:
+    kind = _KINDS.get(text_of(item.get("kind")))
+    if kind is None:
+        return None
+    said = {key: text_or_none(item.get(key)) for key in ("media_type", "data", "url", "detail")}
+    return Media(kind=kind, **said)
+
+
+def _read_call(item: Mapping[str, Json]) -> Part | None:
+    name, arguments = item.get("name"), item.get("arguments")
+    if not isinstance(name, str) or not isinstance(arguments, str):
+        return None
+    return ToolCall(name=name, arguments=arguments, id=text_or_none(item.get("id")))
+
+
+def _read_result(item: Mapping[str, Json]) -> Part | None:
+    return ToolResult(
+        parts=_read_parts(item.get("parts")),
+        call_id=text_or_none(item.get("call_id")),
+        name=text_or_none(item.get("name")),
+        is_error=item.get("is_error") is True,
+    )
+
+
+def _read_unknown(item: Mapping[str, Json]) -> Part | None:
+    return Unknown(item.get("value"))
+
+
+def _read_nothing(_item: Mapping[str, Json]) -> Part | None:
+    return None
+
+
+_Reader = tuple[Callable[[Mapping[str, Json]], Part | None], frozenset[str]]
+_NOBODY: _Reader = (_read_nothing, frozenset())
+_READERS: Mapping[str, _Reader] = {
+    "text": (_read_text, frozenset({"type", "text"})),
+    "thinking": (_read_thinking, frozenset({"type", "text", "signature", "sealed_as"})),
+    "media": (_read_media, frozenset({"type", "kind", "media_type", "data", "url", "detail"})),
+    "tool_call": (_read_call, frozenset({"type", "name", "arguments", "id"})),
+    "tool_result": (_read_result, frozenset({"type", "parts", "call_id", "name", "is_error"})),
+    "unknown": (_read_unknown, frozenset({"type", "value"})),
+}
+"""By kind: who reads it, and what then is read."""

@@ -1,0 +1,194 @@
+"""How is a message given back with fewer words, and otherwise as it was?
+
+Results of tools and plain texts are put in other words; ids, names, order, marks and every other key stay. Thinking,
+what is signed, calls, and what a provider's own tools answered are never touched, for their providers would refuse
+them changed. The message given is not changed; what is given back may share parts with it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import cast
+
+from ullage.tool import Json
+
+from . import anthropic, gemini
+from .lenient import items_of, text_of
+from .native import plain, read_message
+from .parts import Format, Message, Part, Text, ToolResult
+
+__all__ = ["results_of", "with_results", "with_texts"]
+
+Item = dict[str, Json]
+Change = Callable[[Json], Json]
+"""One item of a list in other words, or the very same."""
+
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+"""Items of the Responses API whose output may be a text."""
+_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
+"""Blocks of Anthropic's whose content may be a text."""
+_RESPONSES = ("functionResponse", "function_response")
+_TEXTS: Mapping[Format, frozenset[str]] = {
+    Format.OPENAI_CHAT: frozenset({"text"}),
+    Format.OPENAI_RESPONSES: frozenset({"input_text", "output_text"}),
+    Format.ANTHROPIC: frozenset({"text"}),
+    Format.GEMINI: frozenset(),
+    Format.ULLAGE: frozenset({"text"}),
+}
+
+
+def results_of(native: object, format: Format) -> tuple[ToolResult, ...]:  # noqa: A002
+    """The results in a message, in the order in which `with_results` numbers them."""
+    return tuple(part for part in read_message(native, format).parts if isinstance(part, ToolResult))
+
+
+def with_results(native: object, format: Format, texts: Mapping[int, str]) -> object:  # noqa: A002
+    """The message with other texts as the only content of those of its results that are named by their number.
+
+    The very same where nothing changes. An SDK's object that changes becomes a dict.
+    """
+    if isinstance(native, Message):
+        return _with_parts(native, _numbered_parts(native.parts, texts))
+    if isinstance(native, str):
+        return native
+    item = plain(native)
+    made = _REWRITERS[format](item, texts)
+    return native if made is item else made
+
+
+def with_texts(native: object, format: Format, change: Callable[[str], str]) -> object:  # noqa: A002
+    """The message with its plain texts changed, results apart; the very same where nothing changes."""
+    if isinstance(native, Message):
+        parts = (_changed(part, change) if isinstance(part, Text) else part for part in native.parts)
+        return _with_parts(native, parts)
+    if isinstance(native, str):
+        return change(native) if format in (Format.OPENAI_RESPONSES, Format.GEMINI) else native
+    item = plain(native)
+    made = _retold(item, format, change)
+    return native if made is item else made
+
+
+def _with_parts(message: Message, parts: Iterable[Part]) -> Message:
+    made = tuple(parts)
+    same = all(new is old for new, old in zip(made, message.parts, strict=True))
+    return message if same else replace(message, parts=made)
+
+
+def _numbered_parts(parts: tuple[Part, ...], texts: Mapping[int, str]) -> Iterable[Part]:
+    places = count()
+    for part in parts:
+        text = texts.get(next(places)) if isinstance(part, ToolResult) else None
+        yield replace(part, parts=(Text(text),)) if isinstance(part, ToolResult) and text is not None else part
+
+
+def _changed(part: Text, change: Callable[[str], str]) -> Text:
+    text = change(part.text)
+    return part if text == part.text else Text(text)
+
+
+def _chat_result(item: Item, texts: Mapping[int, str]) -> Item:
+    return _put(item, "content", texts.get(0)) if item.get("role") in ("tool", "function") else item
+
+
+def _responses_result(item: Item, texts: Mapping[int, str]) -> Item:
+    return _put(item, "output", texts.get(0)) if text_of(item.get("type")) in _OUTPUTS else item
+
+
+def _anthropic_results(item: Item, texts: Mapping[int, str]) -> Item:
+    places = count()
+
+    def change(block: Json) -> Json:
+        found = [next(places) for part in anthropic.read_block(block) if isinstance(part, ToolResult)]
+        if not isinstance(block, dict) or text_of(block.get("type")) not in _RESULTS:
+            return block
+        return _put(block, "content", texts.get(found[0]))
+
+    return _within(item, "content", change)
+
+
+def _gemini_results(item: Item, texts: Mapping[int, str]) -> Item:
+    places = count()
+
+    def change(part: Json) -> Json:
+        for read in gemini.read_part(part):
+            text = texts.get(next(places)) if isinstance(read, ToolResult) else None
+            if isinstance(part, dict) and text is not None:
+                return _answered(part, text)
+        return part
+
+    if "parts" in item:
+        return _within(item, "parts", change)
+    made = change(item)
+    return made if isinstance(made, dict) else item
+
+
+def _answered(part: Item, text: str) -> Json:
+    """A function's response in other words, without the media that may have come with it."""
+    key = next(name for name in _RESPONSES if isinstance(part.get(name), dict))
+    response = cast("Item", part[key])
+    kept = {name: value for name, value in response.items() if name != "parts"}
+    made = _put(kept, "response", {"output": text})
+    return part if made == response else {**part, key: made}
+
+
+def _neutral_results(item: Item, texts: Mapping[int, str]) -> Item:
+    places = count()
+
+    def change(part: Json) -> Json:
+        if not isinstance(part, dict) or part.get("type") != "tool_result":
+            return part
+        text = texts.get(next(places))
+        return part if text is None else _put(part, "parts", [{"type": "text", "text": text}])
+
+    return _within(item, "parts", change)
+
+
+_REWRITERS: Mapping[Format, Callable[[Item, Mapping[int, str]], Item]] = {
+    Format.OPENAI_CHAT: _chat_result,
+    Format.OPENAI_RESPONSES: _responses_result,
+    Format.ANTHROPIC: _anthropic_results,
+    Format.GEMINI: _gemini_results,
+    Format.ULLAGE: _neutral_results,
+}
+
+
+def _retold(item: Item, format: Format, change: Callable[[str], str]) -> Item:  # noqa: A002
+    def leaf(one: Json) -> Json:
+        if isinstance(one, str):
+            return change(one)
+        if not isinstance(one, dict) or not _is_plain_text(one, format):
+            return one
+        return _put(one, "text", change(text_of(one["text"])))
+
+    if format is Format.GEMINI and "parts" not in item:
+        made = leaf(item)
+        return made if isinstance(made, dict) else item
+    if format in (Format.GEMINI, Format.ULLAGE):
+        return _within(item, "parts", leaf)
+    is_result = item.get("role") in ("tool", "function")
+    return item if is_result or item.get("type", "message") != "message" else _within(item, "content", leaf)
+
+
+def _is_plain_text(part: Item, format: Format) -> bool:  # noqa: A002
+    """Text that is neither thought nor signed."""
+    if not isinstance(part.get("text"), str):
+        return False
+    if format is Format.GEMINI:
+        signed = isinstance(part.get("thoughtSignature", part.get("thought_signature")), str)
+        return part.get("thought") is not True and not signed
+    return text_of(part.get("type")) in _TEXTS[format]
+
+
+def _within(item: Item, key: str, change: Change) -> Item:
+    """The item with each thing under a key changed, be it a list there or one thing."""
+    inner = item.get(key)
+    before = items_of(inner)
+    after = [change(one) for one in before]
+    if all(new is old or new == old for new, old in zip(after, before, strict=True)):
+        return item
+    return {**item, key: after if isinstance(inner, list) else after[0]}
+
+
+def _put(item: Item, key: str, value: Json) -> Item:
+    """The item with something else under a key, in its place; itself where there is nothing to put."""
+    return item if value is None or item.get(key) == value else {**item, key: value}

@@ -1,0 +1,126 @@
+"""How is a message said to Google's Gemini?
+
+Results stand in the user's turn, first, and bear the names of their calls. A signature without a thought rides on the
+part behind it.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from ullage.tool import Json
+
+from ..parts import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
+from .calls import Pairing, arguments_of, object_of
+from .content import is_file, media_type, ordered, result_parts
+from .turns import Turn, conversation, merged
+
+__all__ = ["write", "write_all"]
+
+Piece = dict[str, Json]
+
+_FOREIGN = "skip_thought_signature_validator"
+"""What Google wants for a signature on a call that another model made: the first of a turn must have one since
+Gemini 3."""
+_OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
+
+
+def write(message: Message) -> list[Piece]:
+    return [_native(role, parts) for role, parts in _turns(message) if parts]
+
+
+def write_all(messages: Iterable[Message]) -> list[Piece]:
+    paired = Pairing(by_name=True).paired(conversation(messages))
+    turns = merged((turn for message in paired for turn in _turns(message)), _is_result)
+    return [_native(role, _signed(parts) if role == "model" else parts) for role, parts in turns]
+
+
+def _native(role: str, parts: list[Piece]) -> Piece:
+    return {"role": role, "parts": list[Json](parts)}
+
+
+def _is_result(part: Piece) -> bool:
+    return "functionResponse" in part
+
+
+def _signed(parts: list[Piece]) -> list[Piece]:
+    first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
+    if first is None or "thoughtSignature" in parts[first]:
+        return parts
+    return [*parts[:first], {**parts[first], "thoughtSignature": _FOREIGN}, *parts[first + 1 :]]
+
+
+def _turns(message: Message) -> Iterator[Turn]:
+    for role, parts in groupby(ordered(message), lambda part: _role(part, message)):
+        yield role, list(_pieces(parts, role))
+
+
+def _role(part: Part, message: Message) -> str:
+    if message.role == "assistant":
+        return "user" if isinstance(part, ToolResult) else "model"
+    return "system" if message.role in ("system", "developer") else "user"
+
+
+def _pieces(parts: Iterable[Part], role: str) -> Iterator[Piece]:
+    signature: str | None = None
+    for part in parts:
+        if isinstance(part, Thinking) and part.sealed_as not in (None, "thought_signature"):
+            continue
+        if isinstance(part, Thinking) and not part.text:
+            yield from _riding({"text": ""}, signature)
+            signature = part.signature if role == "model" else None
+            continue
+        for piece in _piece(part, role):
+            yield piece if signature is None else {**piece, "thoughtSignature": signature}
+            signature = None
+    yield from _riding({"text": ""}, signature)
+
+
+def _riding(piece: Piece, signature: str | None) -> Iterator[Piece]:
+    """A signature that found no part behind it comes with an empty one."""
+    if signature is not None:
+        yield {**piece, "thoughtSignature": signature}
+
+
+def _piece(part: Part, role: str) -> Iterator[Piece]:
+    match part:
+        case Text():
+            yield {"text": part.text}
+        case Thinking() if role == "model":
+            thought: Piece = {"text": part.text, "thought": True}
+            yield thought if part.signature is None else {**thought, "thoughtSignature": part.signature}
+        case ToolCall() if role == "model":
+            known: Piece = {} if part.id is None else {"id": part.id}
+            yield {"functionCall": {**known, "name": part.name, "args": arguments_of(part)}}
+        case ToolResult():
+            yield {"functionResponse": _response(part)}
+        case Media() if role != "system":
+            yield from _medium(part)
+        case Unknown() if isinstance(part.value, dict) and part.value.keys() & _OWN:
+            yield part.value
+        case _:
+            pass
+
+
+def _response(result: ToolResult) -> Piece:
+    said = tuple(result_parts(result.parts))
+    text = "\n".join(part.text for part in said if isinstance(part, Text))
+    media: list[Json] = [piece for part in said if isinstance(part, Media) for piece in _medium(part)]
+    response: Json = {"error": text} if result.is_error else object_of(text)
+    known: Piece = {} if result.call_id is None else {"id": result.call_id}
+    made: Piece = {
+        **known,
+        "name": result.name or "tool",
+        "response": {"output": text} if response is None else response,
+    }
+    return {**made, "parts": media} if media else made
+
+
+def _medium(media: Media) -> Iterator[Piece]:
+    looked: Piece = {}
+    if media.detail is not None and media.detail.startswith("MEDIA_RESOLUTION"):
+        looked["mediaResolution"] = {"level": media.detail}
+    if media.data is not None:
+        yield {"inlineData": {"mimeType": media_type(media), "data": media.data}, **looked}
+    elif media.url is not None and not is_file(media):
+        kind: Piece = {} if media.media_type is None else {"mimeType": media.media_type}
+        yield {"fileData": {"fileUri": media.url, **kind}, **looked}
