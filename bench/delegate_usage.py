@@ -13,7 +13,7 @@ from typing import Any
 
 from rows import format_of
 
-from ullage.delegate.providers.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
+from ullage.messages.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
 from ullage.messages import Format
 from ullage.models import Usage
 from ullage.tool import JsonObject

@@ -1,18 +1,41 @@
 """The token economy of LLM agents: weigh what passes, write it down, narrow each door."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ullage.app import count, count_request, find_model
+    from ullage.app.agents import run_agent
+    from ullage.app.context import Context, compact, get_context_usage
+    from ullage.context import Session
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "count", "count_request", "find_model"]
+__all__ = [
+    "Context",
+    "Session",
+    "__version__",
+    "compact",
+    "count",
+    "count_request",
+    "find_model",
+    "get_context_usage",
+    "run_agent",
+]
+
+_ROOMS = {
+    "Context": "app.context",
+    "Session": "context",
+    "compact": "app.context",
+    "count": "app",
+    "count_request": "app",
+    "find_model": "app",
+    "get_context_usage": "app.context",
+    "run_agent": "app.agents",
+}
 
 
 def __getattr__(name: str) -> object:
     """Loads the rooms behind a name when it is first asked for, so that importing `ullage` costs nothing."""
-    if name not in __all__:
+    if name not in _ROOMS:
         raise AttributeError(f"module `ullage` has no attribute `{name}`")
-    import ullage.app
-
-    return getattr(ullage.app, name)
+    return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

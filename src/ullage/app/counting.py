@@ -12,7 +12,7 @@ from ullage.messages import Format, read_request
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
 from ullage.tokens import Count, Meter, Weight
 
-__all__ = ["count", "count_request", "find_model", "meter"]
+__all__ = ["count", "count_request", "find_model", "format_of", "meter"]
 
 
 @cache
@@ -33,12 +33,12 @@ def count_request(body: Mapping[str, Any], model: str | None = None, format: For
     its shape unless `format` says so. `model` is the body's own unless given.
     """
     try:
-        return meter().weigh(read_request(body, None if format is None else _format(format)), model)
+        return meter().weigh(read_request(body, None if format is None else format_of(format)), model)
     except RecursionError as error:
         raise UnreadableRequest("the body is nested too deeply to be read") from error
 
 
-def _format(name: str) -> Format:
+def format_of(name: str) -> Format:
     try:
         return Format(name)
     except ValueError as error:

@@ -21,6 +21,7 @@ from ullage.gateway import Server
 from ullage.tool import Caller
 from ullage.wire import user_name
 
+from .output import say
 from .telemetry import show_telemetry
 
 __all__ = ["add_flags", "caller_of", "check", "chosen", "examined", "log_to_stderr", "read", "say", "with_gateway"]
@@ -120,8 +121,3 @@ def log_to_stderr() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ullage: %(message)s")
     for library in _SILENT:
         logging.getLogger(library).setLevel(logging.CRITICAL)
-
-
-def say(*lines: str) -> None:
-    for line in lines:
-        print(line, file=sys.stderr, flush=True)

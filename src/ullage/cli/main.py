@@ -22,6 +22,8 @@ __all__ = ["VERBS", "main", "parser_of"]
 
 VERBS = {
     "call": "what does this tool answer?",
+    "compact": "what of this session can be let go?",
+    "context": "how full is the window of this session, and with what?",
     "count": "how many tokens is this?",
     "doctor": "what is wrong with my servers and settings?",
     "find": "which tool does this?",

@@ -13,7 +13,7 @@ from typing import TextIO
 from ullage.errors import UllageError
 from ullage.tool import Json
 
-__all__ = ["bold", "columns", "complain", "dim", "emit", "emit_json", "green", "red", "yellow"]
+__all__ = ["bold", "columns", "complain", "dim", "emit", "emit_json", "green", "is_coloured", "red", "say", "yellow"]
 
 
 def emit(line: str = "") -> None:
@@ -22,6 +22,12 @@ def emit(line: str = "") -> None:
 
 def emit_json(value: Json) -> None:
     emit(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def say(*lines: str) -> None:
+    """To a person, beside the data."""
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)
 
 
 def complain(error: UllageError, *, as_json: bool) -> None:
@@ -66,6 +72,9 @@ def green(text: str) -> str:
     return _paint(text, "32", sys.stdout)
 
 
+def is_coloured(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def _paint(text: str, code: str, stream: TextIO) -> str:
-    coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return f"\x1b[{code}m{text}\x1b[0m" if coloured else text
+    return f"\x1b[{code}m{text}\x1b[0m" if is_coloured(stream) else text

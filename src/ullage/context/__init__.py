@@ -1,22 +1,73 @@
 """How full is the window, and what do we let go?"""
 
+from .account import Teller
+from .anchored import Anchored, observe
+from .breakdown import Breakdown, ToolShare
+from .breaker import Breaker
+from .compact import Compaction, compact
+from .context import Context
 from .entry import Category, Entry, Kind
-from .options import DEFAULTS, Options, Threshold, read_options
+from .fixed import Fixed, ToolWeight
+from .grid import render_grid
+from .keeping import Keeping
+from .limits import Limits, limits_of
+from .mask import mask
+from .options import DEFAULTS, Options, OptionsGiven, Threshold, read_options
+from .overflow import learnt_window
+from .pairing import pair
+from .prepared import Plan, Prepared
+from .render import percent as shown_percent
+from .render import render, render_line
+from .render import tokens as shown_tokens
+from .session import RecallSource, Session, SessionChanged
 from .shed import Change, Shed, Tier
 from .summarizer import Summarizer, SummaryAnswer, SummaryRequest
+from .usage import ContextUsage, usage_of
+from .weighing import Scale
 
 __all__ = [
     "DEFAULTS",
+    "Anchored",
+    "Breakdown",
+    "Breaker",
     "Category",
     "Change",
+    "Compaction",
+    "Context",
+    "ContextUsage",
     "Entry",
+    "Fixed",
+    "Keeping",
     "Kind",
+    "Limits",
     "Options",
+    "OptionsGiven",
+    "Plan",
+    "Prepared",
+    "RecallSource",
+    "Scale",
+    "Session",
+    "SessionChanged",
     "Shed",
     "Summarizer",
     "SummaryAnswer",
     "SummaryRequest",
+    "Teller",
     "Threshold",
     "Tier",
+    "ToolShare",
+    "ToolWeight",
+    "compact",
+    "learnt_window",
+    "limits_of",
+    "mask",
+    "observe",
+    "pair",
     "read_options",
+    "render",
+    "render_grid",
+    "render_line",
+    "shown_percent",
+    "shown_tokens",
+    "usage_of",
 ]

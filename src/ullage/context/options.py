@@ -5,14 +5,30 @@ The settings of a context, as people write them: in Python's spelling or in JSON
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, cast
+from typing import Literal, TypedDict, cast
 
 from ullage.errors import InvalidArguments
 
-__all__ = ["DEFAULTS", "Options", "Threshold", "read_options"]
+__all__ = ["DEFAULTS", "Options", "OptionsGiven", "Threshold", "read_options"]
 
 Threshold = float | tuple[Literal["fraction", "tokens", "messages"], float]
 """A share of the window from 0 to 1, or a pair that says of what."""
+
+
+class OptionsGiven(TypedDict, total=False):
+    """Options as arguments, in either spelling."""
+
+    context_window: int | None
+    contextWindow: int | None
+    compact_threshold: Threshold
+    compactThreshold: Threshold
+    disable_compaction: bool
+    disableCompaction: bool
+    keep: float
+    target: float
+    reserve: float
+    least_gain: float
+    leastGain: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

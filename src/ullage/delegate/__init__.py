@@ -19,6 +19,7 @@ from .report import DELEGATE, cost_json, report, usage_json
 from .retry import Patience
 from .route import Candidate, Parameters, Route, RouteRequest, route
 from .run import Ask, Delegate
+from .shortening import TooLong
 from .spending import NO_SPEND, Purse, Spend, Ticket, Unlimited
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ __all__ = [
     "ThinkingDelta",
     "Ticket",
     "Timeouts",
+    "TooLong",
     "Unlimited",
     "UsageExport",
     "Warned",

@@ -35,6 +35,8 @@ class Ask:
     """Whether a prompt that no window holds may be cut, whatever `Delegate.cut` says."""
     alone: bool = False
     """Whether only the first candidate is meant, and no fallback."""
+    prompt_tokens: int | None = None
+    """What the prompt weighs, where whoever asks knows it from what the provider said before; else it is weighed."""
 
 
 def last_words(messages: tuple[Message, ...]) -> str:

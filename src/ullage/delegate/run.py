@@ -76,7 +76,7 @@ class Delegate:
 
     async def plan(self, ask: Ask) -> tuple[Route, int]:
         """The route that `run` would take now, and the tokens of the prompt, without asking anyone."""
-        estimated = await self._weigh(ask)
+        estimated = await self._weigh(ask) if ask.prompt_tokens is None else ask.prompt_tokens
         language, how = self._language(ask)
         found = route(
             RouteRequest(
@@ -121,7 +121,7 @@ class Delegate:
             found = await self._shortened(ask, too_long.room) if self.cut or ask.cut else None
             if found is None:
                 raise
-        ask = replace(ask, messages=found.messages)
+        ask = replace(ask, messages=found.messages, prompt_tokens=None)
         return ask, [f"the prompt was cut: {found.left_out:,} characters left out"], await self.plan(ask)
 
     async def _shortened(self, ask: Ask, room: int) -> Shortened | None:

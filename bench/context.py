@@ -1,0 +1,56 @@
+"""How full is the window said to be, what is let go, and what of it is needed again?
+
+Run by `make bench-context` over recorded sessions (`context_traces`; `DATA=path` for others of the same shapes). Each
+part is a file of its own and prints a table; `ONLY=validity,crash` runs some of them, `PEERS=no` leaves peers out.
+Prints what missed a floor and one line of figures; fails where a floor is missed.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import context_continuity
+import context_crash
+import context_others
+import context_validity
+import context_weighing
+from context_traces import data_folder
+
+
+class Figures(Protocol):
+    """What a part found."""
+
+    def missed(self) -> list[str]: ...
+
+    def to_json(self) -> Mapping[str, object]: ...
+
+
+Part = Callable[[Path], Figures]
+"""Measures over the sessions of a folder and prints its table."""
+
+
+def _part(run, report) -> Part: ...
+
+
+PARTS: Mapping[str, Part] = {}
+
+
+def main() -> int:
+    folder = data_folder()
+    if not folder.is_dir():
+        print(f"no data: `{folder}` is no folder; name one with DATA=path", file=sys.stderr)
+        return 2
+    wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
+    unknown = [name for name in wanted if name not in PARTS]
+    if unknown:
+        print(f"no part is called {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    figures = {name: _measured(name, folder) for name in wanted}
+    missed = [f"{name}: {line}" for name, found in figures.items() for line in found.missed()]
+    print("\n".join(f"BELOW THE FLOOR  {line}" for line in missed))
+    print(json.dumps({name: found.to_json() for name, found in figures.items()} | {"missed": len(missed)}))
+    return 1 if missed else 0

@@ -1,0 +1,309 @@
+"""Is what a compaction leaves always what a provider takes, with everything in it that must stay?
+
+Part of `make bench-context`. Every trace runs through every window in each of the four formats, and before each call of
+a model what fills the window to the threshold is compacted; the trace goes on from what is left. Once more it is given
+as a whole, as someone does who opens an old session. A summarising model says nothing, or one sentence, or is not
+there. A first message of the user's and some on the way are pinned.
+
+The validator is the package's own (`ullage.messages.faults`), which knows the providers' rules and not our cuts.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+import anyio
+from context_traces import FORMATS, MODELS, Trace, read_traces
+
+from ullage.context import Entry, Options, SummaryAnswer, SummaryRequest
+from ullage.context.account import Teller
+from ullage.context.breaker import Breaker
+from ullage.context.compact import Compaction, compact
+from ullage.context.limits import Limits, limits_of
+from ullage.context.weighing import Scale
+from ullage.messages import Format, ToolResult, faults
+from ullage.models import shipped
+from ullage.tokens import Meter, drain
+
+WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000)
+FULL, HALF, RESERVE = 0.65, 0.50, 0.15
+PIN_EVERY, PIN_LIGHT = 25, 0.01
+"""How many messages apart something is pinned, and which share of the window it weighs at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """A summarising model that always says the same."""
+
+    words: str
+    window: int | None = None
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        return SummaryAnswer(text=self.words)
+
+
+SUMMARIZERS: Mapping[str, Says | None] = {
+    "says nothing": Says(""),
+    "says a sentence": Says("The user asked for something, much of it is done, and the rest of the work goes on."),
+    "is not there": None,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One compaction, as it went."""
+
+    family: str
+    name: str
+    format: Format
+    window: int
+    summarizer: str
+    before: float
+    """Of the window."""
+    after: float
+    tiers: tuple[str, ...]
+    """By which means; none where the history was left as it was."""
+    warning: str
+    faults: tuple[str, ...]
+    keeps_last: bool
+    """Whether the user's last message is in it, the very same object."""
+    keeps_pinned: bool
+    stuck: float
+    """Of the window: what must not be touched, the system prompt included."""
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the compaction found its own work broken, and gave it up."""
+        return "nothing was let go:" in self.warning
+
+    @property
+    def is_under_half(self) -> bool:
+        return self.after <= HALF
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the next call would overflow."""
+        return self.after > 1 - RESERVE
+
+
+@dataclass(slots=True)
+class Figures:
+    traces: int
+    seen: list[Seen] = field(default_factory=list[Seen])
+
+    @property
+    def made(self) -> list[Seen]:
+        return [one for one in self.seen if one.tiers]
+
+    def share(self, holds: Callable[[Seen], bool]) -> float:
+        """Of the compactions that were made."""
+        return sum(map(holds, self.made)) / max(1, len(self.made))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        return {
+            "valid": self.share(lambda one: not one.faults),
+            "last user": self.share(lambda one: one.keeps_last),
+            "pinned": self.share(lambda one: one.keeps_pinned),
+            "under half": self.share(lambda one: one.is_under_half),
+            "over": self.share(lambda one: one.is_over),
+        }
+
+    @property
+    def withheld(self) -> int:
+        return sum(one.is_withheld for one in self.seen)
+
+    def missed(self) -> list[str]:
+        floors = {"valid": "are valid", "last user": "keep the user's last message", "pinned": "keep what is pinned"}
+        short = [f"{self.shares[key]:.2%} of compactions {words}" for key, words in floors.items() if self.shares[key] < 1]
+        return short + ([f"{self.withheld} compactions were broken and withheld"] if self.withheld else [])
+
+    def to_json(self) -> dict[str, float]:
+        rounded = {name: round(share, 4) for name, share in self.shares.items()}
+        return {"traces": self.traces, "asked": len(self.seen), "made": len(self.made), **rounded}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A trace in one format, weighed once for all windows."""
+
+    trace: Trace
+    scale: Scale
+    fixed: int
+    chunks: tuple[tuple[Entry, ...], ...]
+    """By what came between two calls of the model; the last answer is left out, for nobody was called after it."""
+
+    @property
+    def used(self) -> int:
+        return self.fixed + sum(map(_weight, self.chunks))
+
+
+def weighed(trace: Trace, format: Format, meter: Meter) -> Weighed:  # noqa: A002
+    scale = Scale(meter, MODELS[format], format)
+    chunks = trace.chunks(format)[:-1]
+    entries = iter(drain(scale.entries([native for chunk in chunks for native in chunk])))
+    return Weighed(
+        trace=trace,
+        scale=scale,
+        fixed=drain(scale.fixed(trace.system)).total.tokens,
+        chunks=tuple(tuple(islice(entries, len(chunk))) for chunk in chunks),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """A trace on its way through one window."""
+
+    weighed: Weighed
+    window: int
+    summarizer: str
+    breaker: Breaker = field(default_factory=lambda: Breaker(lambda: 0.0))
+    entries: tuple[Entry, ...] = ()
+    given: int = 0
+    """Messages that came so far."""
+    asked: int = 0
+    generation: int = 1
+
+    @property
+    def scale(self) -> Scale:
+        return self.weighed.scale
+
+    @property
+    def fixed(self) -> int:
+        return self.weighed.fixed
+
+    def grow(self, chunk: Sequence[Entry]) -> None:
+        """As it was weighed in the whole, until something is let go for the first time."""
+        if self.asked:
+            whole, since = drain(self.scale.grown(self.entries, [one.native for one in chunk])), len(self.entries)
+            self.entries, chunk = whole[:since], whole[since:]
+        self.entries = (*self.entries, *map(self._perhaps_pinned, chunk))
+
+    def _perhaps_pinned(self, entry: Entry) -> Entry:
+        self.given += 1
+        pinned = self.given % PIN_EVERY == 1 and entry.weight.tokens <= PIN_LIGHT * self.window
+        return replace(entry, pinned=pinned)
+
+    @property
+    def used(self) -> int:
+        return self.fixed + _weight(self.entries)
+
+    @property
+    def limits(self) -> Limits:
+        return limits_of(Options(), self.window, fixed=self.fixed, used=self.used)
+
+    async def compact(self) -> Seen:
+        teller = Teller(
+            scale=self.scale,
+            summarizer=SUMMARIZERS[self.summarizer],
+            breaker=self.breaker,
+            generation=self.generation,
+            recalls=True,
+        )
+        before = self.entries if self.asked else drain(self.scale.together(self.entries))
+        self.asked += 1
+        made = await compact(before, self.limits, self.scale, teller)
+        self.entries, self.generation = made.entries, self.generation + made.compacted
+        return self._seen(before, made)
+
+    def _seen(self, before: Sequence[Entry], made: Compaction) -> Seen:
+        natives, left = [entry.native for entry in before], {id(entry.native) for entry in made.entries}
+        last, pinned = _last_said(before), [entry for entry in before if entry.pinned]
+        stuck = self.fixed + _weight({id(one): one for one in (*pinned, *last, *_newest(before))}.values())
+        return Seen(
+            family=self.weighed.trace.family,
+            name=self.weighed.trace.name,
+            format=self.scale.format,
+            window=self.window,
+            summarizer=self.summarizer,
+            before=(self.fixed + _weight(before)) / self.window,
+            after=(self.fixed + _weight(made.entries)) / self.window,
+            tiers=tuple(shed.tier for shed in made.sheds),
+            warning=made.warning or "",
+            faults=faults([entry.native for entry in made.entries], self.scale.format, original=natives)
+            if made.compacted
+            else (),
+            keeps_last=all(id(entry.native) in left for entry in last),
+            keeps_pinned=all(id(entry.native) in left for entry in pinned),
+            stuck=stuck / self.window,
+        )
+
+
+def _weight(entries: Iterable[Entry]) -> int:
+    return sum(entry.weight.tokens for entry in entries)
+
+
+def _last_said(entries: Sequence[Entry]) -> list[Entry]:
+    """The last message in which the user says something and does not only bring results."""
+    said = [one for one in entries if one.kind == "message" and one.message.role == "user" and _says(one)]
+    return said[-1:]
+
+
+def _says(entry: Entry) -> bool:
+    return not all(isinstance(part, ToolResult) for part in entry.message.parts)
+
+
+def _newest(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """What no model has seen yet, and the turn that asked for it."""
+    calls = [place for place, entry in enumerate(entries) if entry.message.role == "assistant"]
+    return entries[calls[-1] :] if calls else entries
+
+
+async def through(run: Run) -> list[Seen]:
+    """Every compaction on the way through a trace."""
+    seen = list[Seen]()
+    for chunk in run.weighed.chunks:
+        run.grow(chunk)
+        if run.used >= run.limits.soft:
+            seen.append(await run.compact())
+    return seen
+
+
+async def at_once(run: Run) -> list[Seen]:
+    """The one compaction of a session that is opened when it is long over its window."""
+    for chunk in run.weighed.chunks:
+        run.grow(chunk)
+    return [await run.compact()]
+
+
+def runs(weighed: Weighed) -> Iterator[Run]:
+    """One a summarising model and window that is ever full."""
+    for window in WINDOWS:
+        if weighed.used >= FULL * window:
+            yield from (Run(weighed=weighed, window=window, summarizer=summarizer) for summarizer in SUMMARIZERS)
+
+
+def run(data: Path) -> Figures:
+    return anyio.run(_run, read_traces(data), Meter(shipped()))
+
+
+async def _run(traces: Sequence[Trace], meter: Meter) -> Figures:
+    figures = Figures(len(traces))
+    for form in FORMATS:
+        for trace in traces:
+            there = weighed(trace, form, meter)
+            for way in (through, at_once):
+                for one in runs(there):
+                    figures.seen += await way(one)
+    return figures
+
+
+def report(figures: Figures) -> None:
+    print(f"{'':40}{'asked':>7}{'made':>7}{'valid':>8}{'last':>8}{'pinned':>8}{'≤ 50 %':>8}{'over':>8}")
+    rows: dict[str, Callable[[Seen], object]] = {
+        "format": lambda one: one.format.value,
+        "window": lambda one: one.window,
+        "session": lambda one: one.family,
+        "summarising model": lambda one: one.summarizer,
+    }
+    for name, kind in rows.items():
+        for value in dict.fromkeys(map(kind, figures.seen)):
+            _row(f"{name} {value}", Figures(0, [one for one in figures.seen if kind(one) == value]))
+    _row("all", figures)
+
+
+def _row(name: str, figures: Figures) -> None:
+    shares = "".join(f"{share:>8.1%}" for share in figures.shares.values())
+    print(f"{name:40}{len(figures.seen):>7}{len(figures.made):>7}{shares}")

@@ -1,0 +1,1 @@
+"""How do agents of other makers keep within their windows?"""

@@ -1,0 +1,217 @@
+"""How does an agent of LangChain's keep within its window?
+
+As a middleware of `create_agent`: before every call of the model the history is made to fit, and what was let go leaves
+the agent's state. Messages that are kept are the same objects. Needs the extra `langchain`.
+"""
+
+import asyncio
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import anyio.to_thread
+
+from ullage.context import Context, Summarizer, SummaryAnswer, SummaryRequest
+from ullage.messages import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Unknown
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from .extra import load
+from .following import Begin, Following, Mirrored, Shown
+
+__all__ = ["ChatSummarizer", "context_middleware"]
+
+_EXTRA = "langchain"
+_ROLES: Mapping[str, Role] = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+_CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
+_WITHHELD = frozenset({"content_filter", "refusal", "SAFETY"})
+
+Tell = Callable[[JsonObject], None]
+
+
+def context_middleware(begin: Begin, *, tell: Tell | None = None) -> Any:  # noqa: ANN401 - an AgentMiddleware
+    """A middleware that keeps the agent's history within the window of the contexts that `begin` makes.
+
+    `context_status` is told before every call of the model, to `tell` and to the agent's custom stream. Where a context
+    has no summarizer, the agent's own model summarises, from its first call on.
+    """
+    parent = load("langchain.agents.middleware", _EXTRA).AgentMiddleware
+    work = _Work(following=Following(begin=begin, conversion=_Conversion()), tell=tell)
+
+    class ContextMiddleware(parent):
+        async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401
+            return await work.fitted(state["messages"], runtime.stream_writer)
+
+        def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ANN401
+            return _waited_for(work.fitted(state["messages"], runtime.stream_writer))
+
+        async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
+            work.note(request)
+            return await handler(request)
+
+        def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+            work.note(request)
+            return handler(request)
+
+    return ContextMiddleware()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSummarizer:
+    """A chat model of LangChain's that puts a history into fewer words."""
+
+    model: Any
+    window: int | None = None
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        messages = load("langchain_core.messages", _EXTRA)
+        asked = [messages.SystemMessage(request.instructions), messages.HumanMessage(request.text)]
+        # In a thread, since a client that a model keeps for its async calls is bound to the loop that made it. Without
+        # the tag, the summary would appear among the agent's own words.
+        ask = partial(self.model.invoke, asked, config={"tags": ["nostream"]})
+        answer = await anyio.to_thread.run_sync(ask)
+        said = answer.response_metadata
+        finish = said.get("finish_reason") or said.get("stop_reason")
+        return SummaryAnswer(
+            text=str(answer.text),
+            complete=finish not in _CUT_SHORT,
+            refused=finish in _WITHHELD or bool(answer.tool_calls),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    following: Following
+    tell: Tell | None
+    _request: Any = None
+    """The last one to the model: its system prompt, tools and model are the agent's."""
+
+    def note(self, request: object) -> None:
+        self._request = request
+
+    async def fitted(self, history: list[object], stream: Tell) -> dict[str, Any] | None:
+        """A change of the agent's state, where something was let go."""
+        given, prepared = await self.following.prepare(history, self._told)
+        for hear in (stream, self.tell):
+            if hear is not None:
+                hear(prepared.event)
+        if not prepared.compacted:
+            return None
+        messages = load("langchain_core.messages", _EXTRA)
+        everything = load("langgraph.graph.message", _EXTRA).REMOVE_ALL_MESSAGES
+        return {"messages": [messages.RemoveMessage(id=everything), *given]}
+
+    def _told(self, context: Context) -> None:
+        if self._request is None:
+            return
+        context.instruct(_system(self._request.system_message))
+        context.offer([_tool(tool) for tool in self._request.tools])
+        if context.summarizer is None:
+            context.summarizer = cast("Summarizer", ChatSummarizer(self._request.model))
+
+
+def _system(message: Any) -> str | None:  # noqa: ANN401
+    return None if message is None else str(message.text)
+
+
+def _tool(tool: object) -> JsonObject:
+    written = load("langchain_core.utils.function_calling", _EXTRA).convert_to_openai_tool(tool)
+    function = written.get("function", written)
+    return {
+        "name": function.get("name", ""),
+        "description": function.get("description"),
+        "schema": function.get("parameters", {}),
+    }
+
+
+def _waited_for(work: Coroutine[Any, Any, dict[str, Any] | None]) -> dict[str, Any] | None:
+    """From code that is not async: in this thread, or in another where this one runs an event loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+class _Conversion:
+    def read(self, message: object) -> Shown:
+        said = cast("Any", message)
+        role = _ROLES.get(said.type, "user")
+        parts = tuple(_parts(said))
+        if role == "tool":
+            failed = said.status == "error"
+            parts = (ToolResult(parts=parts, call_id=said.tool_call_id, name=said.name, is_error=failed),)
+        mirrored = Mirrored(role=role, parts=parts, origin=message, whole=parts)
+        pinned = frozenset({0} if role == "system" else ())
+        return Shown(natives=(mirrored,), usage=_usage(said), pinned=pinned)
+
+    def rewritten(self, pieces: Sequence[Mirrored]) -> object:
+        (message,) = pieces
+        origin = cast("Any", message.origin)
+        if message.role == "tool":
+            return origin.model_copy(update={"content": _text(message)})
+        texts = (part.text for part in message.parts if isinstance(part, Text))
+        return origin.model_copy(update={"content": _retold(origin.content, texts)})
+
+    def made(self, message: Message) -> object:
+        messages = load("langchain_core.messages", _EXTRA)
+        kind = messages.AIMessage if message.role == "assistant" else messages.HumanMessage
+        return kind(content=_text(message), id=str(uuid.uuid4()))
+
+
+def _parts(message: Any) -> Iterator[Part]:  # noqa: ANN401
+    for block in message.content_blocks:
+        yield _part(block)
+
+
+def _part(block: Mapping[str, Any]) -> Part:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {"type": "reasoning"}:
+            sealed = block.get("extras", {}).get("signature")
+            return Thinking(text=block.get("reasoning", ""), signature=sealed)
+        case {"type": "tool_call", "name": str(name)}:
+            return ToolCall(name=name, arguments=_json(block.get("args")), id=block.get("id"))
+        case {"type": "image" | "audio" | "video" as kind}:
+            url = block.get("url") or block.get("file_id")
+            return Media(kind=kind, media_type=block.get("mime_type"), data=block.get("base64"), url=url)
+        case _:
+            return Unknown(cast("Json", json.loads(_json(dict(block)))))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _usage(message: Any) -> Usage | None:  # noqa: ANN401
+    said = getattr(message, "usage_metadata", None)
+    if not said:
+        return None
+    reasoning = said.get("output_token_details", {}).get("reasoning", 0)
+    return Usage(
+        input=said["input_tokens"], output=said["output_tokens"], reasoning=min(reasoning, said["output_tokens"])
+    )
+
+
+def _text(message: Message) -> str:
+    inner = (part.parts if isinstance(part, ToolResult) else (part,) for part in message.parts)
+    return "\n".join(part.text for parts in inner for part in parts if isinstance(part, Text))
+
+
+def _retold(content: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401
+    """The content of a message with other texts, one for each that it has."""
+    if isinstance(content, str):
+        return next(texts, content)
+    return [_retold_block(block, texts) for block in content]
+
+
+def _retold_block(block: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401
+    if isinstance(block, str):
+        return next(texts, block)
+    return {**block, "text": next(texts, block["text"])} if block.get("type") == "text" else block

@@ -1,0 +1,151 @@
+"""How does an agent of the OpenAI Agents SDK keep within its window?
+
+A session reads its history only when a run begins, and a filter sees what goes to the model before every call: here is
+one object that is both. The session inside it keeps every item as it was; what is given to the model is made to fit.
+Items that are kept are the same objects. Needs the extra `openai-agents`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ullage.context import Context, Summarizer, SummaryAnswer, SummaryRequest
+from ullage.messages import Message
+from ullage.tool import Json, JsonObject
+
+from .extra import load
+from .following import Begin, Following, Mirrored, Shown, begins
+
+__all__ = ["CompactingSession", "ModelSummarizer"]
+
+_EXTRA = "openai-agents"
+
+
+class _Conversion:
+    """Items are read as they are: they are those of the Responses API."""
+
+    def read(self, message: object) -> Shown:
+        return Shown(natives=(message,))
+
+    def rewritten(self, pieces: Sequence[Mirrored]) -> object:
+        return pieces[0].origin
+
+    def made(self, message: Message) -> object:
+        return message
+
+
+@dataclass(slots=True, kw_only=True)
+class CompactingSession:
+    """A session whose history fits the window of the contexts that `begin` makes, which read `openai-responses`.
+
+    Give it to a run twice: `Runner.run(…, session=it, run_config=RunConfig(call_model_input_filter=it.fit))`.
+    `context_status` is told to `tell` each time. Where a context has no summarizer, the agent's own model summarises as
+    soon as the filter has seen it.
+    """
+
+    inner: Any
+    """A session of the SDK, which keeps all there is."""
+    begin: Begin
+    tell: Callable[[JsonObject], None] | None = None
+    _following: Following = field(init=False)
+    _agent: Any = None
+    _kept: list[Any] = field(default_factory=list[Any])
+    """The items of the session inside that are known."""
+    _shown: list[Any] = field(default_factory=list[Any])
+    """The same as the run had them when it showed them last."""
+    _given: list[Any] = field(default_factory=list[Any])
+    """And as they were given to it."""
+
+    def __post_init__(self) -> None:
+        self._following = Following(begin=self.begin, conversion=_Conversion())
+
+    @property
+    def session_id(self) -> str:
+        return self.inner.session_id
+
+    @property
+    def session_settings(self) -> Any:  # noqa: ANN401 - the SDK's own
+        return getattr(self.inner, "session_settings", None)
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        kept = list(await self.inner.get_items(limit))
+        known = len(self._kept) if begins(kept, self._kept) else 0
+        return await self._fitted([*(self._given if known else ()), *kept[known:]], kept)
+
+    async def add_items(self, items: list[Any]) -> None:
+        await self.inner.add_items(items)
+
+    async def pop_item(self) -> Any:  # noqa: ANN401
+        return await self.inner.pop_item()
+
+    async def clear_session(self) -> None:
+        await self.inner.clear_session()
+
+    async def fit(self, data: Any) -> Any:  # noqa: ANN401 - CallModelData to ModelInputData
+        """For `call_model_input_filter`."""
+        sent, self._agent = data.model_data, data.agent
+        items = list(sent.input)
+        known = max(len(one) if begins(items, one) else 0 for one in (self._shown, self._given))
+        kept = [*(self._kept if known else ()), *items[known:]]
+        given = await self._fitted(items, kept, lambda context: context.instruct(sent.instructions))
+        return type(sent)(input=given, instructions=sent.instructions)
+
+    async def _fitted(
+        self, items: list[Any], kept: list[Any], tell: Callable[[Context], None] = lambda _: None
+    ) -> list[Any]:
+        def told(context: Context) -> None:
+            tell(context)
+            self._tell_of_agent(context)
+
+        given, prepared = await self._following.prepare(items, told)
+        self._kept, self._shown, self._given = kept, items, given
+        if self.tell is not None:
+            self.tell(prepared.event)
+        return list(given)
+
+    def _tell_of_agent(self, context: Context) -> None:
+        if self._agent is None:
+            return
+        context.offer([_tool(tool) for tool in self._agent.tools if hasattr(tool, "params_json_schema")])
+        if context.summarizer is None:
+            context.summarizer = cast("Summarizer", ModelSummarizer(self._agent.model))
+
+
+def _tool(tool: Any) -> JsonObject:  # noqa: ANN401
+    schema = cast("Json", tool.params_json_schema)
+    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummarizer:
+    """A model of the SDK's, or its name, that puts a history into fewer words."""
+
+    model: Any
+    window: int | None = None
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        agents = load("agents", _EXTRA)
+        model = self.model if hasattr(self.model, "get_response") else agents.MultiProvider().get_model(self.model)
+        answer: Any = await model.get_response(
+            request.instructions,
+            request.text,
+            agents.ModelSettings(max_tokens=request.max_tokens),
+            tools=[],
+            output_schema=None,
+            handoffs=[],
+            tracing=agents.ModelTracing.DISABLED,
+            previous_response_id=None,
+            conversation_id=None,
+            prompt=None,
+        )
+        return _answer(answer.output)
+
+
+def _answer(output: Sequence[Any]) -> SummaryAnswer:
+    said = [item for item in output if item.type == "message"]
+    parts = [part for item in said for part in item.content]
+    return SummaryAnswer(
+        text="".join(part.text for part in parts if part.type == "output_text"),
+        complete=all(item.status != "incomplete" for item in said),
+        refused=any(part.type == "refusal" for part in parts),
+    )

@@ -1,0 +1,202 @@
+"""How does an agent of Pydantic AI's keep within its window?
+
+As a history processor: before every call of the model the history is made to fit, and what was let go leaves it.
+Messages that are kept are the same objects. Needs the extra `pydantic-ai`.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from ullage.context import Context, Summarizer, SummaryAnswer, SummaryRequest
+from ullage.messages import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Unknown
+from ullage.models import Usage
+from ullage.tool import JsonObject
+
+from .extra import load
+from .following import Begin, Following, Mirrored, Shown
+
+__all__ = ["ModelSummarizer", "history_processor"]
+
+_EXTRA = "pydantic-ai"
+_ERRORS = frozenset({"failed", "retried"})
+
+Processor = Callable[[Any, list[Any]], Awaitable[list[Any]]]
+
+
+def history_processor(begin: Begin, *, tell: Callable[[JsonObject], None] | None = None) -> Processor:
+    """For `ProcessHistory`, or `history_processors`: keeps the history within the window of the contexts that `begin`
+    makes.
+
+    `context_status` is told to `tell` before every call of the model. Where a context has no summarizer, the agent's
+    own model summarises.
+    """
+    following = Following(begin=begin, conversion=_Conversion())
+
+    async def process(run: object, messages: list[Any]) -> list[Any]:
+        given, prepared = await following.prepare(messages, lambda context: _told(context, run, messages))
+        if tell is not None:
+            tell(prepared.event)
+        return given
+
+    # By its annotation Pydantic AI knows that a processor wants the run.
+    process.__annotations__["run"] = load("pydantic_ai", _EXTRA).RunContext
+    return process
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummarizer:
+    """A model of Pydantic AI's, or its name, that puts a history into fewer words."""
+
+    model: Any
+    window: int | None = None
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        direct, messages = load("pydantic_ai.direct", _EXTRA), load("pydantic_ai.messages", _EXTRA)
+        asked = messages.ModelRequest(
+            parts=[messages.SystemPromptPart(request.instructions), messages.UserPromptPart(request.text)]
+        )
+        answer = await direct.model_request(self.model, [asked], model_settings={"max_tokens": request.max_tokens})
+        return SummaryAnswer(
+            text=answer.text or "",
+            complete=answer.finish_reason != "length",
+            refused=answer.finish_reason == "content_filter",
+        )
+
+
+def _told(context: Context, run: object, messages: Sequence[Any]) -> None:
+    context.instruct(messages[-1].instructions if messages and messages[-1].kind == "request" else None)
+    if context.summarizer is None:
+        context.summarizer = cast("Summarizer", ModelSummarizer(cast("Any", run).model))
+
+
+class _Conversion:
+    def read(self, message: object) -> Shown:
+        said = cast("Any", message)
+        if said.kind == "response":
+            return Shown(natives=_pieces(message, [("assistant", list(said.parts))]), usage=_usage(said.usage))
+        # One request may hold a system prompt, results and several prompts; some are let go, and others not.
+        runs = _runs(said.parts)
+        pinned = frozenset(number for number, (role, _) in enumerate(runs) if role == "system")
+        return Shown(natives=_pieces(message, runs), pinned=pinned)
+
+    def rewritten(self, pieces: Sequence[Mirrored]) -> object:
+        now = [_written(part, parts) for one in pieces for parts in [iter(one.parts)] for part in one.own]
+        return replace(cast("Any", pieces[0].origin), parts=now)
+
+    def made(self, message: Message) -> object:
+        messages = load("pydantic_ai.messages", _EXTRA)
+        text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+        if message.role == "assistant":
+            return messages.ModelResponse(parts=[messages.TextPart(text)])
+        return messages.ModelRequest(parts=[messages.UserPromptPart(text)])
+
+
+def _role(part: Any) -> Role:  # noqa: ANN401
+    match part.part_kind:
+        case "system-prompt":
+            return "system"
+        case "tool-return":
+            return "tool"
+        case "retry-prompt" if part.tool_name is not None:
+            return "tool"
+        case _:
+            return "user"
+
+
+def _runs(parts: Sequence[Any]) -> list[tuple[Role, list[Any]]]:
+    """Results together, everything else by itself; never none, so that nothing vanishes."""
+    runs = list[tuple[Role, list[Any]]]()
+    for part in parts:
+        role = _role(part)
+        if role == "tool" and runs and runs[-1][0] == "tool":
+            runs[-1][1].append(part)
+        else:
+            runs.append((role, [part]))
+    return runs or [("user", [])]
+
+
+def _pieces(message: object, runs: Sequence[tuple[Role, list[Any]]]) -> tuple[Mirrored, ...]:
+    def piece(role: Role, own: list[Any]) -> Mirrored:
+        parts = tuple(part for one in own for part in _read(one))
+        return Mirrored(role=role, parts=parts, origin=message, pieces=len(runs), own=tuple(own), whole=parts)
+
+    return tuple(piece(role, own) for role, own in runs)
+
+
+def _read(part: Any) -> Iterator[Part]:  # noqa: ANN401
+    """One neutral part for each thing that may be put in other words, and one for everything else."""
+    match part.part_kind:
+        case "user-prompt" if not isinstance(part.content, str):
+            yield from map(_content, part.content)
+        case "system-prompt" | "user-prompt" | "text":
+            yield Text(part.content)
+        case "thinking":
+            yield Thinking(text=part.content, signature=part.signature)
+        case "tool-call":
+            yield ToolCall(name=part.tool_name, arguments=part.args_as_json_str(), id=part.tool_call_id)
+        case "tool-return":
+            yield _result(part, part.model_response_str(wrap_if_error=False), is_error=part.outcome in _ERRORS)
+        case "retry-prompt" if part.tool_name is not None:
+            yield _result(part, str(part.content), is_error=True)
+        case kind:
+            yield Unknown({"kind": kind, "content": _shown(part)})
+
+
+def _result(part: Any, text: str, *, is_error: bool) -> ToolResult:  # noqa: ANN401
+    media = (_content(one) for one in getattr(part, "files", ()))
+    parts = (Text(text), *media)
+    return ToolResult(parts=parts, call_id=part.tool_call_id, name=part.tool_name, is_error=is_error)
+
+
+def _content(content: Any) -> Part:  # noqa: ANN401
+    if isinstance(content, str):
+        return Text(content)
+    kind = getattr(content, "kind", "")
+    if kind in ("text-content", "structured-content"):
+        return Text(content.content)
+    media_type = str(getattr(content, "media_type", None) or "")
+    shape = _shape(media_type)
+    if kind == "binary":
+        return Media(kind=shape, media_type=media_type, data=content.base64)
+    if kind.endswith("-url"):
+        return Media(kind=shape, media_type=media_type, url=content.url)
+    return Unknown({"kind": kind, "content": _shown(content)})
+
+
+def _shape(media_type: str) -> Literal["image", "audio", "video", "document"]:
+    match media_type.partition("/")[0]:
+        case "image" | "audio" | "video" as shape:
+            return shape
+        case _:
+            return "document"
+
+
+def _shown(value: object) -> str:
+    """In some form that can be weighed."""
+    return json.dumps(getattr(value, "content", None) or repr(value), ensure_ascii=False, default=str)
+
+
+def _written(part: Any, parts: Iterator[Part]) -> Any:  # noqa: ANN401
+    """A part with what has become of the neutral ones that were made of it."""
+    read = tuple(_read(part))
+    now = tuple(next(parts) for _ in read)
+    if now == read:
+        return part
+    if part.part_kind == "user-prompt" and not isinstance(part.content, str):
+        pairs = zip(part.content, read, now, strict=True)
+        return replace(part, content=[one if is_now == was else _text(is_now) for one, was, is_now in pairs])
+    return replace(part, content=_text(now[0]))
+
+
+def _text(part: Part) -> str:
+    parts = part.parts if isinstance(part, ToolResult) else (part,)
+    return "\n".join(one.text for one in parts if isinstance(one, Text))
+
+
+def _usage(said: Any) -> Usage | None:  # noqa: ANN401
+    if not said.input_tokens:
+        return None
+    reasoning = min(said.output_reasoning_tokens, said.output_tokens)
+    return Usage(input=said.input_tokens, output=said.output_tokens, reasoning=reasoning)

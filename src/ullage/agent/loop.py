@@ -1,0 +1,226 @@
+"""How does a model work at something with tools, for as long as it takes?
+
+Before every call of the model the context makes room; the answer is streamed, its calls are run, and their results go
+back. Everything is in the session before the next call, so that whatever ends a run, it can be taken up again. Who
+answers is `delegate`'s matter, what is let go `context`'s.
+"""
+
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
+
+import anyio
+
+from ullage.context import Context, Prepared
+from ullage.delegate import Ask, Delegate, Outcome, ProviderFailed, TextDelta, TooLong
+from ullage.messages import Message, Text, Thinking, ToolCall
+from ullage.models import Usage
+from ullage.tool import ANONYMOUS, Caller, JsonObject, ToolSource
+
+from .calling import Calls, carried, cut_off, unanswered, with_own_ids
+from .events import Called, ContextStatus, Corrected, End, Ending, Event, Said, Thought, Used
+from .offered import Offered, Offering
+from .streaming import running
+
+__all__ = ["run_agent"]
+
+
+def run_agent(  # noqa: PLR0913 - whoever assembles an agent gives its parts, and the rest has a usual way
+    prompt: str | Message | None,
+    *,
+    delegate: Delegate,
+    context: Context,
+    tools: ToolSource,
+    model: str | None = None,
+    caller: Caller = ANONYMOUS,
+    max_steps: int = 50,
+    max_output_tokens: int | None = None,
+    deadline: float | None = None,
+) -> AsyncGenerator[Event, None]:
+    """Works until the model calls no more tools. Without a prompt, what the context holds is gone on with.
+
+    `model` is the policy's alias or id of the model that the context counts for; an answer may have as many tokens as
+    the context keeps free for it where nothing is said; the deadline is on the event loop's clock. The context's
+    messages are neutral ones. Raises `ProviderFailed` where no model answers: what had come by then is kept, and the
+    same context, or its session opened anew, can be gone on with.
+    """
+    run = _Run(
+        delegate=delegate,
+        context=context,
+        offered=Offered((tools, *context.tools_of_its_own)),
+        ask=Ask(messages=(), force_model=model, caller=caller, max_output_tokens=max_output_tokens, deadline=deadline),
+        max_steps=max_steps,
+    )
+    return run.events(prompt)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    delegate: Delegate
+    context: Context
+    offered: Offered
+    ask: Ask
+    """What every call of the model has in common."""
+    max_steps: int
+    new_id: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:24]}"
+    _outcome: Outcome | None = None
+    """Of the last call of the model."""
+
+    async def events(self, prompt: str | Message | None) -> AsyncGenerator[Event, None]:
+        self._take_up()
+        if prompt is not None:
+            self.context.add(Message(role="user", parts=(Text(prompt),)) if isinstance(prompt, str) else prompt)
+        for step in range(1, self.max_steps + 1):
+            if self._is_late:
+                yield self._end("deadline", step - 1)
+                return
+            try:
+                async with aclosing(self._step(step)) as events:
+                    async for event in events:
+                        yield event
+            except ProviderFailed as failed:
+                if failed.kind != "deadline" or not self._is_late:
+                    raise
+                yield self._end("deadline", step - 1)
+                return
+            if (why := self._why_over()) is not None:
+                yield self._end(why, step)
+                return
+        yield self._end("steps", self.max_steps)
+
+    def _take_up(self) -> None:
+        """Gives the calls that an earlier run left without results such as say so."""
+        left = unanswered(cast("tuple[Message, ...]", self.context.messages))
+        if left:
+            self.context.add(Message(role="tool", parts=tuple(map(cut_off, left))))
+
+    async def _step(self, step: int) -> AsyncGenerator[Event, None]:
+        """One call of the model, and of the tools that it asks for."""
+        offering = await self.offered.now()
+        self.context.offer(offering.natives)
+        async with aclosing(self._asked(offering)) as events:
+            async for event in events:
+                yield event
+        outcome = self._answered
+        message = with_own_ids(self._carried_back(outcome), self.new_id)
+        self.context.observe(usage=self._usage(outcome), answer=[carried(message)] if message.parts else [])
+        work = Calls(
+            calls=tuple(part for part in message.parts if isinstance(part, ToolCall)),
+            offering=offering,
+            caller=self.ask.caller,
+            deadline=self.ask.deadline,
+        )
+        try:
+            yield _used(step, outcome)
+            async with aclosing(_returned(work)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            # Whichever way this ends, no call is left without a result.
+            if work.calls:
+                self.context.add(work.message)
+
+    async def _asked(self, offering: Offering) -> AsyncGenerator[Event, None]:
+        """Until there is an answer; once more where the window was smaller than we knew."""
+        for is_last in (False, True):
+            prepared = await self.context.prepare()
+            yield ContextStatus(cast("JsonObject", prepared.event["context"]))
+            try:
+                async with aclosing(self._told(prepared, offering)) as events:
+                    async for event in events:
+                        yield event
+            except (ProviderFailed, TooLong) as failed:
+                if is_last or not _is_overflow(failed):
+                    raise
+                self.context.overflowed(failed.message)
+            else:
+                return
+
+    async def _told(self, prepared: Prepared, offering: Offering) -> AsyncGenerator[Event, None]:
+        """The answer as it comes."""
+        ask, told = self._put(prepared, offering), list[str]()
+        async with running(partial(self.delegate.run, ask)) as work:
+            async for heard in work:
+                told += [heard.text] if isinstance(heard, TextDelta) else []
+                yield Said(heard.text) if isinstance(heard, TextDelta) else Thought(heard.text)
+            self._outcome = await work.value()
+        text = self._answered.completion.text
+        if "".join(told) != text:
+            yield Corrected(text)
+
+    def _put(self, prepared: Prepared, offering: Offering) -> Ask:
+        status, system = prepared.status, prepared.system
+        before = system if isinstance(system, Message) else Message(role="system", parts=(Text(str(system)),))
+        return replace(
+            self.ask,
+            messages=(*((before,) if system else ()), *cast("tuple[Message, ...]", prepared.messages)),
+            tools=offering.definitions,
+            prompt_tokens=status.used,
+            max_output_tokens=self.ask.max_output_tokens or max(1, min(status.reserve, status.free)),
+        )
+
+    @property
+    def _answered(self) -> Outcome:
+        assert self._outcome is not None
+        return self._outcome
+
+    @property
+    def _is_late(self) -> bool:
+        return self.ask.deadline is not None and anyio.current_time() >= self.ask.deadline
+
+    def _is_usual(self, outcome: Outcome) -> bool:
+        """Whether the model that the context counts for has answered, and no other in its place."""
+        asked, answered = (
+            self.delegate.models.get(name) for name in (self.context.model, outcome.candidate.entry.model)
+        )
+        if asked is None or answered is None:
+            return self.context.model == outcome.candidate.entry.model
+        return asked.card.id == answered.card.id
+
+    def _carried_back(self, outcome: Outcome) -> Message:
+        """What another model thought is sealed for that one, and refused by the rest."""
+        message = outcome.completion.message
+        if self._is_usual(outcome):
+            return message
+        return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Thinking)))
+
+    def _usage(self, outcome: Outcome) -> Usage | None:
+        """What the context may go by."""
+        return outcome.usage if outcome.usage_reported and self._is_usual(outcome) else None
+
+    def _why_over(self) -> Ending | None:
+        completion = self._answered.completion
+        if completion.tool_calls:
+            return None
+        return completion.finish if completion.finish in ("length", "refusal") else "stop"
+
+    def _end(self, reason: Ending, steps: int) -> End:
+        text = self._outcome.completion.text if self._outcome else ""
+        return End(reason=reason, text=text, steps=steps)
+
+
+def _is_overflow(failed: ProviderFailed | TooLong) -> bool:
+    return isinstance(failed, TooLong) or failed.kind == "context_length"
+
+
+async def _returned(work: Calls) -> AsyncGenerator[Event, None]:
+    for call in work.calls:
+        yield Called(id=call.id or "", tool=work.offering.name_of(call.name), arguments=call.arguments)
+    async with running(work.run) as returning:
+        async for returned in returning:
+            yield returned
+        await returning.value()
+
+
+def _used(step: int, outcome: Outcome) -> Used:
+    return Used(
+        step=step,
+        model=outcome.candidate.entry.model,
+        usage=outcome.usage,
+        reported=outcome.usage_reported,
+        cost=outcome.cost,
+        warnings=outcome.warnings,
+    )

@@ -1,0 +1,102 @@
+"""How does an agent run, given a prompt, a model and tools?
+
+By the settings of the working directory: its keys, its policy, its budgets. The model that works is the one that
+summarises, unless another is given.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
+
+from ullage.agent import Event
+from ullage.agent import run_agent as run_assembled
+from ullage.config import Settings
+from ullage.context import OptionsGiven, Session, Summarizer
+from ullage.delegate import Delegate, ModelEntry
+from ullage.errors import InvalidArguments, UnknownTool
+from ullage.messages import Format, Message
+from ullage.tool import Call, Listing, Reply, ToolSource
+
+from .context import Context
+from .delegates import open_delegate
+from .summarizing import DelegateSummarizer
+
+__all__ = ["run_agent"]
+
+
+async def run_agent(  # noqa: PLR0913
+    prompt: str | Message | None,
+    *,
+    model: str,
+    tools: ToolSource | None = None,
+    session: Session | str | Path | None = None,
+    system: str | None = None,
+    summarizer: Summarizer | None = None,
+    settings: Settings | None = None,
+    max_steps: int = 50,
+    **options: Unpack[OptionsGiven],
+) -> AsyncGenerator[Event, None]:
+    """Works with tools until the model has nothing more to call; before each call of the model comes a
+    `context_status`.
+
+    `model` is an alias or id of the policy, or any model of a provider whose key is set, as `openai:gpt-4o` or
+    `gpt-4o`. Without a prompt, what the session holds is gone on with. Closing the generator ends the run; nothing that
+    was said is lost with a session.
+    """
+    async with open_delegate(settings) as opened:
+        delegate, entry = knowing(opened, model)
+        context = Context(
+            model=entry.model,
+            session=session,
+            system=system,
+            summarizer=summarizer or DelegateSummarizer(delegate=delegate, model=entry.id),
+            format=Format.ULLAGE,
+            **options,
+        )
+        events = run_assembled(
+            prompt,
+            delegate=delegate,
+            context=context,
+            tools=tools or _NoTools(),
+            model=entry.id,
+            max_steps=max_steps,
+        )
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+
+def knowing(delegate: Delegate, model: str) -> tuple[Delegate, ModelEntry]:
+    """The delegate with the model among those it may ask, and the model's entry."""
+    policy = delegate.policy
+    named = policy.models.get(policy.aliases.get(model, model))
+    found = named or next((one for one in policy.models.values() if one.model == model), None)
+    if found is not None:
+        return delegate, found
+    entry = _entry(delegate, model)
+    return replace(delegate, policy=replace(policy, models={**policy.models, entry.id: entry})), entry
+
+
+def _entry(delegate: Delegate, model: str) -> ModelEntry:
+    provider, joint, name = model.partition(":")
+    if joint and provider in delegate.providers:
+        return ModelEntry(id=model, provider=provider, model=name)
+    match = delegate.models.get(model)
+    if match is not None and match.card.provider in delegate.providers:
+        return ModelEntry(id=f"{match.card.provider}:{model}", provider=match.card.provider, model=model)
+    raise InvalidArguments(
+        f"nobody can be asked for `{model}`",
+        suggestion="name the provider too, as in `openai:gpt-4o`, and set its key",
+        options=(*delegate.policy.aliases, *delegate.providers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _NoTools:
+    async def tools(self) -> Listing:
+        return Listing((), revision="none")
+
+    async def call(self, call: Call) -> Reply:
+        raise UnknownTool(f"no tool is called `{call.tool}`")

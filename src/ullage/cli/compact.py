@@ -1,0 +1,178 @@
+"""Let go of what a session carries along and hardly needs: giant results are cut, old ones masked, the oldest messages
+put into a digest, or into a summary by a model of yours.
+
+With --dry-run nothing is written and nobody asked: it prints what each step would let go, and from where on a provider
+would have to read anew. A session of Ullage is changed in its place, and its archive keeps what was let go. Any other
+file stays as it is, and the rest goes to --output: of a list of messages or a body, the same with fewer; of another
+program's session, a session of Ullage.
+"""
+
+import argparse
+import textwrap
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from ullage.context import Options, render_line, shown_tokens
+from ullage.errors import InvalidArguments
+from ullage.tool import Json
+
+from .compacting import LetGo, Written, destination, mended, planned, written
+from .figures import masked
+from .files import STDIN
+from .output import columns, dim, emit, emit_json, say, yellow
+from .sessions import Found, add_flags, all_in, named
+from .wording import how_many
+
+__all__ = ["arguments", "run"]
+
+_TIERS = {
+    "clamp": "giant parts cut in their middle",
+    "mask": "old results masked",
+    "summarise": "oldest messages summarised",
+    "digest": "oldest messages put into a digest",
+    "trim": "oldest messages left out",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a session, a list of messages or a request's body")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be let go")
+    parser.add_argument(
+        "--output", "-o", type=Path, metavar="FILE", help="where the rest goes; a file that is not there"
+    )
+    parser.add_argument(
+        "--keep", type=float, default=0.30, metavar="SHARE", help="of the window, for the untouched end (0.3)"
+    )
+    parser.add_argument(
+        "--target", type=float, default=0.50, metavar="SHARE", help="of the window, used at most after it (0.5)"
+    )
+    parser.add_argument(
+        "--summarizer", metavar="MODEL", help="have this model of your policy put the oldest messages into a summary"
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="read this ullage.toml for that policy")
+    add_flags(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    found = _found(arguments)
+    options = Options(context_window=arguments.window, keep=arguments.keep, target=arguments.target)
+    if arguments.dry_run:
+        return _told(anyio.run(partial(planned, found, options, arguments.model)), None, arguments)
+    path = destination(found, arguments.output)
+    found = mended(found, path)
+    let_go = anyio.run(partial(_asked, found, options, arguments))
+    done = written(let_go, path) if let_go.work.compacted else None
+    return _told(let_go, done, arguments)
+
+
+def _found(arguments: argparse.Namespace) -> Found:
+    """The one session that is meant."""
+    if arguments.file == STDIN and not arguments.dry_run and arguments.output is None:
+        raise InvalidArguments("standard input cannot be changed", suggestion="say where the rest goes: --output FILE")
+    found = all_in(arguments.file)
+    if arguments.session is not None:
+        return named(found, arguments.session)
+    if len(found) > 1:
+        raise InvalidArguments(
+            f"`{arguments.file}` holds {len(found):,} sessions",
+            suggestion="say which one: --session ID",
+            options=tuple(one.conversation.id for one in found[-20:] if one.conversation.id is not None),
+        )
+    return found[0]
+
+
+async def _asked(found: Found, options: Options, arguments: argparse.Namespace) -> LetGo:
+    if arguments.summarizer is None:
+        return await planned(found, options, arguments.model)
+    # Whoever asks no model does not wait for what asks one.
+    from .summarizing import open_summarizer
+
+    async with open_summarizer(arguments.summarizer, arguments.config) as summarizer:
+        return await planned(found, options, arguments.model, summarizer=summarizer)
+
+
+def _told(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        emit_json(_json(let_go, done))
+        return 0
+    _print(let_go)
+    say(_ending(let_go, done, arguments))
+    return 0
+
+
+def _json(let_go: LetGo, done: Written | None) -> dict[str, Json]:
+    return {
+        "file": let_go.weighed.file,
+        "program": let_go.weighed.conversation.program,
+        "compacted": let_go.work.compacted,
+        "before": let_go.weighed.usage.to_json(),
+        "after": let_go.after.to_json(),
+        "messages": {"before": len(let_go.weighed.entries), "after": len(let_go.work.entries)},
+        "shed": [
+            {
+                "tier": shed.tier,
+                "tokens": shed.tokens,
+                "messages": shed.messages,
+                "brokeAt": shed.broke_at,
+                "reread": shed.reread,
+            }
+            for shed in let_go.work.sheds
+        ],
+        "warning": let_go.work.warning,
+        "output": None if done is None else str(done.path),
+        "generation": None if done is None else done.generation,
+    }
+
+
+def _print(let_go: LetGo) -> None:
+    sheds = let_go.work.sheds
+    emit(f"before  {render_line(let_go.weighed.usage)}")
+    if sheds:
+        emit(f"after   {render_line(let_go.after)}")
+        emit()
+        rows = [(_TIERS[shed.tier], f"{shed.messages:,}", shown_tokens(shed.tokens)) for shed in sheds]
+        titles, *lines = columns([("what", "messages", "tokens let go"), *rows], right=frozenset({1, 2}))
+        emit(dim(titles))
+        for line in lines:
+            emit(line)
+        emit()
+        for line in textwrap.wrap(_cache(let_go), 80):
+            emit(line)
+        for line in textwrap.wrap(_cheaper(let_go), 80):
+            emit(dim(line))
+    if let_go.work.warning is not None:
+        for line in textwrap.wrap(let_go.work.warning, 80):
+            emit(yellow(line))
+
+
+def _cache(let_go: LetGo) -> str:
+    """From where on a provider must read anew, after all of it."""
+    first = min(shed.broke_at for shed in let_go.work.sheds)
+    reread = sum(entry.weight.tokens for entry in let_go.work.entries[first:])
+    kept = f"its first {how_many(first, 'message')}" if first else "the system prompt and the tools"
+    return f"A prompt cache holds for {kept}; {shown_tokens(reread)} tokens behind are read anew, once."
+
+
+def _cheaper(let_go: LetGo) -> str:
+    """Why what costs less did not do."""
+    alone = masked(let_go.weighed)
+    if alone is None or any(shed.tier == "mask" for shed in let_go.work.sheds):
+        return ""
+    shed = alone.shed
+    freed = shown_tokens(shed.tokens)
+    return f"Masking {how_many(shed.messages, 'old result')} alone would free {freed}, which is not enough."
+
+
+def _ending(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> str:
+    if not let_go.work.compacted:
+        return "nothing was let go, and nothing written"
+    if done is None:
+        by = "" if arguments.summarizer is None else "; no model was asked, and a digest stands for its summary"
+        return f"a dry run: nothing was written{by}"
+    left = how_many(len(let_go.work.entries), "message")
+    if done.generation is None:
+        return f"{done.path}: {left}"
+    return f"{done.path}: {left}; what was let go is in its archive, generation {done.generation}"

@@ -1,0 +1,15 @@
+"""Which sessions do people already have?"""
+
+from .conversation import Call, Compaction, Conversation, Program, Turn
+from .reading import read_conversations, read_text, rewritten_text
+
+__all__ = [
+    "Call",
+    "Compaction",
+    "Conversation",
+    "Program",
+    "Turn",
+    "read_conversations",
+    "read_text",
+    "rewritten_text",
+]

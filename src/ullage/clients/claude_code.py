@@ -1,0 +1,171 @@
+"""What does a Claude Code session hold?
+
+JSONL below `~/.claude/projects`. One answer is several lines with one id, results that belong together are several
+lines too, and what the program says to the model on its own account stands as attachments: all are put together as the
+provider is sent them. Newer versions also write down the system prompt and the tools.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ullage.messages import Format, read_usage, table_at, tables_at, text_at, tokens_at
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from .claude_branch import answer_of, branch, main_lines
+from .conversation import Conversation
+from .document import Document
+from .draft import Draft, moment
+
+__all__ = ["read", "recognises"]
+
+_SYNTHETIC = "<synthetic>"
+"""The model of answers that the program made up itself."""
+
+
+def recognises(document: Document) -> bool:
+    return any(
+        record.get("type") in ("user", "assistant") and "uuid" in record and table_at(record, "message")
+        for record in document.objects
+    )
+
+
+def read(document: Document) -> Conversation:
+    records = document.objects
+    main = main_lines(records)
+    lines = branch(main)
+    said = _said(lines)
+    draft = _drafted(said)
+    draft.unread["lines that are no JSON"] = document.broken
+    draft.unread["lines of agents of its own"] = sum(record.get("isSidechain") is True for record in records) * (
+        len(main) < len(records)
+    )
+    draft.unread["lines of other branches"] = len([one for one in main if text_at(one, "uuid")]) - len(lines)
+    shapes = [table_at(one, "shape") for one in records if one.get("type") == "api-request-shape"]
+    shape: JsonObject = shapes[-1] if shapes else {}
+    return draft.finished(
+        Conversation(
+            program="claude-code",
+            format=Format.ANTHROPIC,
+            id=next((text_at(one, "sessionId") for one in records if text_at(one, "sessionId")), None),
+            system=shape.get("system"),
+            tools=tuple(tables_at(shape, "tools")) if "tools" in shape else None,
+        )
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Said:
+    """One message, while lines are put together to it."""
+
+    role: str
+    at: datetime | None
+    blocks: list[Json] = field(default_factory=list["Json"])
+    lines: list[str] = field(default_factory=list[str])
+    """Their ids."""
+    answer: tuple[str, str | None] | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    boundary: JsonObject | None = None
+    """The mark of the compaction that it stands behind."""
+
+
+def _said(lines: Sequence[JsonObject]) -> list[_Said]:
+    said: list[_Said] = []
+    boundary: JsonObject | None = None
+    for record in lines:
+        if record.get("subtype") == "compact_boundary":
+            boundary = record
+            continue
+        blocks = list(_blocks(record))
+        if not blocks:
+            continue
+        one = _open(said, record, fresh=boundary is not None)
+        one.blocks += blocks
+        one.lines.append(str(record["uuid"]))
+        if boundary is not None:
+            one.boundary, boundary = boundary, None
+        if record.get("type") == "assistant":
+            _note(one, table_at(record, "message"))
+    return said
+
+
+def _blocks(record: JsonObject) -> Iterator[Json]:
+    kind = record.get("type")
+    if kind == "attachment":
+        yield from (_text(one.get("content")) for one in tables_at(record, "rendered"))
+    elif kind in ("user", "assistant") and record.get("isApiErrorMessage") is not True:
+        content = table_at(record, "message").get("content")
+        yield from content if isinstance(content, list) else [_text(content)] if content else []
+
+
+def _text(content: Json) -> Json:
+    return {"type": "text", "text": content if isinstance(content, str) else str(content)}
+
+
+def _open(said: list[_Said], record: JsonObject, *, fresh: bool) -> _Said:
+    """The message that a line belongs to: the answer of the same id, the user's turn that is still going on, or a new
+    one."""
+    role = "assistant" if record.get("type") == "assistant" else "user"
+    answer = answer_of(record)
+    if not fresh:
+        # Results may already stand behind the part of an answer that they are results of.
+        begun = said[-2:] if answer is not None else [one for one in said[-1:] if not _is_whole(one)]
+        found = next((one for one in reversed(begun) if (one.role, one.answer) == (role, answer)), None)
+        if found is not None:
+            return found
+    said.append(_Said(role=role, at=moment(record.get("timestamp")), answer=answer))
+    return said[-1]
+
+
+def _is_whole(one: _Said) -> bool:
+    """A summary behind which turns stand that stayed."""
+    told = table_at(one.boundary or {}, "compactMetadata")
+    return bool(told.keys() & {"preservedMessages", "preservedSegment"})
+
+
+def _note(one: _Said, message: JsonObject) -> None:
+    model = text_at(message, "model")
+    if model != _SYNTHETIC:
+        one.model = model
+        one.usage = read_usage(table_at(message, "usage"), Format.ANTHROPIC)
+
+
+def _drafted(said: Sequence[_Said]) -> Draft:
+    draft = Draft()
+    places: dict[str, int] = {}
+    for one in said:
+        native = {"role": one.role, "content": _ordered(one.blocks)}
+        place = len(draft.turns)
+        if one.boundary is None:
+            draft.add(native, one.at)
+        else:
+            told = table_at(one.boundary, "compactMetadata")
+            draft.let_go(
+                [native],
+                kept=_kept(told, places),
+                before=tokens_at(told, "preTokens"),
+                after=tokens_at(told, "postTokens"),
+                at=moment(one.boundary.get("timestamp")),
+            )
+        places |= dict.fromkeys(one.lines, place)
+        if one.role == "assistant" and one.model is not None:
+            draft.answered(place, one.usage, one.model, one.at)
+    return draft
+
+
+def _kept(told: JsonObject, places: Mapping[str, int]) -> list[int]:
+    """The places of the turns that stayed, named one by one or by the first and the last."""
+    named = table_at(told, "preservedMessages")
+    listed = named.get("allUuids") or named.get("uuids")
+    if isinstance(listed, list):
+        return sorted({places[str(line)] for line in listed if str(line) in places})
+    segment = table_at(told, "preservedSegment")
+    ends = [places[str(segment.get(key))] for key in ("headUuid", "tailUuid") if str(segment.get(key)) in places]
+    return list(range(min(ends), max(ends) + 1)) if ends else []
+
+
+def _ordered(blocks: Sequence[Json]) -> list[Json]:
+    """Results first, as the provider wants them."""
+    return sorted(blocks, key=lambda block: not (isinstance(block, dict) and block.get("type") == "tool_result"))

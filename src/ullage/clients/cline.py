@@ -1,0 +1,74 @@
+"""What does a session of cline hold?
+
+One JSON file of messages in Anthropic's way of writing, with models and usage beside them. The session's own file keeps
+everything; what a compaction left is in a file beside it, which can be read in its stead.
+"""
+
+from collections.abc import Iterator
+
+from ullage.messages import Format, table_at, tables_at, text_at, tokens_at
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from .conversation import Conversation
+from .document import Document
+from .draft import Draft, moment
+from .wording import shown_file
+
+__all__ = ["read", "recognises"]
+
+_COMPACTED = frozenset({"compaction", "compaction_summary"})
+
+
+def recognises(document: Document) -> bool:
+    whole = document.whole
+    return isinstance(whole, dict) and "sessionId" in whole and "agent" in whole and "messages" in whole
+
+
+def read(document: Document) -> Conversation:
+    whole = document.first
+    draft = Draft()
+    for message in tables_at(whole, "messages"):
+        _take(draft, message)
+    return draft.finished(
+        Conversation(
+            program="cline",
+            format=Format.ANTHROPIC,
+            id=text_at(whole, "sessionId"),
+            system=text_at(whole, "system_prompt"),
+        )
+    )
+
+
+def _take(draft: Draft, message: JsonObject) -> None:
+    native = {"role": message.get("role"), "content": list(_blocks(message))}
+    at = moment(message.get("ts"))
+    about = table_at(message, "metadata")
+    if text_at(about, "kind") in _COMPACTED:
+        draft.let_go([native], before=tokens_at(about, "tokensBefore"), at=at)
+        return
+    place = draft.add(native, at)
+    if message.get("role") == "assistant":
+        draft.answered(place, _usage(table_at(message, "metrics")), text_at(table_at(message, "modelInfo"), "id"), at)
+
+
+def _blocks(message: JsonObject) -> Iterator[Json]:
+    content = message.get("content")
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+    for block in tables_at(message, "content"):
+        if block.get("type") == "file":
+            shown = shown_file(text_at(block, "path") or "", text_at(block, "content") or "")
+            yield {"type": "text", "text": shown}
+        else:
+            yield dict(block)
+
+
+def _usage(said: JsonObject) -> Usage | None:
+    """Its input includes what was cached; of some providers it does not, and then it is less than that."""
+    whole = tokens_at(said, "inputTokens")
+    if whole is None:
+        return None
+    read, write = tokens_at(said, "cacheReadTokens") or 0, tokens_at(said, "cacheWriteTokens") or 0
+    whole = whole if whole >= read + write else whole + read + write
+    return Usage(input=whole, output=tokens_at(said, "outputTokens"), cache_read=read, cache_write=write)

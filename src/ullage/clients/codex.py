@@ -1,0 +1,168 @@
+"""What does a Codex rollout hold?
+
+JSONL below `~/.codex/sessions`: items of OpenAI's Responses as they were sent and answered, what the provider reported,
+and at a compaction all that stood in the window after it. The program's own tools are not written down.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from ullage.messages import Format, read_usage, table_at, tables_at, text_at, tokens_at
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from .conversation import Conversation
+from .document import Document
+from .draft import Draft, moment
+
+__all__ = ["read", "recognises"]
+
+_LINES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_UNSENT = frozenset({"ghost_snapshot"})
+_PRIVATE = frozenset({"internal_chat_message_metadata_passthrough"})
+"""Of an item, what the provider is not sent."""
+_USER = ("message", "user")
+
+
+def recognises(document: Document) -> bool:
+    return any(text_at(record, "type") in _LINES and "payload" in record for record in document.objects[:50])
+
+
+def read(document: Document) -> Conversation:
+    reader = _Reader(document.objects)
+    reader.draft.unread["lines that are no JSON"] = document.broken
+    for record in document.objects:
+        reader.take(record)
+    reader.close()
+    meta = reader.meta
+    instructions = table_at(meta, "base_instructions").get("text") or meta.get("instructions")
+    return reader.draft.finished(
+        Conversation(
+            program="codex",
+            format=Format.OPENAI_RESPONSES,
+            id=text_at(meta, "id"),
+            model=reader.model,
+            window=reader.window,
+            system=instructions,
+        )
+    )
+
+
+class _Reader:
+    def __init__(self, records: Sequence[JsonObject]) -> None:
+        self.draft = Draft()
+        self.meta: JsonObject = {}
+        self.model: str | None = None
+        self.window: int | None = None
+        self._answer: int | None = None
+        """The place at which the answer begins that is being read."""
+        self._is_ended = False
+        """Whether something else has come since."""
+        self._billed: JsonObject | None = None
+        # Newer versions write each call's usage once; older ones repeat the last one now and then.
+        self._is_recorded = any(record.get("type") == "token_usage_record" for record in records)
+
+    def take(self, record: JsonObject) -> None:
+        payload = table_at(record, "payload")
+        match record.get("type"):
+            case "session_meta":
+                self.meta = self.meta or payload
+            case "turn_context":
+                self.model = text_at(payload, "model") or self.model
+            case "response_item":
+                self._item(payload, record.get("timestamp"))
+            case "compacted":
+                self._compacted(payload, record.get("timestamp"))
+            case "token_usage_record":
+                self._used(table_at(payload, "usage"), record.get("timestamp"))
+            case "event_msg":
+                self._event(payload, record.get("timestamp"))
+            case _:
+                pass
+
+    def _item(self, payload: JsonObject, at: Json) -> None:
+        if text_at(payload, "type") in _UNSENT:
+            return
+        place = self.draft.add(_sent(payload), moment(at))
+        if not _is_answer(payload):
+            self._is_ended = True
+        elif self._answer is None or self._is_ended:
+            self.close()
+            self._answer, self._is_ended = place, False
+
+    def close(self) -> None:
+        """An answer for which nothing was reported is one nevertheless."""
+        if self._answer is not None:
+            self.draft.answered(self._answer, None, self.model, self.draft.turns[self._answer].at)
+        self._answer = None
+
+    def _used(self, said: JsonObject, at: Json) -> None:
+        if self._answer is not None:
+            self.draft.answered(self._answer, _usage(said), self.model, moment(at))
+        self._answer = None
+
+    def _event(self, payload: JsonObject, at: Json) -> None:
+        if payload.get("type") == "thread_rolled_back":
+            self._rolled_back(tokens_at(payload, "num_turns") or 0)
+        if payload.get("type") != "token_count":
+            return
+        info = table_at(payload, "info")
+        self.window = tokens_at(info, "model_context_window") or self.window
+        total = table_at(info, "total_token_usage")
+        if not self._is_recorded and total and total != self._billed:
+            self._billed = total
+            self._used(table_at(info, "last_token_usage"), at)
+
+    def _compacted(self, payload: JsonObject, at: Json) -> None:
+        made: list[object] = [_sent(item) for item in tables_at(payload, "replacement_history")]
+        kept = () if made else self._asked()
+        summary = {"type": "message", "role": "user", "content": [_text(text_at(payload, "message"))]}
+        self.close()
+        self.draft.let_go(made or [summary], kept=kept, at=moment(at))
+
+    def _asked(self) -> list[int]:
+        """Places of the user's messages; older versions kept these."""
+        turns = self.draft.turns
+        return [place for place, turn in enumerate(turns) if _kind(turn.native) == _USER]
+
+    def _rolled_back(self, turns: int) -> None:
+        asked = self._asked()
+        if not 0 < turns <= len(asked):
+            return
+        place = asked[-turns]
+        self._answer = None
+        self.draft.unread["messages that were taken back"] += len(self.draft.turns) - place
+        del self.draft.turns[place:]
+        self.draft.calls = [call for call in self.draft.calls if call.place < place]
+        self.draft.compactions = [one for one in self.draft.compactions if one.place < place]
+
+
+def _sent(item: JsonObject) -> dict[str, Json]:
+    return {key: value for key, value in item.items() if key not in _PRIVATE}
+
+
+def _text(text: str | None) -> Json:
+    return {"type": "input_text", "text": text or ""}
+
+
+def _kind(native: object) -> tuple[object, object]:
+    item = cast("dict[str, Json]", native)
+    return item.get("type"), item.get("role")
+
+
+def _is_answer(item: JsonObject) -> bool:
+    return item.get("role") == "assistant" or (
+        item.get("type") == "reasoning" or str(item.get("type")).endswith("_call")
+    )
+
+
+def _usage(said: JsonObject) -> Usage:
+    """As the provider's, with two of its inner figures on the outside."""
+    return read_usage(
+        {
+            **said,
+            "input_tokens_details": {"cached_tokens": said.get("cached_input_tokens")},
+            "output_tokens_details": {"reasoning_tokens": said.get("reasoning_output_tokens")},
+        },
+        Format.OPENAI_RESPONSES,
+    )

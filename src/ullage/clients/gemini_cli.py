@@ -1,0 +1,163 @@
+"""What does a session of Gemini CLI hold?
+
+JSONL, or one JSON value in older versions, below `~/.gemini/tmp`. A message that is written again under its id takes
+the place of the first; `$set` replaces them all, which is how a session is taken up again and how it is compressed;
+`$rewindTo` takes messages back. Results stand beside their calls, and in most versions as messages of their own too.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ullage.messages import Format, read_usage, table_at, tables_at, text_at
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from .conversation import Conversation
+from .document import Document
+from .draft import Draft, moment
+
+__all__ = ["read", "recognises"]
+
+_SAID = frozenset({"user", "gemini"})
+
+
+def recognises(document: Document) -> bool:
+    first = document.first
+    return "sessionId" in first and "projectHash" in first
+
+
+def read(document: Document) -> Conversation:
+    histories = _histories(document.objects)
+    draft = Draft()
+    draft.unread["lines that are no JSON"] = document.broken
+    for number, history in enumerate(histories):
+        contents = list(_contents(history))
+        if number:
+            place = len(draft.turns)
+            draft.let_go([one.native for one in contents], at=contents[0].at if contents else None)
+        else:
+            place = 0
+            for one in contents:
+                draft.add(one.native, one.at)
+        # Calls of an earlier history that this one begins with were told there.
+        known = {call.at for call in draft.calls}
+        for offset, one in enumerate(contents):
+            if one.role == "model" and not (one.at in known and number):
+                draft.answered(place + offset, one.usage, one.model, one.at)
+    return draft.finished(
+        Conversation(program="gemini-cli", format=Format.GEMINI, id=text_at(document.first, "sessionId"))
+    )
+
+
+def _histories(records: Iterable[JsonObject]) -> list[list[JsonObject]]:
+    """The messages up to each compression, and those at the end."""
+    histories: list[list[JsonObject]] = [[]]
+    for record in records:
+        replaced = tables_at(table_at(record, "$set"), "messages") or tables_at(record, "messages")
+        if replaced:
+            if _is_compression(histories[-1], replaced):
+                histories.append([])
+            histories[-1] = list(replaced)
+        elif "$rewindTo" in record:
+            histories[-1] = _before(histories[-1], record["$rewindTo"])
+        elif text_at(record, "type") in _SAID:
+            _put(histories[-1], record)
+    return histories
+
+
+def _is_compression(old: Sequence[JsonObject], new: Sequence[JsonObject]) -> bool:
+    """Something is said in the place of what is gone; one message alone that is gone was a command to the program."""
+    before, after = ({text_at(one, "id") for one in each} for each in (old, new))
+    return len(before - after) > 1 and bool(after - before)
+
+
+def _before(messages: Sequence[JsonObject], identity: Json) -> list[JsonObject]:
+    place = next((index for index, one in enumerate(messages) if one.get("id") == identity), len(messages))
+    return list(messages[:place])
+
+
+def _put(messages: list[JsonObject], record: JsonObject) -> None:
+    for index, one in enumerate(messages):
+        if (one.get("id"), one.get("type")) == (record.get("id"), record.get("type")):
+            messages[index] = record
+            return
+    messages.append(record)
+
+
+@dataclass(slots=True)
+class _Content:
+    role: str
+    parts: list[Json]
+    at: datetime | None
+    model: str | None = None
+    usage: Usage | None = None
+
+    @property
+    def native(self) -> dict[str, Json]:
+        return {"role": self.role, "parts": self.parts}
+
+
+def _contents(messages: Iterable[JsonObject]) -> Iterator[_Content]:
+    """As the provider is sent them: one turn after the other, each result once."""
+    last: _Content | None = None
+    answered: set[str] = set()
+    for one in _spread(messages):
+        one.parts = [part for part in one.parts if _is_new(part, answered)]
+        if not one.parts:
+            continue
+        if last is not None and last.role == one.role == "user":
+            last.parts += one.parts
+            continue
+        if last is not None:
+            yield last
+        last = one
+    if last is not None:
+        yield last
+
+
+def _spread(messages: Iterable[JsonObject]) -> Iterator[_Content]:
+    for message in messages:
+        at = moment(message.get("timestamp"))
+        parts = _parts(message.get("content"))
+        if message.get("type") == "user":
+            yield _Content("user", parts, at)
+        if message.get("type") == "gemini":
+            called = {text_at(table_at(part, "functionCall"), "id") for part in parts if isinstance(part, dict)}
+            calls = tables_at(message, "toolCalls")
+            parts += [_call(call) for call in calls if call.get("id") not in called]
+            yield _Content("model", parts, at, text_at(message, "model"), _usage(table_at(message, "tokens")))
+            yield _Content("user", [part for call in calls for part in _parts(call.get("result"))], at)
+
+
+def _parts(content: Json) -> list[Json]:
+    if isinstance(content, str):
+        return [{"text": content}] if content else []
+    listed = content if isinstance(content, list) else [content] if content else []
+    return [part if isinstance(part, dict) else {"text": str(part)} for part in listed]
+
+
+def _call(call: JsonObject) -> Json:
+    return {"functionCall": {"id": call.get("id"), "name": call.get("name"), "args": call.get("args")}}
+
+
+def _is_new(part: Json, answered: set[str]) -> bool:
+    """Whether it is no result, or one of a call that none has been seen of."""
+    identity = text_at(table_at(part, "functionResponse"), "id") if isinstance(part, dict) else None
+    if identity is None:
+        return True
+    is_new = identity not in answered
+    answered.add(identity)
+    return is_new
+
+
+def _usage(said: JsonObject) -> Usage | None:
+    if not said:
+        return None
+    named = {
+        "promptTokenCount": said.get("input"),
+        "candidatesTokenCount": said.get("output"),
+        "thoughtsTokenCount": said.get("thoughts"),
+        "cachedContentTokenCount": said.get("cached"),
+    }
+    return read_usage(named, Format.GEMINI)

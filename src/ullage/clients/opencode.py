@@ -1,0 +1,207 @@
+"""What does a session of opencode hold?
+
+As `opencode export` writes it and as its database and its older folder of files keep it: messages with parts, in no
+provider's format, so they become neutral ones. A call and its result are one part there. Where they lie,
+`opencode_stored` knows.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    table_at,
+    tables_at,
+    text_at,
+    tokens_at,
+)
+from ullage.models import Usage
+from ullage.tool import JsonObject
+
+from .conversation import Conversation
+from .document import Document
+from .draft import Draft, moment
+from .wording import summary_message
+
+__all__ = ["read", "read_session", "recognises"]
+
+_CLEARED = "[Old tool result content cleared]"
+_INTERRUPTED = "[Tool execution was interrupted]"
+
+
+def recognises(document: Document) -> bool:
+    whole = document.whole
+    if not isinstance(whole, dict) or "messages" not in whole:
+        return False
+    return "info" in whole and all("info" in one and "parts" in one for one in tables_at(whole, "messages"))
+
+
+def read(document: Document) -> Conversation:
+    whole = document.first
+    return read_session(table_at(whole, "info"), tables_at(whole, "messages"))
+
+
+def read_session(about: JsonObject, messages: Sequence[JsonObject]) -> Conversation:
+    """`messages` are pairs of `info` and `parts`, in order."""
+    reader = _Reader()
+    for message in messages:
+        reader.take(table_at(message, "info"), tables_at(message, "parts"))
+    model = table_at(about, "model")
+    return reader.draft.finished(
+        Conversation(
+            program="opencode",
+            format=Format.ULLAGE,
+            id=text_at(about, "id"),
+            title=text_at(about, "title"),
+            model=text_at(model, "id") or reader.model,
+        )
+    )
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.draft = Draft()
+        self.model: str | None = None
+        self._places: dict[str, int] = {}
+        """A message's id to its first turn."""
+        self._compacting: Mapping[str, JsonObject] = {}
+        """The id of the message that asked for a summary, to its part that says so."""
+
+    def take(self, info: JsonObject, parts: Sequence[JsonObject]) -> None:
+        at = moment(table_at(info, "time").get("created"))
+        self._places[text_at(info, "id") or ""] = len(self.draft.turns)
+        if info.get("role") == "user":
+            self._asked(info, parts, at)
+        elif info.get("summary") is True:
+            self._summarised(info, parts, at)
+        else:
+            self.model = text_at(info, "modelID") or self.model
+            for step in _steps(parts):
+                self._step(info, step, at)
+
+    def _asked(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
+        mark = next((part for part in parts if part.get("type") == "compaction"), None)
+        if mark is not None:
+            self._compacting = {text_at(info, "id") or "": mark}
+            return
+        said = tuple(_user_parts(parts))
+        if said:
+            self.draft.add(Message(role="user", parts=said), at)
+
+    def _summarised(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
+        """A summary that failed lets nothing go."""
+        if info.get("error") is not None or not info.get("finish"):
+            return
+        mark = self._compacting.get(text_at(info, "parentID") or "", {})
+        tail = self._places.get(text_at(mark, "tail_start_id") or "")
+        text = "\n".join(text_at(part, "text") or "" for part in parts if part.get("type") == "text")
+        usage = _usage(table_at(info, "tokens"))
+        self.draft.let_go(
+            [summary_message(text)],
+            kept=() if tail is None else range(tail, len(self.draft.turns)),
+            before=None if usage is None else usage.input,
+            at=at,
+        )
+
+    def _step(self, info: JsonObject, parts: Sequence[JsonObject], at: datetime | None) -> None:
+        """One answer of the model, then what its calls gave."""
+        said = tuple(_answer_parts(parts))
+        if not said:
+            return
+        place = self.draft.add(Message(role="assistant", parts=said), at)
+        for part in parts:
+            if part.get("type") == "tool":
+                self.draft.add(Message(role="tool", parts=(_result(part),)), at)
+        finish = next((part for part in parts if part.get("type") == "step-finish"), info)
+        self.draft.answered(place, _usage(table_at(finish, "tokens")), text_at(info, "modelID"), at)
+
+
+def _steps(parts: Sequence[JsonObject]) -> list[list[JsonObject]]:
+    """Older versions keep several answers in one message."""
+    steps: list[list[JsonObject]] = [[]]
+    for part in parts:
+        if part.get("type") == "step-start" and steps[-1]:
+            steps.append([])
+        steps[-1].append(part)
+    return steps
+
+
+def _user_parts(parts: Sequence[JsonObject]) -> Iterator[Part]:
+    for part in parts:
+        kind, text = part.get("type"), text_at(part, "text")
+        if kind == "text" and text and part.get("ignored") is not True:
+            yield Text(text)
+        # The text of plain files stands beside them as a part of its own.
+        elif kind == "file" and _is_image(part):
+            yield _image(part)
+
+
+def _image(part: JsonObject) -> Media:
+    head, _, data = (text_at(part, "url") or "").partition(";base64,")
+    if head.startswith("data:"):
+        return Media(kind="image", media_type=text_at(part, "mime"), data=data)
+    return Media(kind="image", media_type=text_at(part, "mime"), url=head)
+
+
+def _answer_parts(parts: Sequence[JsonObject]) -> Iterator[Part]:
+    for part in parts:
+        match part.get("type"):
+            case "text" if part.get("text"):
+                yield Text(text_at(part, "text") or "")
+            case "reasoning":
+                yield Thinking(text=text_at(part, "text") or "", signature=_signature(part))
+            case "tool":
+                arguments = json.dumps(
+                    table_at(part, "state").get("input") or {}, ensure_ascii=False, separators=(",", ":")
+                )
+                yield ToolCall(id=text_at(part, "callID"), name=text_at(part, "tool") or "", arguments=arguments)
+            case _:
+                pass
+
+
+def _signature(part: JsonObject) -> str | None:
+    metadata = table_at(part, "metadata")
+    return text_at(table_at(metadata, "anthropic"), "signature") or text_at(
+        table_at(metadata, "openai"), "reasoningEncryptedContent"
+    )
+
+
+def _result(part: JsonObject) -> ToolResult:
+    state = table_at(part, "state")
+    is_error = state.get("status") != "completed"
+    text = text_at(state, "error") or _INTERRUPTED if is_error else text_at(state, "output") or ""
+    is_cleared = bool(table_at(state, "time").get("compacted"))
+    media = () if is_cleared else (one for one in tables_at(state, "attachments") if _is_image(one))
+    return ToolResult(
+        parts=(Text(_CLEARED if is_cleared else text), *map(_image, media)),
+        call_id=text_at(part, "callID"),
+        name=text_at(part, "tool"),
+        is_error=is_error,
+    )
+
+
+def _is_image(part: JsonObject) -> bool:
+    return str(part.get("mime")).startswith("image/")
+
+
+def _usage(said: JsonObject) -> Usage | None:
+    if not said:
+        return None
+    cache = table_at(said, "cache")
+    read, write = tokens_at(cache, "read") or 0, tokens_at(cache, "write") or 0
+    reasoning = tokens_at(said, "reasoning") or 0
+    return Usage(
+        input=(tokens_at(said, "input") or 0) + read + write,
+        output=(tokens_at(said, "output") or 0) + reasoning,
+        cache_read=read,
+        cache_write=write,
+        reasoning=reasoning,
+    )

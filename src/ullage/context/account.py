@@ -1,0 +1,118 @@
+"""What is said in the place of a head that is let go?
+
+A summary by a model where one is given and answers, a digest where none is given or where the window is full. Beside
+either, the identifiers that may be needed again, and how to find the rest. A model that keeps failing rests.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ullage.messages import Text
+from ullage.tokens import patiently
+
+from .breaker import Breaker
+from .carried import Carried, carried, read_carried
+from .digest import digest
+from .entry import Entry
+from .identifiers import identifier_steps
+from .shed import Tier
+from .summarizer import Summarizer
+from .summary import SummaryFailed, summarise
+from .weighing import Scale
+
+__all__ = ["Account", "Teller", "ledger_room"]
+
+_LEDGER, _MOST_LEDGER = 0.12, 4_000
+_SUMMARY, _MOST_SUMMARY = 0.08, 4_000
+"""The share of the measure, and the tokens at most, of the identifiers and of the summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    text: str | None
+    """None where nothing can be said yet."""
+    tier: Tier = "summarise"
+    warning: str | None = None
+    """Why it is not a model's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Teller:
+    scale: Scale
+    summarizer: Summarizer | None
+    breaker: Breaker
+    generation: int = 1
+    """The how-many-th compaction of the history this would be."""
+    recalls: bool = False
+    """Whether what is let go can be searched."""
+
+    def room(self, measure: int) -> int:
+        """Tokens that an account may have."""
+        return ledger_room(measure) + _summary_room(measure)
+
+    async def tell(self, head: Sequence[Entry], beside: Sequence[Entry], *, measure: int, must: bool) -> Account:
+        """Of a head, for one who still has what is beside it; `must` where there is no going on without one."""
+        room = _summary_room(measure)
+        earlier, rest = _earlier(head)
+        summary, warning = await self._summary(rest, earlier, room)
+        if summary is not None:
+            return Account(text=await self._carried(head, beside, summary, measure))
+        if self.summarizer is not None and not must:
+            return Account(text=None, warning=warning)
+        messages = [entry.message for entry in rest]
+        said = digest(messages, room=room, count=self.scale.count, earlier=earlier)
+        return Account(text=await self._carried(head, beside, said, measure), tier="digest", warning=warning)
+
+    async def _carried(self, head: Sequence[Entry], beside: Sequence[Entry], summary: str, measure: int) -> str:
+        """The summary with the identifiers and with how to find the rest."""
+        earlier, rest = _earlier(head)
+        ledger = await patiently(
+            identifier_steps(
+                [entry.message for entry in rest],
+                room=ledger_room(measure),
+                count=self.scale.count,
+                earlier=(earlier.identifiers,) if earlier else (),
+                beside=[entry.message for entry in beside],
+            )
+        )
+        return carried(summary, ledger, self._receipt(len(rest)))
+
+    def _receipt(self, messages: int) -> str:
+        how = "; recall(query) finds them" if self.recalls else ""
+        return f"{messages} messages let go, generation {self.generation}{how}"
+
+    async def _summary(
+        self, head: Sequence[Entry], earlier: Carried | None, room: int
+    ) -> tuple[str | None, str | None]:
+        """A model's summary; else why there is none."""
+        if self.summarizer is None:
+            return None, None
+        if not self.breaker.allows():
+            return None, "the head was not summarised: the model that does it failed too often and rests"
+        try:
+            said = await summarise(head, earlier, self.summarizer, count=self.scale.count, room=room)
+        except SummaryFailed as failed:
+            self.breaker.failed()
+            return None, f"the head was not summarised: {failed.reason}"
+        self.breaker.succeeded()
+        return said, None
+
+
+def _earlier(head: Sequence[Entry]) -> tuple[Carried | None, list[Entry]]:
+    """The newest summary in a head, which is brought up to date rather than summarised again, and the rest."""
+    told = [read_carried(_text(entry)) for entry in head if entry.kind == "summary"]
+    rest = [entry for entry in head if entry.kind == "message"]
+    return next((one for one in reversed(told) if one is not None), None), rest
+
+
+def _text(entry: Entry) -> str:
+    return "".join(part.text for part in entry.message.parts if isinstance(part, Text))
+
+
+def ledger_room(measure: int) -> int:
+    """Tokens that identifiers may have."""
+    return min(_MOST_LEDGER, int(_LEDGER * measure))
+
+
+def _summary_room(measure: int) -> int:
+    return min(_MOST_SUMMARY, int(_SUMMARY * measure))

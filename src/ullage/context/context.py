@@ -1,0 +1,305 @@
+"""How full is the window now, and what goes out with the next call?
+
+`Context` holds an agent's history for anyone's loop: messages are added as they come, `prepare` gives what to send and
+lets go of what must, `observe` takes what the provider reported. Weighing, deciding and keeping are other files'
+matters; this one remembers between them.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import anyio.to_thread
+
+from ullage.errors import StoreFailed
+from ullage.messages import Format, detect_messages, plain, read_answer, read_message
+from ullage.models import Usage
+from ullage.tokens import Meter, Steps, drain, patiently
+from ullage.tool import ToolSource
+
+from .account import Teller
+from .anchored import Anchored, observe
+from .breaker import Breaker
+from .compact import Compaction, compact
+from .entry import Entry
+from .fixed import Fixed
+from .keeping import Coming, Keeping, News
+from .limits import limits_of
+from .options import DEFAULTS, Options
+from .overflow import learnt_window
+from .prepared import Plan, Prepared
+from .session import RecallSource, Session, SessionChanged
+from .summarizer import Summarizer
+from .usage import ContextUsage, usage_of
+from .weighing import Scale, changes_framing
+
+__all__ = ["Context"]
+
+_GROWN = 0.05
+"""The share of the window by which the use must grow before what came to nothing is tried again."""
+_SMALLER = 0.9
+"""Of what was sent, that a window is taken to hold whose provider said only that it was too much."""
+
+
+class Context:
+    """One history on its way to one model. Not safe between threads."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        model: str,
+        meter: Meter,
+        format: Format | None = None,  # noqa: A002
+        system: object = None,
+        tools: Sequence[object] = (),
+        options: Options = DEFAULTS,
+        session: Session | None = None,
+        summarizer: Summarizer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """The format is told from the first messages where nobody says it. Without a summarizer, a digest is made."""
+        self.model = model
+        self.options = options
+        self.summarizer = summarizer
+        self.session = session
+        self._meter = meter
+        self._format = format or (session.format if session else None)
+        self._system, self._tools = system, tuple(tools)
+        self._breaker = Breaker(clock)
+        self._keeping = None if session is None else Keeping(session)
+        self._scale: Scale | None = None
+        self._fixed: Fixed | None = None
+        self._entries: tuple[Entry, ...] = ()
+        self._coming: list[Coming] = []
+        self._sent = 0
+        self._anchored: Anchored | None = None
+        self._learnt: int | None = None
+        self._futile: int | None = None
+        self._stuck: str | None = None
+        self._compactions = 0
+        self.load()
+
+    @property
+    def messages(self) -> tuple[object, ...]:
+        """As they would be sent now, if nothing were let go."""
+        return tuple(entry.native for entry in (*self._entries, *self._coming))
+
+    def add(self, *messages: object, pinned: bool = False) -> None:
+        """Puts messages at the end. What is pinned is never let go. With a session, they outlive the process."""
+        if not messages:
+            return
+        if self._keeping is None:
+            self._coming += [Coming(native=one, pinned=pinned) for one in messages]
+            return
+        self._see(self._keeping.news(self._ids))
+        self._coming += self._keeping.append(messages, pinned=pinned, durable=not self._is_answer(messages[0]))
+
+    def instruct(self, system: object) -> None:
+        """The system prompt from now on."""
+        if system != self._system:
+            self._system, self._fixed = system, None
+
+    def offer(self, tools: Sequence[object]) -> None:
+        """The tools from now on, where they may change while an agent works."""
+        if tuple(tools) != self._tools:
+            self._tools, self._fixed = tuple(tools), None
+
+    def load(self) -> None:
+        """Takes in what the session's file holds already, and what other processes wrote since."""
+        if self._keeping is not None:
+            self._see(self._keeping.news(self._ids))
+
+    async def prepare(self) -> Prepared:
+        """What to send now. Where the window is too full, something is let go first; whatever fails on the way, what
+        can be sent is sent, and `warning` tells of it."""
+        usage = await self._looked_at()
+        if self._is_due(usage):
+            return await self._let_go(usage)
+        return self._prepared(self._entries, warning=self._stuck if usage.will_compact else None)
+
+    async def compact(self) -> Prepared:
+        """Lets go of what it can now, whether the threshold is reached or not."""
+        return await self._let_go(await self._looked_at(), now=True)
+
+    def observe(self, response: object = None, *, usage: Usage | None = None, answer: Sequence[object] = ()) -> None:
+        """Takes what came of the last call: the provider's own answer, or its usage and the messages to be carried
+        back. From then on the figures go by what it reported."""
+        if response is not None:
+            read = read_answer(plain(response), self._scaled().format)
+            usage, answer = read.usage, read.natives
+        sent, is_next = self._sent, not self._coming and len(self._entries) == self._sent
+        self.add(*answer)
+        drain(self._weigh())
+        if usage is None or not 0 < sent <= len(self._entries):
+            return
+        self._anchored = observe(
+            self._scaled(),
+            usage,
+            fixed=self._fixed_now(),
+            sent=self._entries[:sent],
+            answer=self._entries[sent:] if is_next else (),
+            before=self._anchored,
+        )
+
+    @property
+    def tools_of_its_own(self) -> tuple[ToolSource, ...]:
+        """`recall`, where what is let go is kept: to be offered from the first step on."""
+        if self.session is None or not self.session.keeps:
+            return ()
+        return (RecallSource(self.session, self._scaled().count),)
+
+    def status(self) -> ContextUsage:
+        """How full the window is now."""
+        drain(self._weigh())
+        return self._usage(self._entries)
+
+    async def plan(self) -> Plan:
+        """What `compact` would do; nothing is touched and nobody asked."""
+        before = await self._looked_at()
+        work = await self._compacted(self._entries, before, now=True, asks=False)
+        return Plan(before=before, after=self._usage(work.entries), compaction=work)
+
+    def overflowed(self, said: str) -> int:
+        """To be called with a provider's words where it refused what was sent as too much: the window that this
+        teaches. The next `prepare` lets go of enough to fit."""
+        usage = self.status()
+        self._learnt = learnt_window(said) or int(_SMALLER * min(usage.context_window, usage.used))
+        self._futile = None
+        return self._learnt
+
+    @property
+    def _ids(self) -> list[str | None]:
+        return [one.record for one in (*self._entries, *self._coming)]
+
+    def _see(self, news: News) -> None:
+        if news.afresh:
+            self._entries, self._coming, self._anchored, self._sent = (), [], None, 0
+        self._coming += news.messages
+
+    def _is_answer(self, native: object) -> bool:
+        """What the model said could be asked for again; what the user said could not."""
+        written = self._format or detect_messages((native,), model=self.model)
+        return read_message(native, written).role == "assistant"
+
+    def _scaled(self) -> Scale:
+        return self._scale or self._told_anew()
+
+    def _told_anew(self) -> Scale:
+        """A format that nobody said is told from the messages, and again when there are more."""
+        written = self._format or detect_messages(self.messages, model=self.model)
+        if self._scale is None or self._scale.format is not written:
+            again = [_coming(entry) for entry in self._entries]
+            self._entries, self._coming = (), [*again, *self._coming]
+            self._anchored, self._fixed, self._sent = None, None, 0
+            self._scale = Scale(self._meter, self.model, written)
+        return self._scale
+
+    def _weigh(self) -> Steps[None]:
+        """Weighs what came, and what is sent along with every request where that may have changed."""
+        scale, coming = self._told_anew() if self._coming else self._scaled(), tuple(self._coming)
+        if coming:
+            known = len(self._entries)
+            grown = yield from scale.grown(self._entries, [one.native for one in coming])
+            fresh = tuple(map(_known, grown[known:], coming))
+            self._entries, self._coming = (*grown[:known], *fresh), self._coming[len(coming) :]
+            if any(changes_framing(entry.message) for entry in fresh):
+                self._fixed = None
+        if self._fixed is None:
+            self._fixed = yield from scale.fixed(self._system, self._tools, self._entries)
+
+    def _fixed_now(self) -> Fixed:
+        assert self._fixed is not None
+        return self._fixed
+
+    def _usage(self, entries: Sequence[Entry]) -> ContextUsage:
+        return usage_of(
+            self._scaled(),
+            self._fixed_now(),
+            entries,
+            self.options,
+            anchored=self._anchored,
+            learnt=self._learnt,
+        )
+
+    def _is_due(self, usage: ContextUsage) -> bool:
+        if self.options.disable_compaction:
+            return False
+        if usage.used >= usage.context_window - usage.reserve:
+            return True
+        grown = self._futile is None or usage.used - self._futile >= _GROWN * usage.context_window
+        return usage.will_compact and grown
+
+    async def _looked_at(self) -> ContextUsage:
+        if self._keeping is not None:
+            self._see(await anyio.to_thread.run_sync(self._keeping.news, self._ids))
+        await patiently(self._weigh())
+        return self._usage(self._entries)
+
+    async def _let_go(self, usage: ContextUsage, *, now: bool = False) -> Prepared:
+        snapshot = self._entries
+        work = await self._compacted(snapshot, usage, now=now)
+        if not work.compacted:
+            self._futile, self._stuck = usage.used, work.warning
+            return self._prepared(self._entries, work=work)
+        entries, generation = work.entries, None
+        if self._keeping is not None:
+            try:
+                entries, generation = await anyio.to_thread.run_sync(
+                    self._keeping.replace, snapshot, work.entries, work.sheds
+                )
+            except (StoreFailed, SessionChanged) as failed:
+                # The file holds everything still, and so does this; only what is sent is less.
+                return self._prepared(work.entries, work=work, before=usage, warning=failed.message)
+        self._entries = (*entries, *self._entries[len(snapshot) :])
+        self._futile, self._compactions = None, self._compactions + 1
+        return self._prepared(self._entries, work=work, before=usage, generation=generation)
+
+    async def _compacted(
+        self, entries: tuple[Entry, ...], usage: ContextUsage, *, now: bool = False, asks: bool = True
+    ) -> Compaction:
+        limits = limits_of(
+            replace(self.options, compact_threshold=("tokens", max(1, usage.used))) if now else self.options,
+            usage.context_window,
+            fixed=self._fixed_now().total.tokens,
+            used=usage.weighed,
+            scale=usage.used / max(1, usage.weighed),
+        )
+        teller = Teller(
+            scale=self._scaled(),
+            summarizer=self.summarizer if asks else None,
+            breaker=self._breaker,
+            generation=1 + (self.session.generation if self.session else self._compactions),
+            recalls=self.session is not None and self.session.keeps,
+        )
+        return await compact(entries, limits, self._scaled(), teller)
+
+    def _prepared(
+        self,
+        entries: tuple[Entry, ...],
+        *,
+        work: Compaction | None = None,
+        before: ContextUsage | None = None,
+        warning: str | None = None,
+        generation: int | None = None,
+    ) -> Prepared:
+        self._sent = len(entries) if entries is self._entries else 0
+        told = "; ".join(filter(None, (work.warning if work else None, warning)))
+        return Prepared(
+            messages=tuple(entry.native for entry in entries),
+            system=self._system,
+            tools=self._tools,
+            status=self._usage(entries),
+            before=before,
+            sheds=work.sheds if work else (),
+            warning=told or None,
+            generation=generation,
+        )
+
+
+def _known(entry: Entry, coming: Coming) -> Entry:
+    kind = entry.kind if coming.kind == "message" else coming.kind
+    return replace(entry, pinned=coming.pinned, kind=kind, record=coming.record)
+
+
+def _coming(entry: Entry) -> Coming:
+    return Coming(native=entry.native, pinned=entry.pinned, kind=entry.kind, record=entry.record)

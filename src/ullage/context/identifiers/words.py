@@ -1,0 +1,76 @@
+"""Which words of a text could be identifiers, and which of its values stand under a name?
+
+A word is a run of what file names, addresses, symbols, flags and numbers are made of, without the punctuation around
+it. Whether it is worth keeping is `ranking`'s matter.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+__all__ = ["candidates", "named_values", "names", "slices", "words"]
+
+_SLICE = 65_536
+"""Characters that are read at a time: a few milliseconds."""
+_LONGEST = 160
+"""Characters of a candidate; what is longer is data and no name."""
+_WORD = re.compile(r"""https?://[^\s"'<>`\\)\]}|]+|[A-Za-z]:\\[\w\\.-]+|[\w.@/:#$%+~?*-]+""")
+_BEFORE, _AFTER = ":?*%+", ".:?*-/~$@"
+_DOTS = re.compile(r"^(?:\.{3,}|~(?=\d))")
+"""A spread operator or an ellipsis, and what says that a number is not exact."""
+_PLACE = re.compile(r"(.*[/.].*?):(\d[\d:,-]*)$")
+"""A place in a file, as searches print it: the file and the line count, not each pair of them."""
+_NAME = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]+")
+"""A capital that does not begin a sentence."""
+_JSON_VALUE = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s?:\s?(?:"([^"\n\\]{2,80})"|(-?\d[\d.]*))')
+_LINE_VALUE = re.compile(
+    r"""^[ \t]*(?:- )?([A-Za-z_][\w-]{1,30}(?: [\w-]{1,20})?): ([^\s'"{}\[\](),;<>][^\n'"{}\[\](),;<>]{1,58})$""",
+    re.MULTILINE,
+)
+_MOST_WORDS = 4
+"""Of a value that stands under a name; more are a sentence."""
+_ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\/": "/"}
+"""As JSON writes them: a result is often JSON within JSON, and `\\nname` is no name."""
+
+
+def slices(text: str) -> Iterator[str]:
+    """A text in pieces that are read quickly, parted at white space where there is some; escapes are resolved."""
+    start = 0
+    while start < len(text):
+        end = start + _SLICE
+        if end < len(text):
+            end = max(text.rfind(" ", start, end), text.rfind("\n", start, end)) + 1 or end
+        yield _plain(text[start:end])
+        start = end
+
+
+def words(text: str) -> list[str]:
+    """The words as they stand, repeated as often as they occur."""
+    return _WORD.findall(text)
+
+
+@lru_cache(maxsize=32_768)
+def candidates(word: str) -> tuple[str, ...]:
+    """What of a word could be an identifier: mostly itself, without the punctuation at its ends."""
+    bare = _DOTS.sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
+    place = None if "://" in bare else _PLACE.match(bare)
+    found = (bare,) if place is None else place.groups()
+    return tuple(one for one in found if 1 < len(one) <= _LONGEST and any(map(str.isalnum, one)))
+
+
+def names(text: str) -> list[str]:
+    """Words that are written with a capital though they begin no sentence."""
+    return _NAME.findall(text)
+
+
+def named_values(text: str) -> list[tuple[str, str]]:
+    """The short values that stand under a name, in JSON or on a line of their own; the text need not be whole."""
+    found = [(name, text or number) for name, text, number in _JSON_VALUE.findall(text)] + _LINE_VALUE.findall(text)
+    return [(name, value.strip()) for name, value in found if len(value.split()) <= _MOST_WORDS]
+
+
+def _plain(text: str) -> str:
+    if "\\" in text:
+        for escape, meant in _ESCAPES.items():
+            text = text.replace(escape, meant)
+    return text

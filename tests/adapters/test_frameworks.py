@@ -1,0 +1,44 @@
+"""Agents of other makers with a model that is scripted, through sessions that are compacted several times."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.heavy
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / ".bench" / "adapters" / "bin" / "python"
+
+
+def measured(script: str) -> dict[str, Any]:
+    if not PYTHON.with_name("..").joinpath(".installed").exists():
+        pytest.fail("the frameworks are not installed; run `make test-heavy`")
+    path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests/adapters"))
+    done = subprocess.run(
+        [str(PYTHON), str(ROOT / "tests" / "adapters" / script)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.requirement("S2:formats", "S2:long")
+@pytest.mark.parametrize("script", ["with_langchain.py", "with_pydantic_ai.py", "with_openai_agents.py"])
+def test_sixty_calls_of_the_model_fit_a_small_window(script: str):
+    """That no request was refused, invalid or too large, the script itself sees to."""
+    found = measured(script)
+    assert found["compacted"] >= 5
+    assert found["after"] < 50
+    assert found["tiers"] == ["summarise"], "by the agent's own model"
+    assert found["summaries"] >= found["compacted"]
+    assert found["warnings"] == [""]
+    assert found["off"] < 0.03
+    assert found["same"] > 5, "what is kept is what was given"

@@ -1,0 +1,69 @@
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from app.loopback import Loopback, loopback
+from delegate.policies import MODELS, POLICIES
+from ullage import Session, run_agent
+from ullage.agent import ContextStatus, End
+from ullage.errors import InvalidArguments
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Loopback]:
+    """All three makers on loopback, and keys for two of them."""
+    for name in ("GOOGLE_API_KEY", "ORCH_LOG_LEVEL", "ORCH_COST_ALERT_USD", "ORCH_USAGE_EXPORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    with loopback() as found:
+        file = work.parent / "home" / "config" / "ullage" / "ullage.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text(found.providers(), encoding="utf-8")
+        yield found
+
+
+@pytest.mark.requirement("S2:status", "S2:formats")
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [("gpt-4o", "/v1/responses"), ("openai:gpt-4o", "/v1/responses"), ("claude-sonnet-4-5", "/v1/messages")],
+)
+async def test_a_prompt_and_any_model_with_a_key_are_enough(provider: Loopback, model: str, path: str):
+    events = [event async for event in run_agent("Say hello.", model=model)]
+    assert isinstance(events[0], ContextStatus)
+    last = events[-1]
+    assert isinstance(last, End)
+    assert (last.reason, last.text) == ("stop", "Hello there")
+    assert [asked[0] for asked in provider.asked] == [path]
+
+
+async def test_a_model_of_the_policy_is_asked_by_its_alias(provider: Loopback, work: Path):
+    (work / "conf").mkdir()
+    (work / "conf" / "models.json").write_text(json.dumps(MODELS), encoding="utf-8")
+    (work / "conf" / "policies.json").write_text(json.dumps(POLICIES), encoding="utf-8")
+    events = [event async for event in run_agent("Say hello.", model="chat-premium")]
+    assert isinstance(events[-1], End)
+    assert provider.asked[0][2]["model"] == "gpt-4o"
+
+
+async def test_a_session_is_gone_on_with(provider: Loopback, work: Path):
+    path = work / "talk.jsonl"
+    async for _ in run_agent("Say hello.", model="gpt-4o", session=path):
+        pass
+    async for _ in run_agent("And again.", model="gpt-4o", session=path, system="Be brief."):
+        pass
+    assert len(Session.open(path).records) == 4
+    assert "Say hello." in provider.prompts[-1]
+    assert "Be brief." in provider.prompts[-1]
+
+
+@pytest.mark.usefixtures("provider")
+async def test_a_model_that_nobody_can_be_asked_for_is_refused_with_those_who_can():
+    with pytest.raises(InvalidArguments) as refused:
+        async for _ in run_agent("Say hello.", model="gemini-2.5-pro"):
+            pass
+    assert "openai" in refused.value.options

@@ -1,0 +1,61 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from context.sessions import ASKED, Summarising, talk
+from ullage import Context, Session, compact, get_context_usage
+from ullage.errors import InvalidArguments
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement("S2:usage", "S2:window")
+def test_usage_is_told_of_messages_as_they_are():
+    usage = get_context_usage(talk(3), model="gpt-4o")
+    assert (usage.model, usage.context_window, usage.resolved) == ("gpt-4o", 128_000, True)
+    assert usage.used == usage.system_prompt + usage.tool_definitions + usage.messages
+    assert usage.free == 128_000 - usage.used
+    said = usage.to_json()
+    assert {"contextWindow", "systemPrompt", "toolDefinitions", "usagePercent", "compactThreshold"} <= said.keys()
+
+
+@pytest.mark.requirement("S2:window", "S2:options")
+def test_the_window_is_the_models_or_the_users_or_the_usual():
+    hello = [{"role": "user", "content": "hello"}]
+    assert get_context_usage(hello, model="anthropic/claude-3.5-sonnet").context_window == 200_000
+    assert get_context_usage(hello, model="gpt-4o", contextWindow=9_000).context_window == 9_000
+    unknown = get_context_usage(hello, model="nobody-knows-this-one")
+    assert (unknown.context_window, unknown.resolved) == (128_000, False)
+
+
+async def test_messages_are_compacted_at_once_and_what_was_given_is_not_changed():
+    messages = talk(60)
+    before = json.dumps(messages)
+    left = await compact(messages, model="gpt-4o", context_window=4_000, pinned={0})
+    assert left.compacted
+    assert left.status.usage_percent < 50
+    assert any(one is messages[0] for one in left.messages)
+    assert json.dumps(messages) == before
+
+
+async def test_a_session_may_be_named_by_its_path(tmp_path: Path):
+    path = tmp_path / "talks" / "one.jsonl"
+    path.parent.mkdir()
+    context = Context(model="gpt-4o", session=path, summarizer=Summarising(), context_window=4_000)
+    context.add(*talk(60))
+    assert (await context.prepare()).generation == 1
+    assert ASKED in [record.message["content"] for record in Session.open(path).history(full=True)]
+
+
+def test_an_unknown_format_is_refused_with_those_there_are():
+    with pytest.raises(InvalidArguments) as refused:
+        Context(model="gpt-4o", format="morse")
+    assert "anthropic" in refused.value.options
+
+
+def test_importing_the_package_alone_loads_no_room():
+    code = "import sys, ullage; print([name for name in sys.modules if name.startswith('ullage.')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

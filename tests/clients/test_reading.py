@@ -1,0 +1,88 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clients.files import written
+from ullage.clients import Conversation, Turn, read_conversations, read_text
+from ullage.clients.conversation import Compaction
+from ullage.clients.draft import moment
+from ullage.errors import UnreadableFile
+from ullage.messages import Format
+
+KEYS = st.sampled_from(
+    (
+        *("type", "role", "content", "message", "messages", "uuid", "payload", "parts", "id", "cwd", "sessionId"),
+        *("projectHash", "info", "agent", "input", "model", "$set", "usage", "tokens", "toolCalls", "v", "seq", "crc"),
+    )
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+VALUES = st.sampled_from(["user", "assistant", "session", "message", "compaction", "response_item", "gemini", "text"])
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "{}", "[]", "[1, 2]", "{torn", '{"type": "other"}', "[" * 100_000])
+def test_what_is_no_session_is_refused_and_says_what_would_do(text: str):
+    with pytest.raises(UnreadableFile) as caught:
+        read_text(text, "x.json")
+    assert "x.json" in caught.value.message
+    assert "claude-code" in caught.value.options
+
+
+@pytest.mark.parametrize("name", ["nowhere.json", "."])
+def test_a_file_that_cannot_be_opened_says_why(name: str, tmp_path: Path):
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        read_conversations(tmp_path / name)
+
+
+def test_the_name_of_a_file_says_nothing(tmp_path: Path):
+    path = written(
+        tmp_path / "picture.png", {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hi."}
+    )
+    assert len(read_conversations(path)[0].turns) == 2
+
+
+def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"role": "user", "content": "caf\xe9"}\n\xff\xfe\n{"role": "assistant", "content": "Yes."}\n')
+    (found,) = read_conversations(path)
+    assert len(found.turns) == 2
+    assert found.unread == {"lines that are no JSON": 1}
+
+
+@given(st.lists(st.dictionaries(KEYS, JSON | VALUES, max_size=6), max_size=6))
+def test_whatever_the_lines_hold_reading_ends_in_a_conversation_or_in_the_one_error(records: list[dict[str, object]]):
+    text = "\n".join(map(json.dumps, records))
+    try:
+        found = read_text(text, "x")
+    except UnreadableFile:
+        return
+    for one in found:
+        assert set(one.standing()) <= set(range(len(one.turns)))
+        assert all(call.place < len(one.turns) for call in one.calls)
+
+
+def test_what_stood_before_a_turn_is_told_by_the_compaction_before_it():
+    turns = tuple(Turn(number) for number in range(8))
+    marks = (Compaction(place=4, left=(3, 2)), Compaction(place=7, left=(5, 6)))
+    found = Conversation(program="messages", format=Format.ULLAGE, turns=turns, compactions=marks)
+    assert found.standing(3) == (0, 1, 2)
+    assert found.standing(4) == (3, 2)
+    assert found.standing(5) == (3, 2, 4)
+    assert found.standing() == (5, 6, 7)
+
+
+@pytest.mark.parametrize("value", [None, True, "yesterday", 10**30, float("inf"), [], ""])
+def test_what_is_no_time_is_none(value: object):
+    assert moment(value) is None  # type: ignore[arg-type]
+
+
+def test_times_are_read_in_words_and_in_milliseconds():
+    assert str(moment("2026-11-15T17:46:31.958Z")) == "2026-11-15 17:46:31.958000+00:00"
+    assert str(moment("2026-11-15T17:46:31")) == "2026-11-15 17:46:31+00:00"
+    assert str(moment(0)) == "1970-01-01 00:00:00+00:00"

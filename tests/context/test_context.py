@@ -1,0 +1,315 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from context.sessions import ASKED, METER, Summarising, result, steps, talk
+from ullage.context import Context, Options, Session, SummaryAnswer, SummaryRequest
+from ullage.messages import Format, Message, Text, faults
+from ullage.models import Usage
+from ullage.tool import JsonObject
+
+pytestmark = pytest.mark.anyio
+
+WINDOW = 4_000
+SMALL = Options(context_window=WINDOW)
+
+
+def context(*messages: JsonObject, options: Options = SMALL, **others: Any) -> Context:  # noqa: ANN401
+    made = Context(model="gpt-4o", meter=METER, options=options, **others)
+    made.add(*messages)
+    return made
+
+
+def texts(messages: tuple[object, ...]) -> str:
+    return json.dumps([cast("JsonObject", one) for one in messages])
+
+
+@pytest.mark.requirement("S2:status")
+async def test_under_the_threshold_everything_goes_out_as_it_was_given():
+    messages = talk(3)
+    prepared = await context(*messages).prepare()
+    assert [id(one) for one in prepared.messages] == [id(one) for one in messages]
+    assert prepared.event["type"] == "context_status"
+    told = cast("JsonObject", prepared.event["context"])
+    assert told["compacted"] is False
+    assert "before" not in told
+    assert told["used"] == prepared.status.used
+
+
+@pytest.mark.requirement("S2:compact:when", "S2:compact:how", "S2:compact:after", "S2:status")
+async def test_at_the_threshold_the_head_becomes_one_summary_and_the_tail_stays():
+    messages, summarising = talk(60), Summarising()
+    prepared = await context(*messages, summarizer=summarising).prepare()
+    assert prepared.compacted
+    first = cast("JsonObject", prepared.messages[0])
+    assert first["role"] == "user"
+    assert str(first["content"]).startswith("<context_summary>\n")
+    assert str(first["content"]).endswith("\n</context_summary>")
+    assert "Next steps: April." in str(first["content"])
+    assert prepared.messages[-1] is messages[-1]
+    assert prepared.status.usage_percent < 50
+    assert prepared.before is not None
+    assert prepared.before.usage_percent >= 65
+    told = cast("JsonObject", prepared.event["context"])
+    assert told["compacted"] is True
+    assert cast("JsonObject", told["before"])["used"] == prepared.before.used
+
+
+@pytest.mark.requirement("S2:compact:valid")
+async def test_what_remains_is_valid_and_the_users_last_words_are_among_it():
+    messages = [{"role": "user", "content": ASKED}, *steps(60)]
+    prepared = await context(*messages, summarizer=Summarising()).prepare()
+    assert prepared.compacted
+    assert faults(prepared.messages, Format.OPENAI_CHAT, original=messages) == ()
+    assert any(one is messages[0] for one in prepared.messages)
+
+
+async def test_pinned_messages_stay_the_same_objects():
+    made = context({"role": "user", "content": "Always answer in Portuguese."})
+    pinned: JsonObject = {"role": "assistant", "content": "The key of the vault is 7-4-1."}
+    made.add(pinned, pinned=True)
+    made.add(*talk(60))
+    prepared = await made.prepare()
+    assert prepared.compacted
+    assert any(one is pinned for one in prepared.messages)
+
+
+async def test_nothing_is_let_go_where_that_is_switched_off():
+    prepared = await context(*talk(80), options=replace(SMALL, disable_compaction=True)).prepare()
+    assert not prepared.compacted
+    assert not prepared.status.will_compact
+
+
+async def test_where_masking_is_enough_no_model_is_asked():
+    summarising = Summarising()
+    messages = [*steps(24, words=700), {"role": "user", "content": "And now?"}]
+    prepared = await context(
+        {"role": "user", "content": ASKED},
+        *messages,
+        options=Options(context_window=30_000),
+        summarizer=summarising,
+    ).prepare()
+    assert prepared.compacted
+    assert summarising.asked == []
+    assert {shed.tier for shed in prepared.sheds} <= {"clamp", "mask"}
+    assert prepared.status.usage_percent < 50
+    assert "src/module_0.py" in texts(prepared.messages)
+
+
+@pytest.mark.requirement("S2:compact:fail")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OSError("the line is dead"),
+        "",
+        "   \n",
+        SummaryAnswer(text="I", complete=False),
+        SummaryAnswer(text="I cannot help with that.", refused=True),
+        "word " * 40_000,
+    ],
+)
+async def test_a_summariser_that_fails_costs_three_calls_at_most_and_the_session_goes_on(
+    answer: str | Exception | SummaryAnswer,
+):
+    summarising = Summarising(answers=(answer,))
+    made = context(*talk(50), summarizer=summarising)
+    for step in range(6):
+        made.add({"role": "user", "content": f"Go on, step {step}."}, {"role": "assistant", "content": "Yes."})
+        prepared = await made.prepare()
+        assert prepared.messages
+    assert 1 <= len(summarising.asked) <= 3
+
+
+@pytest.mark.requirement("S2:compact:fail")
+async def test_a_failure_is_told_in_the_event():
+    summarising = Summarising(answers=(OSError("the line is dead"),))
+    made = context(*talk(45), summarizer=summarising)
+    prepared = await made.prepare()
+    assert prepared.status.used < prepared.status.context_window * 0.85
+    assert "the line is dead" in str(cast("JsonObject", prepared.event["context"])["warning"])
+
+
+@pytest.mark.requirement("S2:compact:fail")
+async def test_at_the_hard_limit_a_digest_takes_the_summarys_place():
+    summarising = Summarising(answers=(OSError("the line is dead"),))
+    prepared = await context(*talk(90), summarizer=summarising).prepare()
+    assert prepared.compacted
+    assert "digest" in {shed.tier for shed in prepared.sheds}
+    assert prepared.status.used < 0.85 * WINDOW
+    assert ASKED in texts(prepared.messages)
+
+
+@pytest.mark.requirement("S2:long")
+async def test_a_session_of_hundreds_of_messages_never_overflows():
+    made = context({"role": "user", "content": ASKED}, summarizer=Summarising())
+    compactions = 0
+    for step in range(150):
+        prepared = await made.prepare()
+        assert prepared.status.used < WINDOW
+        compactions += prepared.compacted
+        call, answer = steps(1)
+        made.add({**call}, {**answer, "content": result(step, 120)})
+    assert compactions > 3
+
+
+async def test_an_earlier_summary_is_brought_up_to_date_and_not_summarised_again():
+    summarising = Summarising(answers=("Decisions: the first.", "Decisions: the second."))
+    made = context(*talk(60), summarizer=summarising)
+    await made.prepare()
+    made.add(*talk(60))
+    prepared = await made.prepare()
+    assert texts(prepared.messages).count("<context_summary>") == 1
+    assert "Decisions: the second." in texts(prepared.messages)
+    assert "Decisions: the first." in summarising.asked[1].text + summarising.asked[1].instructions
+
+
+async def test_a_load_above_the_threshold_is_told_and_not_looped_on():
+    summarising = Summarising()
+    made = context(*talk(3), summarizer=summarising, system=[{"role": "system", "content": "Mind the gap. " * 700}])
+    for _ in range(3):
+        prepared = await made.prepare()
+        assert not prepared.compacted
+        assert prepared.warning is not None
+        assert "alone weigh" in prepared.warning
+    assert summarising.asked == []
+
+
+async def test_reported_usage_anchors_the_next_figure():
+    made = context(*talk(5))
+    prepared = await made.prepare()
+    answer: JsonObject = {"role": "assistant", "content": "April is right."}
+    made.observe(
+        {
+            "choices": [{"message": answer}],
+            "usage": {"prompt_tokens": prepared.status.used + 40, "completion_tokens": 5, "total_tokens": 0},
+        }
+    )
+    status = made.status()
+    assert status.method == "anchored"
+    assert status.used >= prepared.status.used + 40
+    assert made.messages[-1] == answer
+
+
+async def test_usage_and_answer_may_be_given_apart():
+    made = context(*talk(5))
+    prepared = await made.prepare()
+    made.observe(usage=Usage(input=prepared.status.used, output=4), answer=[{"role": "assistant", "content": "Yes."}])
+    assert made.status().method == "anchored"
+
+
+async def test_an_overflow_teaches_the_window_and_the_next_call_fits_it():
+    made = context(*talk(60), options=Options(context_window=None), summarizer=Summarising())
+    assert not (await made.prepare()).compacted
+    learnt = made.overflowed("This model's maximum context length is 3000 tokens. However, you asked for more.")
+    assert learnt == 3_000
+    prepared = await made.prepare()
+    assert prepared.compacted
+    assert prepared.status.context_window == 3_000
+    assert prepared.status.used < 3_000
+
+
+async def test_an_overflow_without_a_figure_makes_the_window_smaller_than_what_was_sent():
+    made = context(*talk(30), options=Options(context_window=None))
+    used = made.status().used
+    assert made.overflowed("input is too long") < used
+
+
+async def test_a_plan_touches_nothing_and_asks_nobody():
+    summarising = Summarising()
+    made = context(*talk(60), summarizer=summarising)
+    before = made.messages
+    plan = await made.plan()
+    assert plan.compaction.compacted
+    assert plan.after.used < plan.before.used
+    assert plan.to_json()["compacted"] is True
+    assert summarising.asked == []
+    assert all(now is then for now, then in zip(made.messages, before, strict=True))
+
+
+async def test_compacting_now_needs_no_threshold():
+    made = context(*talk(60), options=Options(context_window=200_000))
+    prepared = await made.compact()
+    assert prepared.compacted
+    assert prepared.before is not None
+    assert prepared.status.used < 0.9 * prepared.before.used
+
+
+@pytest.mark.requirement("S2:compact:persist")
+async def test_with_a_session_the_summary_replaces_the_originals_and_they_stay_recoverable(tmp_path: Path):
+    session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
+    messages = talk(60)
+    made = context(*messages, session=session, summarizer=Summarising())
+    prepared = await made.prepare()
+    assert prepared.generation == 1
+    again = Session.open(tmp_path / "talk.jsonl")
+    assert [record.message for record in again.records] == list(prepared.messages)
+    assert [record.message for record in again.history(full=True)] == messages
+    assert again.verify().ok
+
+
+async def test_a_context_takes_up_what_its_session_holds(tmp_path: Path):
+    path = tmp_path / "talk.jsonl"
+    context(*talk(4), session=Session.open(path, format=Format.OPENAI_CHAT)).status()
+    resumed = context(session=Session.open(path))
+    assert list(resumed.messages) == talk(4)
+
+
+async def test_neutral_messages_come_back_as_they_were(tmp_path: Path):
+    path = tmp_path / "talk.jsonl"
+    message = Message(role="user", parts=(Text("hello"),))
+    made = Context(model="gpt-4o", meter=METER, session=Session.open(path, format=Format.ULLAGE))
+    made.add(message)
+    resumed = Context(model="gpt-4o", meter=METER, session=Session.open(path))
+    assert resumed.messages == (message,)
+
+
+async def test_what_another_process_wrote_is_taken_in(tmp_path: Path):
+    path = tmp_path / "talk.jsonl"
+    made = context(*talk(2), session=Session.open(path, format=Format.OPENAI_CHAT))
+    Session.open(path).append([{"role": "user", "content": "from elsewhere"}])
+    prepared = await made.prepare()
+    assert prepared.messages[-1] == {"role": "user", "content": "from elsewhere"}
+
+
+async def test_what_another_process_let_go_is_let_go_here_too(tmp_path: Path):
+    path = tmp_path / "talk.jsonl"
+    made = context(*talk(60), session=Session.open(path, format=Format.OPENAI_CHAT))
+    other = await context(session=Session.open(path)).prepare()
+    prepared = await made.prepare()
+    assert list(prepared.messages) == list(other.messages)
+
+
+async def test_what_is_added_while_a_summary_is_made_is_kept(tmp_path: Path):
+    session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
+    late: JsonObject = {"role": "assistant", "content": "I came late."}
+    made = context(*talk(60), session=session)
+
+    class Meanwhile(Summarising):
+        async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+            made.add(late)
+            return await super().summarize(request)
+
+    made.summarizer = Meanwhile()
+    await made.prepare()
+    assert (await made.prepare()).messages[-1] == late
+    assert Session.open(session.path).records[-1].message == late
+
+
+async def test_the_format_is_told_anew_when_more_is_known():
+    made = Context(model="some-model", meter=METER)
+    made.add({"role": "user", "content": "hello"})
+    made.status()
+    made.add({"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]})
+    made.add({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "seen"}]})
+    assert made.status().breakdown.messages["tool_results"] > 0
+
+
+async def test_recall_is_offered_where_something_can_be_found(tmp_path: Path):
+    session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
+    (source,) = context(session=session).tools_of_its_own
+    assert [tool.name for tool in (await source.tools()).tools] == ["recall"]
+    assert context().tools_of_its_own == ()
+    assert context(session=Session.open(tmp_path / "other.jsonl", archive=False)).tools_of_its_own == ()

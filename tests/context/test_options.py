@@ -1,0 +1,47 @@
+import pytest
+
+from ullage.context import DEFAULTS, Options, read_options
+from ullage.errors import InvalidArguments
+
+
+@pytest.mark.requirement("S2:options")
+def test_without_a_word_the_threshold_is_65_hundredths_and_compaction_is_on():
+    assert read_options({}) == DEFAULTS
+    assert DEFAULTS.compact_threshold == 0.65
+    assert not DEFAULTS.disable_compaction
+    assert DEFAULTS.context_window is None
+
+
+@pytest.mark.requirement("S2:options")
+def test_both_spellings_are_understood():
+    wanted = Options(context_window=9_000, compact_threshold=0.5, disable_compaction=True)
+    assert read_options({"contextWindow": 9_000, "compactThreshold": 0.5, "disableCompaction": True}) == wanted
+    assert read_options({"context_window": 9_000, "compact_threshold": 0.5, "disable_compaction": True}) == wanted
+
+
+def test_a_threshold_may_be_of_tokens_or_messages_as_json_writes_it():
+    assert read_options({"compactThreshold": ["tokens", 5_000]}).threshold == ("tokens", 5_000)
+    assert Options(compact_threshold=("messages", 40)).threshold == ("messages", 40)
+    assert Options(compact_threshold=0.4).threshold == ("fraction", 0.4)
+
+
+def test_an_unknown_option_is_refused_with_those_there_are():
+    with pytest.raises(InvalidArguments, match="`threshold`") as refused:
+        read_options({"threshold": 0.5})
+    assert "compact_threshold" in refused.value.options
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"compact_threshold": 0},
+        {"compact_threshold": 1.5},
+        {"compact_threshold": ("tokens", 0)},
+        {"context_window": 0},
+        {"keep": 1},
+        {"target": -0.1},
+    ],
+)
+def test_what_cannot_be_meant_is_refused(wrong: dict[str, float]):
+    with pytest.raises(InvalidArguments):
+        read_options(wrong)
