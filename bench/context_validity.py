@@ -8,7 +8,6 @@ there. A first message of the user's and some on the way are pinned.
 The validator is the package's own (`ullage.messages.faults`), which knows the providers' rules and not our cuts.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -23,14 +22,16 @@ from ullage.context.breaker import Breaker
 from ullage.context.compact import Compaction, compact
 from ullage.context.limits import Limits, limits_of
 from ullage.context.weighing import Scale
-from ullage.messages import Format, ToolResult, faults
+from ullage.messages import Format, Thinking, ToolResult, faults
 from ullage.models import shipped
 from ullage.tokens import Meter, drain
 
 WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000)
 FULL, HALF, RESERVE = 0.65, 0.50, 0.15
-PIN_EVERY, PIN_LIGHT = 25, 0.01
-"""How many messages apart something is pinned, and which share of the window it weighs at most."""
+PIN_EVERY, PIN_LIGHT = 10, 0.05
+"""How many steps apart something is pinned, and which share of the window all of that weighs at most."""
+ACCOUNT = 0.20
+"""The share of a small window that a summary and its identifiers may fill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Seen:
     """Whether the user's last message is in it, the very same object."""
     keeps_pinned: bool
     stuck: float
-    """Of the window: what must not be touched, the system prompt included."""
+    """Of the window: what must stay as it is, the system prompt included."""
 
     @property
     def is_withheld(self) -> bool:
@@ -81,6 +82,11 @@ class Seen:
     @property
     def is_under_half(self) -> bool:
         return self.after <= HALF
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether what must stay leaves no room for half."""
+        return self.stuck + ACCOUNT > HALF
 
     @property
     def is_over(self) -> bool:
@@ -108,6 +114,7 @@ class Figures:
             "last user": self.share(lambda one: one.keeps_last),
             "pinned": self.share(lambda one: one.keeps_pinned),
             "under half": self.share(lambda one: one.is_under_half),
+            "or stuck": self.share(lambda one: one.is_under_half or one.is_stuck),
             "over": self.share(lambda one: one.is_over),
         }
 
@@ -117,7 +124,8 @@ class Figures:
 
     def missed(self) -> list[str]:
         floors = {"valid": "are valid", "last user": "keep the user's last message", "pinned": "keep what is pinned"}
-        short = [f"{self.shares[key]:.2%} of compactions {words}" for key, words in floors.items() if self.shares[key] < 1]
+        shares = self.shares
+        short = [f"{shares[key]:.2%} of compactions {words}" for key, words in floors.items() if shares[key] < 1]
         return short + ([f"{self.withheld} compactions were broken and withheld"] if self.withheld else [])
 
     def to_json(self) -> dict[str, float]:
@@ -161,8 +169,9 @@ class Run:
     summarizer: str
     breaker: Breaker = field(default_factory=lambda: Breaker(lambda: 0.0))
     entries: tuple[Entry, ...] = ()
-    given: int = 0
-    """Messages that came so far."""
+    steps: int = 0
+    pinned: int = 0
+    """Tokens."""
     asked: int = 0
     generation: int = 1
 
@@ -179,12 +188,15 @@ class Run:
         if self.asked:
             whole, since = drain(self.scale.grown(self.entries, [one.native for one in chunk])), len(self.entries)
             self.entries, chunk = whole[:since], whole[since:]
-        self.entries = (*self.entries, *map(self._perhaps_pinned, chunk))
+        self.entries = (*self.entries, *self._perhaps_pinned(chunk))
 
-    def _perhaps_pinned(self, entry: Entry) -> Entry:
-        self.given += 1
-        pinned = self.given % PIN_EVERY == 1 and entry.weight.tokens <= PIN_LIGHT * self.window
-        return replace(entry, pinned=pinned)
+    def _perhaps_pinned(self, chunk: Sequence[Entry]) -> Sequence[Entry]:
+        """The first message of a step, whose whole step then stays."""
+        self.steps += 1
+        if self.steps % PIN_EVERY != 1 or self.pinned + _weight(chunk) > PIN_LIGHT * self.window:
+            return chunk
+        self.pinned += _weight(chunk)
+        return (replace(chunk[0], pinned=True), *chunk[1:])
 
     @property
     def used(self) -> int:
@@ -211,7 +223,6 @@ class Run:
     def _seen(self, before: Sequence[Entry], made: Compaction) -> Seen:
         natives, left = [entry.native for entry in before], {id(entry.native) for entry in made.entries}
         last, pinned = _last_said(before), [entry for entry in before if entry.pinned]
-        stuck = self.fixed + _weight({id(one): one for one in (*pinned, *last, *_newest(before))}.values())
         return Seen(
             family=self.weighed.trace.family,
             name=self.weighed.trace.name,
@@ -227,7 +238,7 @@ class Run:
             else (),
             keeps_last=all(id(entry.native) in left for entry in last),
             keeps_pinned=all(id(entry.native) in left for entry in pinned),
-            stuck=stuck / self.window,
+            stuck=(self.fixed + stuck(before)) / self.window,
         )
 
 
@@ -245,10 +256,33 @@ def _says(entry: Entry) -> bool:
     return not all(isinstance(part, ToolResult) for part in entry.message.parts)
 
 
-def _newest(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """What no model has seen yet, and the turn that asked for it."""
-    calls = [place for place, entry in enumerate(entries) if entry.message.role == "assistant"]
-    return entries[calls[-1] :] if calls else entries
+def _brings_results(entry: Entry) -> bool:
+    return any(isinstance(part, ToolResult) for part in entry.message.parts)
+
+
+def stuck(entries: Sequence[Entry]) -> int:
+    """What must stay weighs: whole steps of what is pinned, of the user's last message and of the newest; and where the
+    model thinks between calls, all since the user spoke without bringing results."""
+    steps = list(_steps(entries))
+    said = [place for place, step in enumerate(steps) if _last_said(step)]
+    turn = [place for place in said if steps[place][0].message.role == "user"]
+    since = range(turn[-1] if turn else 0, len(steps))
+    thinks = any(isinstance(part, Thinking) for place in since for one in steps[place] for part in one.message.parts)
+    kept = {place for place, step in enumerate(steps) if any(entry.pinned for entry in step)}
+    kept |= {*said[-1:], len(steps) - 1, *(since if thinks else ())}
+    return sum(_weight(steps[place]) for place in kept)
+
+
+def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """A message of the user's, or an answer with the results of its calls."""
+    step = list[Entry]()
+    for entry in entries:
+        answers = entry.message.role == "assistant" and not (step and step[-1].message.role == "assistant")
+        if step and (answers or (entry.message.role == "user" and not _brings_results(entry))):
+            yield step
+            step = []
+        step.append(entry)
+    yield step
 
 
 async def through(run: Run) -> list[Seen]:
@@ -291,7 +325,7 @@ async def _run(traces: Sequence[Trace], meter: Meter) -> Figures:
 
 
 def report(figures: Figures) -> None:
-    print(f"{'':40}{'asked':>7}{'made':>7}{'valid':>8}{'last':>8}{'pinned':>8}{'≤ 50 %':>8}{'over':>8}")
+    print(f"{'':40}{'asked':>7}{'made':>7}{'valid':>8}{'last':>8}{'pinned':>8}{'≤ 50 %':>8}{'or stuck':>10}{'over':>8}")
     rows: dict[str, Callable[[Seen], object]] = {
         "format": lambda one: one.format.value,
         "window": lambda one: one.window,
@@ -305,5 +339,5 @@ def report(figures: Figures) -> None:
 
 
 def _row(name: str, figures: Figures) -> None:
-    shares = "".join(f"{share:>8.1%}" for share in figures.shares.values())
+    shares = "".join(f"{share:>{10 if key == 'or stuck' else 8}.1%}" for key, share in figures.shares.items())
     print(f"{name:40}{len(figures.seen):>7}{len(figures.made):>7}{shares}")

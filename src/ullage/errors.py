@@ -19,6 +19,7 @@
         ├── DeadlinePassed           the call's deadline came before its answer
         ├── SourceFailed             a source died, hung or spoke nonsense
         ├── StoreFailed              the database cannot be opened, read or written
+        │   └── SessionChanged       somebody else let go of the same messages (declared in `context.session`)
         ├── ProviderFailed           a model's provider gave no whole answer (declared in `delegate`, with its kinds)
         └── ProtocolError            a server or client answered with an error of the protocol; passed on as it is
 

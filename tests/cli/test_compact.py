@@ -5,14 +5,17 @@ import re
 from collections.abc import Generator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from app.loopback import Loopback, loopback
 from cli.talks import answered, asked, chat, session, turns, words
 from delegate.policies import MODELS, POLICIES
 from ullage.cli import main
+from ullage.cli.compacting import planned, written
+from ullage.cli.sessions import all_in
 from ullage.clients import read_conversations
-from ullage.context import Session
+from ullage.context import Options, Session, SessionChanged
 from ullage.messages import Format, faults
 
 pytestmark = [pytest.mark.requirement("S2:formats")]
@@ -83,10 +86,10 @@ def test_another_programs_session_becomes_one_of_ullages_and_stays_as_it_is(
         found["shed"]
     )
     assert full.read_bytes() == before
-    (written,) = read_conversations(Path("less.jsonl"))
-    assert (written.program, written.model, len(written.natives)) == ("ullage", "gpt-4o", found["messages"]["after"])
-    assert faults(written.natives, written.format) == ()
-    assert len(written.turns) > len(written.natives)
+    (left,) = read_conversations(Path("less.jsonl"))
+    assert (left.program, left.model, len(left.natives)) == ("ullage", "gpt-4o", found["messages"]["after"])
+    assert faults(left.natives, left.format) == ()
+    assert len(left.turns) > len(left.natives)
     with Session.open("less.jsonl") as opened:
         assert opened.verify().ok
         assert len(opened.history(full=True)) == found["messages"]["before"]
@@ -125,6 +128,19 @@ def test_a_torn_session_is_mended_first(folder: Path, capsys: pytest.CaptureFixt
         assert opened.verify().ok
 
 
+def test_a_session_that_somebody_else_compacts_meanwhile_is_left_to_them(folder: Path):
+    path = own(folder / "own.jsonl")
+    (found,) = all_in("own.jsonl")
+    let_go = anyio.run(planned, found, Options(context_window=20_000), None)
+    with Session.open(path) as opened:
+        records = opened.records
+        opened.replace(0, len(records), records[2:], snapshot=records)
+    before = path.read_bytes()
+    with pytest.raises(SessionChanged):
+        written(let_go, path)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("shape", ["list", "lines", "body"])
 def test_a_list_or_a_body_is_written_as_it_was_with_fewer_words(
     shape: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -138,13 +154,13 @@ def test_a_list_or_a_body_is_written_as_it_was_with_fewer_words(
     (folder / "m.json").write_text(text, encoding="utf-8")
     found = compacted(capsys, "m.json", "-o", "less.json")
     assert (found["compacted"], found["generation"]) == (True, None)
-    written = (folder / "less.json").read_text(encoding="utf-8")
+    text = (folder / "less.json").read_text(encoding="utf-8")
     if shape == "body":
-        body = json.loads(written)
+        body = json.loads(text)
         assert (body["model"], body["temperature"]) == ("gpt-4o", 0)
         left = body["messages"]
     else:
-        left = [json.loads(line) for line in written.splitlines()] if shape == "lines" else json.loads(written)
+        left = [json.loads(line) for line in text.splitlines()] if shape == "lines" else json.loads(text)
     assert len(left) == found["messages"]["after"]
     assert faults(left, Format.OPENAI_CHAT) == ()
     assert left[0] == messages[0]

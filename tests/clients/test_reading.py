@@ -1,12 +1,13 @@
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.files import written
-from ullage.clients import Conversation, Turn, read_conversations, read_text
+from clients.files import SAMPLES, lines, written
+from ullage.clients import Conversation, Program, Turn, read_conversations, read_text
 from ullage.clients.conversation import Compaction
 from ullage.clients.draft import moment
 from ullage.errors import UnreadableFile
@@ -65,6 +66,38 @@ def test_whatever_the_lines_hold_reading_ends_in_a_conversation_or_in_the_one_er
     for one in found:
         assert set(one.standing()) <= set(range(len(one.turns)))
         assert all(call.place < len(one.turns) for call in one.calls)
+
+
+@pytest.mark.parametrize("program", get_args(Program))
+def test_each_program_is_told_by_what_it_writes(program: str):
+    (found,) = read_text(lines(*SAMPLES[program]), "x")
+    assert found.program == program
+    assert found.turns
+
+
+def replaced(value: object, place: int, junk: object) -> tuple[object, int]:
+    """The value with its node at `place` replaced, counted from its root, and how many it has."""
+    if place == 0:
+        return junk, 1
+    if not isinstance(value, dict | list):
+        return value, 1
+    seen, changed = 1, []
+    for inner in value.values() if isinstance(value, dict) else value:
+        new, nodes = replaced(inner, place - seen if place >= seen else -1, junk)
+        changed.append(new)
+        seen += nodes
+    return (dict(zip(value, changed, strict=True)) if isinstance(value, dict) else changed), seen
+
+
+@given(st.sampled_from(sorted(SAMPLES)), st.integers(1, 80), JSON)
+def test_whatever_stands_in_one_place_the_rest_is_read(program: str, place: int, junk: object):
+    records, _ = replaced(SAMPLES[program], place, junk)
+    try:
+        found = read_text("\n".join(map(json.dumps, records)), "x")  # type: ignore[call-overload]
+    except UnreadableFile:
+        return
+    for one in found:
+        assert set(one.standing()) <= set(range(len(one.turns)))
 
 
 def test_what_stood_before_a_turn_is_told_by_the_compaction_before_it():

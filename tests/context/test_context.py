@@ -313,3 +313,23 @@ async def test_recall_is_offered_where_something_can_be_found(tmp_path: Path):
     assert [tool.name for tool in (await source.tools()).tools] == ["recall"]
     assert context().tools_of_its_own == ()
     assert context(session=Session.open(tmp_path / "other.jsonl", archive=False)).tools_of_its_own == ()
+
+
+async def test_where_another_lets_go_of_the_same_meanwhile_nothing_is_lost(tmp_path: Path):
+    path = tmp_path / "talk.jsonl"
+    messages = talk(60)
+    made = context(*messages, session=Session.open(path, format=Format.OPENAI_CHAT))
+
+    class Meanwhile(Summarising):
+        async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+            other = context(session=Session.open(path), summarizer=Summarising())
+            await other.prepare()
+            return await super().summarize(request)
+
+    made.summarizer = Meanwhile()
+    prepared = await made.prepare()
+    assert prepared.compacted
+    assert "somebody else" in str(prepared.warning)
+    again = await made.prepare()
+    assert list(again.messages) == [record.message for record in Session.open(path).records]
+    assert [record.message for record in Session.open(path).history(full=True)] == messages

@@ -144,7 +144,7 @@ def _print(let_go: LetGo) -> None:
         for line in textwrap.wrap(_cheaper(let_go), 80):
             emit(dim(line))
     if let_go.work.warning is not None:
-        for line in textwrap.wrap(let_go.work.warning, 80):
+        for line in textwrap.wrap(f"warning: {let_go.work.warning}", 80):
             emit(yellow(line))
 
 

@@ -5,7 +5,6 @@ its place, with what is let go in its archive; a file of another program never i
 """
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -98,16 +97,23 @@ def written(let_go: LetGo, path: Path) -> Written:
         _write_new(path, rewritten_text(_text(file), [plain(one.native) for one in let_go.work.entries]))
         return Written(path=path, generation=None)
     with Session.open(path, format=conversation.format, model=let_go.weighed.model) as session:
-        before = let_go.weighed.entries
-        if not session.records:
-            _append(session, before)
-        _, generation = Keeping(session).replace(before, let_go.work.entries, let_go.work.sheds)
+        before, after = _recorded(session, let_go)
+        _, generation = Keeping(session).replace(before, after, let_go.work.sheds)
     return Written(path=path, generation=generation)
 
 
-def _append(session: Session, entries: Sequence[Entry]) -> None:
-    for entry in entries:
-        session.append([plain(entry.native)], pinned=entry.pinned, kind=entry.kind)
+def _recorded(session: Session, let_go: LetGo) -> tuple[list[Entry], list[Entry]]:
+    """What was there and what is left, under the ids that the session's file has for them; a session that is new is
+    given what was there first."""
+    entries = let_go.weighed.entries
+    if not session.records:
+        for entry in entries:
+            session.append([plain(entry.native)], pinned=entry.pinned, kind=entry.kind)
+    pairs = zip(entries, session.records, strict=False)
+    ids = {entry.record: record.id for entry, record in pairs if record.message == plain(entry.native)}
+    known = {id(entry): replace(entry, record=ids.get(entry.record)) for entry in entries}
+    left = [known.get(id(entry)) or replace(entry, record=ids.get(entry.record)) for entry in let_go.work.entries]
+    return list(known.values()), left
 
 
 def _text(file: str) -> str:

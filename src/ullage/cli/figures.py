@@ -91,14 +91,16 @@ def _marks(weighed: Weighed) -> list[int]:
 
 
 def _drops(weighed: Weighed, marks: Sequence[int]) -> list[str]:
-    """From the call before to the call after; from what the program says where there is none."""
-    levels = [level.tokens for level in weighed.levels]
+    """From the call before to the call after; where there is none between two compactions, what was left is weighed."""
+    levels, fixed = [level.tokens for level in weighed.levels], weighed.fixed.total.tokens
     said: list[str] = []
-    for mark, one in zip(marks, weighed.conversation.compactions, strict=True):
-        before = one.before or (levels[mark - 1] if 0 < mark <= len(levels) else None)
-        after = levels[mark] if mark < len(levels) else one.after or weighed.usage.used
-        if before is not None:
-            said.append(f"{shown_tokens(before)} → {shown_tokens(after)}")
+    earlier, last = 0, fixed
+    for mark, later, one in zip(marks, [*marks, len(levels)][1:], weighed.conversation.compactions, strict=True):
+        before = one.before or (levels[mark - 1] if mark > earlier else last)
+        left = fixed + sum(weighed.turns[place].weight.tokens for place in one.left)
+        last = levels[mark] if mark < later else one.after or left
+        said.append(f"{shown_tokens(before)} → {shown_tokens(last)}")
+        earlier = mark
     return said
 
 

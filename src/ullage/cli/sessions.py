@@ -67,7 +67,7 @@ class Weighed:
     turns: tuple[Entry, ...]
     """Everything that ever stood in the window."""
     entries: tuple[Entry, ...]
-    """What stands there at the end."""
+    """What stands there at the end, each under its place as its record."""
     usage: ContextUsage
     anchored: Anchored | None
     levels: tuple[Level, ...]
@@ -123,7 +123,7 @@ def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
     scale = Scale(app.meter(), name, conversation.format)
     standing = [conversation.turns[place] for place in conversation.standing()]
     weights = drain(scale.entries([turn.native for turn in standing]))
-    entries = tuple(_pinned(entry, turn) for entry, turn in zip(weights, standing, strict=True))
+    entries = tuple(map(_known, weights, standing, map(str, range(len(standing)))))
     turns = drain(scale.entries([turn.native for turn in conversation.turns]))
     fixed = drain(scale.fixed(conversation.system, conversation.tools or (), entries))
     unseen = _unseen(conversation, fixed, turns)
@@ -146,8 +146,8 @@ def weigh(found: Found, options: Options, model: str | None = None) -> Weighed:
     )
 
 
-def _pinned(entry: Entry, turn: Turn) -> Entry:
-    return replace(entry, pinned=True) if turn.pinned else entry
+def _known(entry: Entry, turn: Turn, place: str) -> Entry:
+    return replace(entry, pinned=turn.pinned, record=place)
 
 
 def _anchor(conversation: Conversation, scale: Scale, fixed: Fixed, entries: Sequence[Entry]) -> Anchored | None:

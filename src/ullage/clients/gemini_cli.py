@@ -125,7 +125,7 @@ def _spread(messages: Iterable[JsonObject]) -> Iterator[_Content]:
         if message.get("type") == "gemini":
             called = {text_at(table_at(part, "functionCall"), "id") for part in parts if isinstance(part, dict)}
             calls = tables_at(message, "toolCalls")
-            parts += [_call(call) for call in calls if call.get("id") not in called]
+            parts += [_call(call) for call in calls if text_at(call, "id") not in called]
             yield _Content("model", parts, at, text_at(message, "model"), _usage(table_at(message, "tokens")))
             yield _Content("user", [part for call in calls for part in _parts(call.get("result"))], at)
 

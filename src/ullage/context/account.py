@@ -6,6 +6,9 @@ either, the identifiers that may be needed again, and how to find the rest. A mo
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+
+from anyio.to_thread import run_sync
 
 from ullage.messages import Text
 from ullage.tokens import patiently
@@ -60,7 +63,7 @@ class Teller:
         if self.summarizer is not None and not must:
             return Account(text=None, warning=warning)
         messages = [entry.message for entry in rest]
-        said = digest(messages, room=room, count=self.scale.count, earlier=earlier)
+        said = await run_sync(partial(digest, messages, room=room, count=self.scale.count, earlier=earlier))
         return Account(text=await self._carried(head, beside, said, measure), tier="digest", warning=warning)
 
     async def _carried(self, head: Sequence[Entry], beside: Sequence[Entry], summary: str, measure: int) -> str:
@@ -90,19 +93,27 @@ class Teller:
         if not self.breaker.allows():
             return None, "the head was not summarised: the model that does it failed too often and rests"
         try:
-            said = await summarise(head, earlier, self.summarizer, count=self.scale.count, room=room)
+            said = await summarise(
+                head, earlier, self.summarizer, count=self.scale.count, room=room, failures=self.breaker.left
+            )
         except SummaryFailed as failed:
-            self.breaker.failed()
+            self.breaker.failed(failed.calls)
             return None, f"the head was not summarised: {failed.reason}"
         self.breaker.succeeded()
         return said, None
 
 
 def _earlier(head: Sequence[Entry]) -> tuple[Carried | None, list[Entry]]:
-    """The newest summary in a head, which is brought up to date rather than summarised again, and the rest."""
-    told = [read_carried(_text(entry)) for entry in head if entry.kind == "summary"]
-    rest = [entry for entry in head if entry.kind == "message"]
-    return next((one for one in reversed(told) if one is not None), None), rest
+    """What summaries in a head tell, which is brought up to date rather than summarised again, and the rest."""
+    told, rest = list[Carried](), list[Entry]()
+    for entry in head:
+        read = read_carried(_text(entry)) if entry.kind == "summary" else None
+        if read is not None:
+            told.append(read)
+        elif entry.kind != "bridge":
+            rest.append(entry)
+    whole = Carried("\n\n".join(one.summary for one in told), "\n".join(one.identifiers for one in told))
+    return (whole if told else None), rest
 
 
 def _text(entry: Entry) -> str:

@@ -28,7 +28,7 @@ from .limits import limits_of
 from .options import DEFAULTS, Options
 from .overflow import learnt_window
 from .prepared import Plan, Prepared
-from .session import RecallSource, Session, SessionChanged
+from .session import RecallSource, Session
 from .summarizer import Summarizer
 from .usage import ContextUsage, usage_of
 from .weighing import Scale, changes_framing
@@ -115,7 +115,7 @@ class Context:
         usage = await self._looked_at()
         if self._is_due(usage):
             return await self._let_go(usage)
-        return self._prepared(self._entries, warning=self._stuck if usage.will_compact else None)
+        return self._prepared(self._entries, status=usage, warning=self._stuck if usage.will_compact else None)
 
     async def compact(self) -> Prepared:
         """Lets go of what it can now, whether the threshold is reached or not."""
@@ -240,14 +240,14 @@ class Context:
         work = await self._compacted(snapshot, usage, now=now)
         if not work.compacted:
             self._futile, self._stuck = usage.used, work.warning
-            return self._prepared(self._entries, work=work)
+            return self._prepared(self._entries, status=usage if self._entries is snapshot else None, work=work)
         entries, generation = work.entries, None
         if self._keeping is not None:
             try:
                 entries, generation = await anyio.to_thread.run_sync(
                     self._keeping.replace, snapshot, work.entries, work.sheds
                 )
-            except (StoreFailed, SessionChanged) as failed:
+            except StoreFailed as failed:
                 # The file holds everything still, and so does this; only what is sent is less.
                 return self._prepared(work.entries, work=work, before=usage, warning=failed.message)
         self._entries = (*entries, *self._entries[len(snapshot) :])
@@ -277,6 +277,7 @@ class Context:
         self,
         entries: tuple[Entry, ...],
         *,
+        status: ContextUsage | None = None,
         work: Compaction | None = None,
         before: ContextUsage | None = None,
         warning: str | None = None,
@@ -288,7 +289,7 @@ class Context:
             messages=tuple(entry.native for entry in entries),
             system=self._system,
             tools=self._tools,
-            status=self._usage(entries),
+            status=status or self._usage(entries),
             before=before,
             sheds=work.sheds if work else (),
             warning=told or None,

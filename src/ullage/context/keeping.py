@@ -11,7 +11,7 @@ from ullage.messages import Format, from_json, plain
 from ullage.tool import Json
 
 from .entry import Entry, Kind
-from .session import Draft, Record, Session
+from .session import Draft, Record, Session, SessionChanged
 from .shed import Shed
 
 __all__ = ["Coming", "Keeping", "News"]
@@ -59,6 +59,8 @@ class Keeping:
         """What is left, under the ids it has now, and the generation. Raises `SessionChanged` where the file is no
         longer what `before` was, `StoreFailed` where it cannot be written; nothing is lost by either."""
         snapshot = self._session.records[: len(before)]
+        if [record.id for record in snapshot] != [entry.record for entry in before]:
+            raise SessionChanged(f"somebody else has let go of messages in `{self._session.path}` meanwhile")
         same = {id(entry): record for entry, record in zip(before, snapshot, strict=True)}
         values = [same.get(id(entry)) or _draft(entry) for entry in after]
         made = self._session.replace(0, len(before), values, snapshot=snapshot, meta=_meta(sheds))

@@ -1,6 +1,6 @@
 """What may an agent need again to the letter, once the words around it are gone?"""
 
-from .ledger import read_identifiers
 from .fitting import identifier_steps, identifiers
+from .ledger import Item, read_identifiers
 
-__all__ = ["identifier_steps", "identifiers", "read_identifiers"]
+__all__ = ["Item", "identifier_steps", "identifiers", "read_identifiers"]

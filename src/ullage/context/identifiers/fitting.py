@@ -1,16 +1,16 @@
 """Which identifiers are kept, and how many fit?
 
-The likeliest first, as many as the room has; none that is a part of one before it. What stands in the messages beside
-the ledger needs no place in it.
+The likeliest first, as many as the room has. What stands in the messages beside the ledger needs no place in it, and
+neither does a part of what is in it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ullage.messages import Message
 from ullage.tokens import Steps, drain
 
-from .ledger import Item, read_identifiers, write
+from .ledger import Item, can_stand, item_of, read_identifiers, write
 from .ranking import points
 from .sightings import Seen, Sightings
 
@@ -19,6 +19,8 @@ __all__ = ["identifier_steps", "identifiers"]
 _FULL = 0.98
 """Of the room: what is left then is not worth another count."""
 _EDGE = re.compile(r"[/.:]+")
+_BATCH = 1_000
+"""Words that are ranked at a time."""
 
 
 def identifiers(
@@ -29,7 +31,10 @@ def identifiers(
     earlier: Sequence[str] = (),
     beside: Sequence[Message] = (),
 ) -> str:
-    """The ledger of what was said, within `room` tokens; `earlier` ledgers compete for a place."""
+    """What may be needed to the letter of messages that are let go, within `room` tokens.
+
+    Words of `earlier` ledgers compete for a place. `beside` is what stays: what it says is not repeated.
+    """
     return drain(identifier_steps(messages, room=room, count=count, earlier=earlier, beside=beside))
 
 
@@ -42,36 +47,34 @@ def identifier_steps(
     beside: Sequence[Message] = (),
 ) -> Steps[str]:
     """The same in steps of a few milliseconds."""
-    said, present = Sightings(), Sightings()
+    said, staying = Sightings(), Sightings()
     yield from said.read(messages)
-    yield from present.read(beside)
+    yield from staying.read(beside)
     for text in earlier:
         _recall(said, text)
-    ranked = yield from _ranked(said, present, len(messages))
+    ranked = yield from _ranked(said, _with_parts(staying.found), len(messages))
     return (yield from _fitted(ranked, room, count))
 
 
-def _recall(said: Sightings, text: str) -> None:
-    items = read_identifiers(text)
-    for item in items:
-        said.add(item.word, Seen.EARLIER | (Seen.NAMED if item.name else Seen.EARLIER), -1, name=item.name)
-        said.found[item.word].rank = item.rank
+def _recall(said: Sightings, ledger: str) -> None:
+    for item in read_identifiers(ledger):
+        seen = Seen.EARLIER if item.name is None else Seen.EARLIER | Seen.NAMED
+        said.add(item.word, seen, -1, name=item.name).rank = item.rank
 
 
-def _ranked(said: Sightings, present: Sightings, messages: int) -> Steps[list[Item]]:
-    scored = list[tuple[float, Item]]()
-    beside = {*present.found, *(part for word in present.found for part in _parts(word))}
+def _ranked(said: Sightings, staying: set[str], messages: int) -> Steps[list[Item]]:
+    scored = list[tuple[float, str, Item]]()
     for place, (word, sighting) in enumerate(said.found.items()):
         worth = points(word, sighting, messages)
-        if worth is not None and word not in beside and "`" not in word:
-            scored.append((worth, Item(word, sighting.name)))
-        if place % 1000 == 999:
+        if worth is not None and word not in staying and can_stand(word):
+            scored.append((-worth, word, item_of(word, sighting.name)))
+        if place % _BATCH == _BATCH - 1:
             yield
-    return [item for _, item in sorted(scored, key=lambda pair: (-pair[0], pair[1].word))]
+    return [item for _, _, item in sorted(scored, key=lambda one: one[:2])]
 
 
 def _fitted(ranked: Sequence[Item], room: int, count: Callable[[str], int]) -> Steps[str]:
-    items = list(_distinct(ranked, room))
+    items = ranked[: max(0, room)]  # A word has a token at least.
     best, fits, fails, guess = "", 0, len(items) + 1, len(items)
     while fits + 1 < fails:
         yield
@@ -87,20 +90,14 @@ def _fitted(ranked: Sequence[Item], room: int, count: Callable[[str], int]) -> S
     return best
 
 
-def _distinct(ranked: Sequence[Item], most: int) -> Iterator[Item]:
-    """At most so many, without what is a part of one before it."""
-    written = ""
-    for item in ranked:
-        if most > 0 and item.word not in written:
-            most -= 1
-            written += f"{item.word}\n"
-            yield item
-
-
-def _without_parts(items: Sequence[Item]) -> list[Item]:
+def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
     """Without what begins or ends another: a file's name where its path is there, an object where its member is."""
     parts = {part for item in items for part in _parts(item.word)}
-    return [item for item in items if item.word not in parts]
+    return (item for item in items if item.word not in parts)
+
+
+def _with_parts(words: Iterable[str]) -> set[str]:
+    return {one for word in words for one in (word, *_parts(word))}
 
 
 def _parts(word: str) -> Iterator[str]:

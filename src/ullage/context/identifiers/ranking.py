@@ -29,7 +29,7 @@ FORM: Mapping[Kind, float] = {
     Kind.DASHED: 0.2,
     Kind.PHRASE: 0.3,
     Kind.NAME: -1.2,
-    Kind.WORD: -1.8,
+    Kind.WORD: -1.2,
 }
 PLACE: Mapping[int, float] = {
     Seen.USER: 0.4,
@@ -45,7 +45,7 @@ _ONLY_READ = -0.6
 _ONCE = -0.2
 _PLAIN_WHOLE = 0.6
 """For a plain word, number or phrase that was the whole of an argument."""
-_IDENTIFYING = 0.6
+_IDENTIFYING = 1.0
 """For a value under a name that says that it identifies."""
 _AGE = 0.8
 """Lost by what was last seen a thousand messages ago; a tenth of them costs two thirds of it."""

@@ -1,15 +1,14 @@
 """Where was each word seen: who said it, how often, when last, and as what?"""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from json import dumps, loads
+from json import loads
 
 from ullage.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tokens import Steps
 from ullage.tool import Json
 
-from .words import candidates, named_values, names, slices, words
+from .words import LONGEST, candidates, named_values, names, slices, words
 
 __all__ = ["Seen", "Sighting", "Sightings"]
 
@@ -80,8 +79,8 @@ class Sightings:
                 self._read_whole(said, place)
 
     def _read(self, text: str, seen: int, place: int) -> None:
-        for word, times in Counter(words(text)).items():
-            for one in candidates(word):
+        for word, times in words(text).items():
+            for one in candidates(word) if len(word) <= LONGEST else ():
                 self.add(one, seen, place, times=times)
         if seen in (Seen.RESULT, Seen.USER):
             self._read_values(text, seen, place)
@@ -100,15 +99,17 @@ class Sightings:
         if said.seen == Seen.ARGUMENT and 1 < len(whole) <= _SHORT:
             self.add(whole, Seen.WHOLE | Seen.ARGUMENT, place, name=said.name)
 
-    def add(self, word: str, seen: int, place: int, *, times: int = 0, name: str | None = None) -> None:
+    def add(self, word: str, seen: int, place: int, *, times: int = 0, name: str | None = None) -> Sighting:
+        """`times` is 0 where the word was counted elsewhere."""
         known = self.found.get(word)
         if known is None:
-            self.found[word] = Sighting(seen=seen, last=place, times=times or 1, name=name)
-            return
+            known = self.found[word] = Sighting(seen=seen, last=place, times=times or 1, name=name)
+            return known
         known.seen |= seen
-        known.last = place
+        known.last = max(known.last, place)
         known.times += times
         known.name = name or known.name
+        return known
 
 
 def _said(message: Message) -> Iterator[_Said]:
@@ -140,15 +141,19 @@ def _arguments(text: str) -> Json:
         return text
 
 
-def _values(value: Json, seen: int, name: str | None = None) -> Iterator[_Said]:
-    """The texts and numbers within a JSON value, each with the name it stands under."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _values(inner, seen, key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _values(inner, seen, name)
-    elif value is not None and not isinstance(value, bool):
-        text = value if isinstance(value, str) else dumps(value)
-        is_body = seen == Seen.ARGUMENT and (len(text) > _BODY or "\n" in text)
-        yield _Said(seen=Seen.BODY if is_body else seen, text=text, name=name)
+def _values(value: Json, seen: int) -> Iterator[_Said]:
+    """The texts and numbers within a JSON value, each with the name it stands under; however deep."""
+    waiting: list[tuple[str | None, Json]] = [(None, value)]
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend(one.items())
+        elif isinstance(one, list):
+            waiting.extend((name, inner) for inner in one)
+        elif isinstance(one, str | int | float) and not isinstance(one, bool):
+            yield _said_under(name, str(one), seen)
+
+
+def _said_under(name: str | None, text: str, seen: int) -> _Said:
+    is_body = seen == Seen.ARGUMENT and (len(text) > _BODY or "\n" in text)
+    return _Said(seen=Seen.BODY if is_body else seen, text=text, name=name)

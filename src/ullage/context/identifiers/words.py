@@ -5,16 +5,19 @@ it. Whether it is worth keeping is `ranking`'s matter.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["candidates", "named_values", "names", "slices", "words"]
+__all__ = ["LONGEST", "candidates", "named_values", "names", "slices", "words"]
 
 _SLICE = 65_536
 """Characters that are read at a time: a few milliseconds."""
-_LONGEST = 160
+LONGEST = 160
 """Characters of a candidate; what is longer is data and no name."""
-_WORD = re.compile(r"""https?://[^\s"'<>`\\)\]}|]+|[A-Za-z]:\\[\w\\.-]+|[\w.@/:#$%+~?*-]+""")
+_WORD = re.compile(
+    r"""https?://[^\s"'<>`\\)\]}|]+|[A-Za-z]:\\[\w\\.-]+|[$€£¥]?\d{1,3}(?:,\d{3}){1,6}(?![\w,])|[\w.@/:#$€£¥%+~?*-]+"""
+)
 _BEFORE, _AFTER = ":?*%+", ".:?*-/~$@"
 _DOTS = re.compile(r"^(?:\.{3,}|~(?=\d))")
 """A spread operator or an ellipsis, and what says that a number is not exact."""
@@ -29,8 +32,6 @@ _LINE_VALUE = re.compile(
 )
 _MOST_WORDS = 4
 """Of a value that stands under a name; more are a sentence."""
-_ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\/": "/"}
-"""As JSON writes them: a result is often JSON within JSON, and `\\nname` is no name."""
 
 
 def slices(text: str) -> Iterator[str]:
@@ -44,18 +45,19 @@ def slices(text: str) -> Iterator[str]:
         start = end
 
 
-def words(text: str) -> list[str]:
-    """The words as they stand, repeated as often as they occur."""
-    return _WORD.findall(text)
+def words(text: str) -> Counter[str]:
+    """The words as they stand, and how often each occurs."""
+    return Counter(_WORD.findall(text))
 
 
 @lru_cache(maxsize=32_768)
 def candidates(word: str) -> tuple[str, ...]:
-    """What of a word could be an identifier: mostly itself, without the punctuation at its ends."""
+    """What of a word could be an identifier: mostly itself, without the punctuation at its ends. Only for words that
+    are no longer than `LONGEST`, for the others would fill the cache."""
     bare = _DOTS.sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
     place = None if "://" in bare else _PLACE.match(bare)
     found = (bare,) if place is None else place.groups()
-    return tuple(one for one in found if 1 < len(one) <= _LONGEST and any(map(str.isalnum, one)))
+    return tuple(one for one in found if len(one) > 1 and any(map(str.isalnum, one)))
 
 
 def names(text: str) -> list[str]:
@@ -70,7 +72,7 @@ def named_values(text: str) -> list[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    if "\\" in text:
-        for escape, meant in _ESCAPES.items():
-            text = text.replace(escape, meant)
-    return text
+    """Without the escapes of JSON within JSON, for `\\nname` is no name; but a backslash may be a path's own."""
+    if text.count("\\n") > text.count("\n"):
+        text = text.replace("\\n", "\n").replace("\\t", "\t")
+    return text.replace('\\"', '"').replace("\\/", "/") if "\\" in text else text

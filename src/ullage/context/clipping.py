@@ -1,0 +1,50 @@
+"""How is a long text made short, and a foul one fit to be read?
+
+A text loses its middle, for the beginning says what it is and the end what came of it; how much is gone stands in the
+gap. What no reader can read (control characters, halves of characters, colours of a terminal) is taken out.
+"""
+
+import re
+from collections.abc import Callable
+
+__all__ = ["clipped", "fitted", "line_of", "readable"]
+
+_GAP = 48
+"""Characters that the words in a gap have at most."""
+_LEAST = 80
+"""Characters under which a text is cut at its end, for a gap would be most of it."""
+_WIDE = 8
+"""Characters that a token has at most, where tokens are many."""
+_STEP = 0.95
+_BREAKS = re.compile("\r\n?|[\u2028\u2029\x85]")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_FOUL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]+")
+
+
+def readable(text: str) -> str:
+    """The text with one kind of line break and nothing that cannot be shown or sent."""
+    return _FOUL.sub("\ufffd", _COLOURS.sub("", _BREAKS.sub("\n", text)))
+
+
+def clipped(text: str, most: int) -> str:
+    """At most so many characters of a text."""
+    if len(text) <= most:
+        return text
+    if most < _LEAST:
+        return f"{text[: most - 1]}…" if most > 0 else ""
+    kept = most - _GAP
+    head, tail = kept - kept // 2, kept // 2
+    return f"{text[:head]} [… {len(text) - kept:,} characters left out …] {text[len(text) - tail :]}"
+
+
+def fitted(text: str, room: int, count: Callable[[str], int]) -> str:
+    """As much of a text as has at most so many tokens, fit to be read; however long it is, little of it is counted."""
+    shown = readable(clipped(text, room * _WIDE))
+    while (size := count(shown)) > room:
+        shown = readable(clipped(text, int(_STEP * len(shown) * room / size)))
+    return shown
+
+
+def line_of(text: str, most: int) -> str:
+    """The same in one line of so many characters."""
+    return clipped(" ".join(readable(clipped(text, 4 * most)).split()), most)
