@@ -1,16 +1,20 @@
-"""Who leaves a history that a provider would refuse, and who says nothing instead of a summary?
+"""Who leaves a history that a provider would refuse, who says nothing instead of a summary, and who keeps what is needed?
 
-Part of `make bench-context`. The same points of the same traces for everyone: the steps of a session at which a window
-has filled to the threshold and is not yet over, nothing having been compacted before. The original cut off the last
+Part of `make bench-context`. The same points of the same traces for everyone: steps of a session at which a window has
+filled to the threshold and is not yet over, nothing having been compacted before. The original cut off the last
 messages that fit 30 % of the window, whatever stood there; its way is written down here, with our weights. The others
-are in `context_peers`. Told is only what providers refuse, in each of the four formats.
+are in `context_peers`. Of validity, only what providers refuse is told, in each of the four formats; what is needed
+again is asked as in `context_continuity`, of the first compaction in each of its windows.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
+import anyio
+from context_continuity import DEFINITIONS, Kept, Reading, Way, reading_of, windows
 from context_peers import KEEP, SENTENCE, Left, left_by, peers
 from context_traces import FORMATS, MODELS, Point, Trace, read_traces
 from context_validity import WINDOWS
@@ -22,7 +26,7 @@ from ullage.tokens import Meter, drain
 
 FULL, MOST = 0.65, 6
 """The share of the window that is used at a point at least, and the points of a trace in one window at most."""
-ORIGINAL = "the original"
+OURS, ORIGINAL = "ullage", "the original"
 
 
 @dataclass(slots=True)
@@ -51,22 +55,33 @@ class Party:
 class Figures:
     points: int
     parties: dict[str, Party] = field(default_factory=dict[str, Party])
+    needed: dict[tuple[str, str], Kept] = field(default_factory=dict[tuple[str, str], Kept])
+    """By party and family: identifiers that later calls need, by all definitions."""
+
+    def shares(self, party: str) -> dict[str, float]:
+        return {family: round(kept.share, 4) for (name, family), kept in self.needed.items() if name == party}
 
     def missed(self) -> list[str]:
         """Nothing: what others do is no floor of ours."""
         return []
 
     def to_json(self) -> dict[str, object]:
-        return {"points": self.points, **{name: party.to_json() for name, party in self.parties.items()}}
+        parties = {name: party.to_json() for name, party in self.parties.items()}
+        return {"points": self.points, **parties, "needed": {name: self.shares(name) for name, _ in self.needed}}
 
 
-def run(data: Path, *, with_peers: bool = True) -> Figures:
+def run(data: Path) -> Figures:
     meter = Meter(shipped())
-    scale = Scale(meter, MODELS[Format.OPENAI_CHAT], Format.OPENAI_CHAT)
-    points = [point for trace in read_traces(data) for point in full_points(trace, scale)]
+    scale, traces = Scale(meter, MODELS[Format.OPENAI_CHAT], Format.OPENAI_CHAT), read_traces(data)
+    points = [point for trace in traces for point in full_points(trace, scale)]
     figures = Figures(len(points), {ORIGINAL: originally(points, meter)})
-    for peer in peers(wanted=with_peers):
+    firsts = [first for trace in traces for first in first_points(trace, scale)]
+    for first in firsts:
+        first.tell(figures, OURS, anyio.run(first.ours))
+    for peer in peers(wanted=os.environ.get("PEERS") != "no"):
         figures.parties[peer] = _judged(left_by(peer, points))
+        for first, left in zip(firsts, left_by(peer, [first.point for first in firsts]), strict=True):
+            first.tell(figures, peer, left)
     return figures
 
 
@@ -74,8 +89,7 @@ def full_points(trace: Trace, scale: Scale) -> Iterator[Point]:
     """Of each window the points that are nearest to equal distances."""
     chunks = trace.chunks(scale.format)
     fixed = drain(scale.fixed(trace.system)).total.tokens
-    weights = [sum(entry.weight.tokens for entry in drain(scale.entries(chunk))) for chunk in chunks]
-    used = list(accumulate(weights[:-1], initial=fixed))[1:]
+    used = list(accumulate((_weight(chunk, scale) for chunk in chunks[:-1]), initial=fixed))[1:]
     for window in WINDOWS:
         full = [step for step, tokens in zip(trace.steps, used, strict=True) if FULL * window <= tokens <= window]
         yield from (Point(trace=trace, step=step, window=window) for step in spread(full, MOST))
@@ -86,6 +100,49 @@ def spread(steps: Sequence[int], most: int) -> list[int]:
     if len(steps) <= most:
         return list(steps)
     return [steps[round(number * (len(steps) - 1) / (most - 1))] for number in range(most)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """The first compaction of a trace in a window."""
+
+    point: Point
+    scale: Scale
+    chunks: Sequence[Sequence[object]]
+    """All that came before it, and the answer behind it."""
+    reading: Reading
+
+    async def ours(self) -> Left:
+        made = await Way(scale=self.scale, window=self.point.window, chunks=self.chunks).points()
+        if not made:
+            return Left(messages=self.point.history, compacted=False)
+        natives = [native for chunk in self.chunks[:-1] for native in chunk]
+        known = dict(zip(map(id, natives), self.point.history, strict=True))
+        return Left(messages=tuple(known.get(id(entry.native), entry.message) for entry in made[-1][1]), compacted=True)
+
+    def tell(self, figures: Figures, party: str, left: Left) -> None:
+        there = {id(message) for message in left.messages}
+        gone = {place for place, message in enumerate(self.point.history) if id(message) not in there}
+        tally = figures.needed.setdefault((party, self.point.trace.family), Kept())
+        for definition in DEFINITIONS:
+            needed = list(self.reading.needed(definition, self.point.step, gone))
+            tally.needed += len(needed)
+            tally.kept += sum(word in left.text for word in needed)
+
+
+def first_points(trace: Trace, scale: Scale) -> Iterator[First]:
+    chunks = trace.chunks(scale.format)
+    used = list(accumulate(_weight(chunk, scale) for chunk in chunks[:-1]))
+    reading = reading_of(trace.messages)
+    for window in windows(used[-1]):
+        calls = next((calls for calls, tokens in enumerate(used) if tokens >= FULL * window), None)
+        if calls is not None:
+            point = Point(trace=trace, step=trace.steps[calls], window=window)
+            yield First(point=point, scale=scale, chunks=chunks[: calls + 2], reading=reading)
+
+
+def _weight(natives: Sequence[object], scale: Scale) -> int:
+    return sum(entry.weight.tokens for entry in drain(scale.entries(natives)))
 
 
 def originally(points: Sequence[Point], meter: Meter) -> Party:
@@ -127,3 +184,8 @@ def report(figures: Figures) -> None:
     for name, party in figures.parties.items():
         shares = party.to_json()
         print(f"{name:34}{party.compacted:>11}{shares['refused']:>10.1%}{shares['placeholders']:>13.1%}")
+    families = list(dict.fromkeys(family for _, family in figures.needed))
+    print(f"{'needed again and there':34}" + "".join(f"{family:>20}" for family in families))
+    for name in dict.fromkeys(name for name, _ in figures.needed):
+        row = [figures.needed[name, family] for family in families]
+        print(f"{name:34}" + "".join(f"{one.share:>12.1%} of{one.needed:>5}" for one in row))

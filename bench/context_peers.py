@@ -9,7 +9,7 @@ This file asks; `context_peers_langchain` and `context_peers_harness` answer, ov
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -58,7 +58,7 @@ def left_by(peer: str, points: Sequence[Point]) -> list[Left]:
     return [_left(point, json.loads(line)) for point, line in zip(points, done.stdout.splitlines(), strict=True)]
 
 
-def _questions(points: Sequence[Point]) -> Iterator[dict[str, object]]:
+def _questions(points: Sequence[Point]) -> Iterator[Mapping[str, object]]:
     """A trace is sent once, with all its points behind it."""
     for _, group in groupby(points, key=lambda point: id(point.trace)):
         asked = list(group)

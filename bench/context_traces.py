@@ -170,11 +170,12 @@ def _read_langchain(message: Raw) -> Iterator[Message]:
 def mended(messages: Iterable[Message]) -> Iterator[Message]:
     """Empty texts, calls that were not run and results of nothing are left out; neighbours of one role become one."""
     whole = [replace(message, parts=tuple(filter(_is_something, message.parts))) for message in messages]
-    for role, told in groupby(_paired(whole), key=lambda message: message.role):
-        if role == "tool":
+    for _, group in groupby(_paired(whole), key=lambda message: message.role):
+        told = list(group)
+        if told[0].role == "tool":
             yield from told
         else:
-            yield Message(role=role, parts=tuple(part for message in told for part in message.parts))
+            yield replace(told[0], parts=tuple(part for message in told for part in message.parts))
 
 
 def _is_something(part: Part) -> bool:

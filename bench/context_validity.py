@@ -10,7 +10,7 @@ The validator is the package's own (`ullage.messages.faults`), which knows the p
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 import anyio
@@ -30,6 +30,10 @@ WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000)
 FULL, HALF, RESERVE = 0.65, 0.50, 0.15
 PIN_EVERY, PIN_LIGHT = 10, 0.05
 """How many steps apart something is pinned, and which share of the window all of that weighs at most."""
+REST = 5
+"""Steps after which a compaction that came to nothing is tried again."""
+ENOUGH = 60
+"""Compactions of one trace in one window."""
 ACCOUNT = 0.20
 """The share of a small window that a summary and its identifiers may fill."""
 
@@ -286,12 +290,16 @@ def _steps(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
 
 
 async def through(run: Run) -> list[Seen]:
-    """Every compaction on the way through a trace."""
-    seen = list[Seen]()
+    """The compactions on the way through a trace; one in vain is tried again some steps later, or when it must be."""
+    seen, rests = list[Seen](), 0
     for chunk in run.weighed.chunks:
         run.grow(chunk)
-        if run.used >= run.limits.soft:
+        rests -= 1
+        if run.used >= run.limits.hard or (run.used >= run.limits.soft and rests <= 0):
             seen.append(await run.compact())
+            rests = 0 if seen[-1].tiers else REST
+        if len(seen) == ENOUGH:
+            break
     return seen
 
 
@@ -309,6 +317,13 @@ def runs(weighed: Weighed) -> Iterator[Run]:
             yield from (Run(weighed=weighed, window=window, summarizer=summarizer) for summarizer in SUMMARIZERS)
 
 
+def runs_at_once(weighed: Weighed) -> Iterator[Run]:
+    """One a window that is ever full, the summarising models by turns."""
+    for window, summarizer in zip(WINDOWS, cycle(SUMMARIZERS), strict=False):
+        if weighed.used >= FULL * window:
+            yield Run(weighed=weighed, window=window, summarizer=summarizer)
+
+
 def run(data: Path) -> Figures:
     return anyio.run(_run, read_traces(data), Meter(shipped()))
 
@@ -318,9 +333,8 @@ async def _run(traces: Sequence[Trace], meter: Meter) -> Figures:
     for form in FORMATS:
         for trace in traces:
             there = weighed(trace, form, meter)
-            for way in (through, at_once):
-                for one in runs(there):
-                    figures.seen += await way(one)
+            figures.seen += [seen for one in runs(there) for seen in await through(one)]
+            figures.seen += [seen for one in runs_at_once(there) for seen in await at_once(one)]
     return figures
 
 

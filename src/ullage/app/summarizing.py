@@ -7,8 +7,9 @@ answer will do, is the context's affair.
 from dataclasses import dataclass
 
 from ullage.context import SummaryAnswer, SummaryRequest
-from ullage.delegate import Ask, Delegate, Outcome, RouteRequest, route
+from ullage.delegate import Ask, Candidate, Delegate, Outcome, RouteRequest, route
 from ullage.messages import Message, Text
+from ullage.tokens import patiently, unheard
 from ullage.tool import ANONYMOUS, Caller
 
 __all__ = ["DelegateSummarizer"]
@@ -24,8 +25,7 @@ class DelegateSummarizer:
     @property
     def window(self) -> int | None:
         """Of the model that is asked first."""
-        asked = RouteRequest(prompt_tokens=0, force_model=self.model)
-        return route(asked, self.delegate.policy, self.delegate.models).candidates[0].window
+        return self._first.window
 
     async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
         outcome = await self.delegate.run(
@@ -38,6 +38,7 @@ class DelegateSummarizer:
                 max_output_tokens=request.max_tokens,
                 caller=self.caller,
                 task="summary",
+                prompt_tokens=await self._weigh(request),
             )
         )
         return SummaryAnswer(
@@ -46,6 +47,19 @@ class DelegateSummarizer:
             refused=outcome.completion.finish == "refusal",
             cost=_dollars(outcome),
         )
+
+
+    @property
+    def _first(self) -> Candidate:
+        asked = RouteRequest(prompt_tokens=0, force_model=self.model)
+        return route(asked, self.delegate.policy, self.delegate.models).candidates[0]
+
+    async def _weigh(self, request: SummaryRequest) -> int:
+        """The middle of what it weighs: whoever asks has left room in the window for the rest of the band."""
+        meter, model = self.delegate.meter, self._first.entry.model
+        name = model if meter.models.get(model) is not None else unheard(model)
+        texts = [await patiently(meter.steps(text, name)) for text in (request.instructions, request.text)]
+        return sum(count.tokens for count in texts)
 
 
 def _dollars(outcome: Outcome) -> str | None:

@@ -25,7 +25,7 @@ from .weighing import Scale
 
 __all__ = ["Account", "Teller", "ledger_room"]
 
-_LEDGER, _MOST_LEDGER = 0.12, 4_000
+_LEDGER, _MOST_LEDGER = 0.12, 6_000
 _SUMMARY, _MOST_SUMMARY = 0.08, 4_000
 """The share of the measure, and the tokens at most, of the identifiers and of the summary."""
 
@@ -67,12 +67,13 @@ class Teller:
         return Account(text=await self._carried(head, beside, said, measure), tier="digest", warning=warning)
 
     async def _carried(self, head: Sequence[Entry], beside: Sequence[Entry], summary: str, measure: int) -> str:
-        """The summary with the identifiers and with how to find the rest."""
+        """The summary with the identifiers, which have what it leaves of its room, and with how to find the rest."""
         earlier, rest = _earlier(head)
+        spare = max(0, _summary_room(measure) - self.scale.count(summary))
         ledger = await patiently(
             identifier_steps(
                 [entry.message for entry in rest],
-                room=ledger_room(measure),
+                room=min(_MOST_LEDGER, ledger_room(measure) + spare),
                 count=self.scale.count,
                 earlier=(earlier.identifiers,) if earlier else (),
                 beside=[entry.message for entry in beside],

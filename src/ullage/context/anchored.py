@@ -100,7 +100,7 @@ def observe(  # noqa: PLR0913 - what was sent, what came back, and what was know
     told = Count(tokens=reported, method=Method.ANCHORED, low=reported, high=reported)
     least = (own.tokens, reported)
     return Anchored(
-        tokens=told + _reply(usage, answer),
+        tokens=told + _reply(scale, usage, answer),
         fixed=fixed,
         entries=(*sent, *answer),
         own=own + summed(answer),
@@ -117,7 +117,7 @@ def _is_plausible(reported: int, own: Count, expected: Count | None) -> bool:
     return expected.tokens / _JUMP <= reported <= expected.tokens * _JUMP
 
 
-def _reply(usage: Usage, answer: Sequence[Entry]) -> Count:
+def _reply(scale: Scale, usage: Usage, answer: Sequence[Entry]) -> Count:
     """The answer as input, by its output where that lies in our band: thinking that is not sent back is no input, and
     an answer that was broken off reports little."""
     own, output = summed(answer), usage.output
@@ -125,6 +125,7 @@ def _reply(usage: Usage, answer: Sequence[Entry]) -> Count:
         return own
     thinks = any(isinstance(part, Thinking) for entry in answer for part in entry.message.parts)
     said = output if thinks else output - (usage.reasoning or 0)
+    said += sum(scale.around(entry.message) for entry in answer)
     if not own.low <= said <= own.high:
         return own
     return Count(tokens=said, method=Method.ANCHORED, low=max(0, said - _REPLY_BAND), high=said + _REPLY_BAND)

@@ -11,8 +11,8 @@ __all__ = ["clipped", "fitted", "line_of", "readable"]
 
 _GAP = 48
 """Characters that the words in a gap have at most."""
-_LEAST = 80
-"""Characters under which a text is cut at its end, for a gap would be most of it."""
+_LEAST = 400
+"""Characters under which a gap has no words, for they would be much of it."""
 _WIDE = 8
 """Characters that a token has at most, where tokens are many."""
 _STEP = 0.95
@@ -30,11 +30,11 @@ def clipped(text: str, most: int) -> str:
     """At most so many characters of a text."""
     if len(text) <= most:
         return text
-    if most < _LEAST:
-        return f"{text[: most - 1]}…" if most > 0 else ""
-    kept = most - _GAP
-    head, tail = kept - kept // 2, kept // 2
-    return f"{text[:head]} [… {len(text) - kept:,} characters left out …] {text[len(text) - tail :]}"
+    if most <= 0:
+        return ""
+    kept = most - (_GAP if most >= _LEAST else 1)
+    gap = f" [… {len(text) - kept:,} characters left out …] " if most >= _LEAST else "…"
+    return f"{text[: kept - kept // 2]}{gap}{text[len(text) - kept // 2 :]}"
 
 
 def fitted(text: str, room: int, count: Callable[[str], int]) -> str:

@@ -23,10 +23,16 @@ _CHANGES = {
     *("append", "apply", "create", "delete", "edit", "insert", "modify", "move", "multiedit", "patch", "put"),
     *("remove", "rename", "replace", "save", "update", "upload", "write"),
 }
+_ACTS = {*_CHANGES, "add", "book", "cancel", "execute", "post", "publish", "send", "set", "start", "stop", "submit"}
+_READS = {"cat", "get", "open", "read", "show", "view"}
+_NEW = {"content", "contents", "diff", "new", "old", "patch"}
+"""In the names of arguments that a change has, whatever the tool is called."""
 _SEARCHES = {"find", "glob", "grep", "list", "ls", "search", "tree"}
 _PLANS = {"checklist", "plan", "task", "tasks", "todo", "todos"}
 _FILES = {"file", "filename", "filepath", "files", "notebook", "path", "paths"}
-_COMMANDS = ("command", "cmd", "script", "code", "sql", "query")
+_COMMANDS = ("command", "commands", "cmd", "script", "code", "sql")
+_WITHIN = ("tool_name", "tool")
+"""Where a tool that calls others says which."""
 _TOLD = ("content", "step", "text", "title", "task", "description", "name")
 """Where an item of a plan says what is to be done."""
 _DONE = {"complete", "completed", "done", "finished"}
@@ -41,7 +47,7 @@ _ERROR = re.compile(
 )
 _ENDS = 400
 """Characters at either end of a result where it says how it went."""
-_PATH, _COMMAND, _OUTCOME = 200, 160, 120
+_PATH, _COMMAND, _OUTCOME = 200, 160, 160
 """Characters that are shown of each."""
 
 
@@ -57,8 +63,10 @@ class Deed:
     plan: tuple[str, ...] = ()
     """What is to be done, with a mark at what is."""
     outcome: str = ""
-    """The line that says how it went; empty where none is left."""
+    """What its last line says, or those that tell of an error; empty where none is left."""
     failed: bool = False
+    acts: bool = False
+    """Whether its name says that it does more than look."""
 
 
 def deeds(messages: Sequence[Message]) -> list[Deed]:
@@ -73,28 +81,36 @@ def _deed(call: Call, result: ToolResult | None) -> Deed:
     asked = _arguments(call.arguments)
     kind = _kind(call, asked)
     files = () if kind & _SEARCHES else tuple(dict.fromkeys(_files(asked)))
-    patched = tuple(line_of(path, _PATH) for path in _PATCHED.findall(_patch(asked, call))) if kind & _CHANGES else ()
-    changes = bool(kind & _CHANGES)
+    changes = _is_change(kind, asked)
     outcome, failed = _outcome(result, is_read=bool(files) and not changes)
     return Deed(
         what=_what(call, asked),
         read=() if changes else files,
-        changed=(*files, *patched) if changes else (),
+        changed=(*files, *_patched(call, asked)) if changes and not failed else (),
         plan=tuple(_plan(asked)) if kind & _PLANS else (),
         outcome=outcome,
         failed=failed,
+        acts=bool(kind & _ACTS),
     )
 
 
 def _kind(call: Call, asked: dict[str, Json]) -> frozenset[str]:
     """The words of a tool's name; of a tool that does several things to a file, those of the thing."""
     command = asked.get("command")
-    several = isinstance(command, str) and re.fullmatch(r"\w+", command) and any(_files(asked))
-    return _words(command if isinstance(command, str) and several else call.name)
+    if isinstance(command, str) and command.isidentifier() and any(_files(asked)):
+        return frozenset(_words(command))
+    within = [name for key in _WITHIN if isinstance(name := asked.get(key), str)]
+    return frozenset(word for name in (call.name, *within) for word in _words(name))
 
 
-def _words(name: str) -> frozenset[str]:
-    return frozenset(map(str.lower, _WORDS.findall(name[:_PATH])))
+def _is_change(kind: frozenset[str], asked: dict[str, Json]) -> bool:
+    if kind & _CHANGES or kind & _READS:
+        return bool(kind & _CHANGES)
+    return any(value and _NEW.intersection(_words(key)) for key, value in asked.items())
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(name[:_PATH])]
 
 
 def _arguments(text: str) -> dict[str, Json]:
@@ -114,12 +130,14 @@ def _files(value: Json, *, named: bool = False, depth: int = 3) -> Iterator[str]
             yield from _files(inner, named=named, depth=depth - 1)
     elif isinstance(value, dict) and depth:
         for key, inner in value.items():
-            yield from _files(inner, named=bool(_words(key) & _FILES), depth=depth - 1)
+            yield from _files(inner, named=not _FILES.isdisjoint(_words(key)[-1:]), depth=depth - 1)
 
 
-def _patch(asked: dict[str, Json], call: Call) -> str:
-    texts = [value for value in asked.values() if isinstance(value, str) and ("*** " in value or "+++ " in value)]
-    return "\n".join(texts) if asked else call.arguments
+def _patched(call: Call, asked: dict[str, Json]) -> Iterator[str]:
+    """The files that a patch among the arguments names."""
+    for text in asked.values() if asked else (call.arguments,):
+        if isinstance(text, str) and ("*** " in text or "+++ " in text):
+            yield from (line_of(path, _PATH) for path in _PATCHED.findall(text))
 
 
 def _plan(asked: dict[str, Json]) -> Iterator[str]:
@@ -134,14 +152,14 @@ def _what(call: Call, asked: dict[str, Json]) -> str:
     said = next((asked[key] for key in _COMMANDS if asked.get(key)), None)
     if isinstance(said, list):
         said = " ".join(word for word in said if isinstance(word, str))
-    if isinstance(said, str) and len(_WORDS.findall(said[:_PATH])) > 1 and not any(_files(asked)):
+    if isinstance(said, str) and not any(_files(asked)):
         return f"`{line_of(said, _COMMAND)}`"
     return f"{line_of(call.name, _PATH)}({line_of(call.arguments, _COMMAND)})"
 
 
 def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
-    """The line of a result that says how it went, and whether that was ill; in a file that was read, errors are none of
-    the agent's."""
+    """What a result says of how it went, in a line, and whether that was ill; errors within a file that was read are
+    none of the agent's."""
     if result is None:
         return "", False
     text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
@@ -150,5 +168,5 @@ def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
     ends = text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}"
     wrong = [] if is_read and not result.is_error else _ERROR.findall(ends)
     lines = [line for line in ends.split("\n") if line.strip()]
-    told = wrong[-1:] or lines[-1:]
-    return (line_of(told[0], _OUTCOME) if told else ""), bool(wrong) or result.is_error
+    told = wrong[-2:] or lines[-1:]
+    return line_of(" · ".join(told), _OUTCOME), bool(wrong) or result.is_error

@@ -19,7 +19,7 @@ from .sharing import shared
 __all__ = ["digest"]
 
 _FIRST, _REQUEST, _ANSWER, _EARLIER = 10.0, 8.0, 6.0, 12.0
-_PLAN, _CHANGED, _ERROR, _STEP, _READ = 3.0, 2.5, 2.0, 1.5, 1.0
+_PLAN, _CHANGED, _ACT, _ERROR, _STEP, _READ = 3.0, 2.5, 2.5, 2.0, 1.5, 1.0
 """What the newest of each kind is worth."""
 _FOLLOWING, _SLOWLY = 1.0, 10.0
 """How many go by until the worth is halved: of words, of deeds."""
@@ -30,6 +30,8 @@ _REQUESTS, _ANSWERS, _DEEDS = 60, 4, 200
 """How many of each are looked at, the newest."""
 _LEAST, _FRAME = 48, 4
 """Tokens without which an item makes no sense, and those of its place in a list."""
+_GREAT = 8
+"""That part of the room is for what is worth most, before others are let in."""
 _TRIES, _SPARE = 6, 0.05
 """How often the room is shared out, for what headings take is known only afterwards; the share of it that may be left.
 """
@@ -53,17 +55,21 @@ def digest(
     best, budget = "", room
     for _ in range(_TRIES):
         text = _written(items, sizes, budget, count)
-        spare = room - (size := count(text))
-        if 0 <= spare and size > count(best):
-            best = text
-        if 0 <= spare < _SPARE * room or (spare >= 0 and budget >= sum(sizes)):
+        spare = room - count(text)
+        if spare < 0:
+            budget += spare - 1
+            continue
+        best = max(best, text, key=count)
+        if spare < _SPARE * room or budget >= sum(sizes):
             break
-        budget += spare - (spare < 0)
+        budget += spare
     return best or (fitted(max(items, key=lambda item: item.worth).text, room, count) if items else "")
 
 
 def _written(items: Sequence[_Item], sizes: Sequence[int], room: int, count: Callable[[str], int]) -> str:
-    given = shared(sizes, [item.worth for item in items], room=room, least=_LEAST)
+    worths = [item.worth for item in items]
+    leasts = [max(_LEAST, room // _GREAT) if worth >= _ANSWER else _LEAST for worth in worths]
+    given = shared(sizes, worths, leasts, room)
     chosen: dict[Section, list[str]] = {}
     for item, tokens in zip(items, given, strict=True):
         text = fitted(item.text, max(0, tokens - _FRAME), count)
@@ -103,19 +109,20 @@ def _words(messages: Sequence[Message]) -> Iterator[_Item]:
 def _deeds(done: Sequence[Deed]) -> Iterator[_Item]:
     changed = [path for deed in done for path in deed.changed]
     read = {path for deed in done for path in deed.read}.difference(changed)
-    steps = [f"{deed.what} → {deed.outcome}" if deed.outcome else deed.what for deed in done if _is_step(deed)]
+    steps = [deed for deed in done if not (deed.read or deed.changed or deed.plan or deed.failed)]
     wrong = [f"{deed.what}: {deed.outcome}" for deed in done if deed.failed and deed.outcome]
     plan = next((deed.plan for deed in reversed(done) if deed.plan), ())
     yield from _aged(Section.FILES, _newest(changed), _CHANGED, _SLOWLY)
-    yield from _aged(Section.STATE, _newest(steps), _STEP, _SLOWLY)
+    for worth, acts in ((_ACT, True), (_STEP, False)):
+        yield from _aged(Section.STATE, _newest([_ran(deed) for deed in steps if deed.acts is acts]), worth, _SLOWLY)
     seen = _newest([path for deed in done for path in deed.read if path in read])
     yield from _aged(Section.STATE, [f"read {path}" for path in seen], _READ, _SLOWLY)
     yield from _aged(Section.ERRORS, _newest(wrong), _ERROR, _SLOWLY)
     yield from (_Item(section=Section.NEXT, text=text, worth=_PLAN) for text in plan)
 
 
-def _is_step(deed: Deed) -> bool:
-    return not (deed.read or deed.changed or deed.plan or deed.failed)
+def _ran(deed: Deed) -> str:
+    return f"{deed.what} → {deed.outcome}" if deed.outcome else deed.what
 
 
 def _newest(texts: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ _LINE = 60
 """Characters of a line that nobody writes by chance."""
 _REASON = 200
 """Characters that are told of an error."""
-_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 """What models without a place for thinking think aloud."""
 _WRAPPED = re.compile(r"\s*(?:```\w*\n(.*)\n```|<(\w+)>(.*)</\2>)\s*", re.DOTALL)
 _REFUSAL = re.compile(
@@ -38,10 +38,10 @@ _CALL = re.compile(
     r"\s*(?:```\w*\s*)?(?:<\W*(?:\w+:)?(?:tool|function|invoke)|<\|?tool|\[TOOL_|functions?\.\w+\s*\(|(?:to=)functions?\.)",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(r"\W*(?:none|nothing|n/?a|not applicable|empty|tbd|unknown)?\W*", re.IGNORECASE)
+_NOTHING = re.compile(r"\W*+(?:none|nothing|n/?a|not applicable|empty|tbd|unknown)?+\W*+", re.IGNORECASE)
 _SECRET = re.compile(
     r"(?<=://)[^/@\s]+(?=@)|(?<=bearer )\S+|(?<=key[=:])\s*\S+|(?<=token[=:])\s*\S+|(?<=secret[=:])\s*\S+"
-    r"|(?<=password[=:])\s*\S+|\b(?=[\w*-]*\d)(?=[\w*-]*[A-Za-z])[\w*-]{20,}",
+    r"|(?<=password[=:])\s*\S+|\b(?:sk|pk|rk|xai|gsk|ghp|hf)[-_][\w*-]{8,}|\b(?=\w*\d)(?=\w*[A-Za-z])\w{20,}",
     re.IGNORECASE,
 )
 
@@ -102,7 +102,9 @@ def failure(error: Exception) -> str:
 
 def _bare(text: str) -> str:
     """Without what some models put around an answer."""
-    text = readable(_THOUGHT.sub("", text, count=1)).strip()
+    text = readable(text).strip()
+    thought = _THOUGHT.match(text)
+    text = text[thought.end() :].strip() if thought else text
     wrapped = _WRAPPED.fullmatch(text)
     return (wrapped[1] or wrapped[3] or "").strip() if wrapped and not _CALL.match(text) else text
 

@@ -30,7 +30,7 @@ def passes(pieces: Sequence[Piece], *, room: int, count: Callable[[str], int], m
     ]
     number, least = _number(sizes, room)
     within = room if number == 1 else int(_FULL * number * room)
-    given = shared(sizes, [piece.worth for piece in pieces], room=within, least=least)
+    given = shared(sizes, [piece.worth for piece in pieces], [least] * len(pieces), within)
     blocks = [
         _framed(piece, fitted(piece.text, tokens - frame, count), mark)
         for piece, tokens, frame in zip(pieces, given, frames, strict=True)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 __all__ = ["shared"]
 
 
-def shared(sizes: Sequence[int], worths: Sequence[float], *, room: int, least: int) -> list[int]:
-    """What each gets of the room, in all no more than that; nothing for those that are left out. `least` is what one
+def shared(sizes: Sequence[int], worths: Sequence[float], leasts: Sequence[int], room: int) -> list[int]:
+    """What each gets of the room, in all no more than that; nothing for those that are left out. `leasts` is what each
     gets at least where it is let in and needs it. Of equal worth, the later is let in first."""
     given, left = [0] * len(sizes), max(0, room)
     for place in sorted(range(len(sizes)), key=lambda place: (worths[place], place), reverse=True):
-        needs = min(sizes[place], least)
+        needs = min(sizes[place], leasts[place])
         if needs > left and any(given):
             break
         given[place] = min(needs, left)

@@ -69,14 +69,14 @@ async def summarise(  # noqa: PLR0913
     Raises `SummaryFailed` when `failures` calls in all came to nothing, or when asking again would not help. A call may
     take `timeout` seconds. `nonce` gives words that nobody could guess.
     """
-    if not head:
-        raise SummaryFailed("there is nothing to summarise", 0)
     told, window = earlier.summary.strip() if earlier else "", _window(summarizer)
     weight = sum(entry.weight.tokens for entry in head) + count(told)
     judge = Judge(count=count, room=min(room, window // _ANSWER), weight=weight, nonce=nonce()[:_NONCE])
     work = _Work(summarizer=summarizer, judge=judge, window=window, timeout=timeout, failures=failures)
     for record in await run_sync(work.records, head, told):
         told = await work.told(record, told)
+    if not told:
+        raise SummaryFailed("there is nothing to summarise", 0)
     return told
 
 

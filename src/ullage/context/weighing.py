@@ -81,6 +81,13 @@ class Scale:
         """The tokens of a plain text, the middle of the band."""
         return self.meter.count(text, self._counted_as).tokens
 
+    def around(self, answer: Message) -> int:
+        """What stands around an answer that is sent back, and was no output of it. Claude's output has its frame in
+        it, as recorded sessions show."""
+        match = self.meter.models.get(self.model)
+        is_claude = match is not None and match.card.provider == "anthropic"
+        return 0 if is_claude else self._alone(replace(answer, parts=())).tokens
+
     def learn(self, ours: Count, reported: int) -> None:
         """Takes the provider's own count of what was just weighed here, as a lesson for what is weighed next.
 

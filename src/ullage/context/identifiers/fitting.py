@@ -53,7 +53,8 @@ def identifier_steps(
     for text in earlier:
         _recall(said, text)
     ranked = yield from _ranked(said, _with_parts(staying.found), len(messages))
-    return (yield from _fitted(ranked, room, count))
+    most = max(0, room)  # For a word has a token at least.
+    return (yield from _fitted([item_of(word, said.found[word].name) for word in ranked[:most]], room, count))
 
 
 def _recall(said: Sightings, ledger: str) -> None:
@@ -62,19 +63,18 @@ def _recall(said: Sightings, ledger: str) -> None:
         said.add(item.word, seen, -1, name=item.name).rank = item.rank
 
 
-def _ranked(said: Sightings, staying: set[str], messages: int) -> Steps[list[Item]]:
-    scored = list[tuple[float, str, Item]]()
+def _ranked(said: Sightings, staying: set[str], messages: int) -> Steps[list[str]]:
+    scored = list[tuple[float, str]]()
     for place, (word, sighting) in enumerate(said.found.items()):
         worth = points(word, sighting, messages)
         if worth is not None and word not in staying and can_stand(word):
-            scored.append((-worth, word, item_of(word, sighting.name)))
+            scored.append((-worth, word))
         if place % _BATCH == _BATCH - 1:
             yield
-    return [item for _, _, item in sorted(scored, key=lambda one: one[:2])]
+    return [word for _, word in sorted(scored)]
 
 
-def _fitted(ranked: Sequence[Item], room: int, count: Callable[[str], int]) -> Steps[str]:
-    items = ranked[: max(0, room)]  # A word has a token at least.
+def _fitted(items: Sequence[Item], room: int, count: Callable[[str], int]) -> Steps[str]:
     best, fits, fails, guess = "", 0, len(items) + 1, len(items)
     while fits + 1 < fails:
         yield

@@ -6,6 +6,7 @@ it costs to write. The points were set on one half of recorded sessions and meas
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from math import log, log1p
 
 from .kinds import Kind, kind_of
@@ -13,7 +14,7 @@ from .sightings import Seen, Sighting
 
 __all__ = ["points"]
 
-FORM: Mapping[Kind, float] = {
+_FORM: Mapping[Kind, float] = {
     Kind.LINK: 1.4,
     Kind.MAIL: 1.5,
     Kind.PATH: 1.5,
@@ -31,7 +32,7 @@ FORM: Mapping[Kind, float] = {
     Kind.NAME: -1.2,
     Kind.WORD: -1.2,
 }
-PLACE: Mapping[int, float] = {
+_PLACE: Mapping[int, float] = {
     Seen.USER: 0.4,
     Seen.ASSISTANT: 0.2,
     Seen.ARGUMENT: 0.8,
@@ -51,18 +52,17 @@ _AGE = 0.8
 """Lost by what was last seen a thousand messages ago; a tenth of them costs two thirds of it."""
 _RANK = 2.0
 """Lost by the last of its line in an earlier ledger, against the first."""
-_STRAY_NUMBER = -0.6
-"""For a number that stood in results only and under no name: a line, a count, a duration."""
 _DIGIT = 0.04
 _LENGTH, _PATH_LENGTH = 0.8, 0.3
 """For what fills a place that shorter words could have; a path is long by its nature."""
 
 _PLAIN = frozenset({Kind.WORD, Kind.NAME, Kind.CAPITALS, Kind.PHRASE, Kind.NUMBER})
 _MEANT = Seen.ARGUMENT | Seen.NAMED | Seen.TOOL | Seen.EARLIER
+_MEANT_NAME = _MEANT | Seen.NAME
 """Where a plain word stands for a thing."""
 _IDENTIFIER = re.compile(
-    r"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|file|url|email|date|hash|sha|ref|uuid|slug|version|branch|amount|price"
-    r"|total)s?$",
+    r"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|file|url|email|date|hash|sha|ref|uuid|slug|version|branch|amount"
+    r"|price|total)s?$",
     re.IGNORECASE,
 )
 
@@ -70,18 +70,16 @@ _IDENTIFIER = re.compile(
 def points(word: str, sighting: Sighting, messages: int) -> float | None:
     """None for a word of everyday language."""
     kind, seen = kind_of(word), sighting.seen
-    if kind is Kind.WORD and not seen & _MEANT or kind is Kind.NAME and not seen & (_MEANT | Seen.NAME):
+    if (kind is Kind.WORD and not seen & _MEANT) or (kind is Kind.NAME and not seen & _MEANT_NAME):
         return None
     age = log1p(messages - 1 - sighting.last) / log(1000)
-    return FORM[kind] + _of_places(sighting) + _of_use(kind, sighting) - _AGE * age - _cost(kind, word)
+    return _FORM[kind] + _of_places(seen) + _of_use(kind, sighting) - _AGE * age - _cost(kind, word)
 
 
-def _of_places(sighting: Sighting) -> float:
-    seen = sighting.seen
-    total = sum(worth for place, worth in PLACE.items() if place & seen)
-    if seen & Seen.EARLIER:
-        total -= _RANK * sighting.rank
-    return total + (_ONLY_READ if seen | Seen.NAMED == Seen.RESULT | Seen.NAMED else 0.0)
+@lru_cache(maxsize=4_096)
+def _of_places(seen: int) -> float:
+    only_read = seen | Seen.NAMED == Seen.RESULT | Seen.NAMED
+    return sum(worth for place, worth in _PLACE.items() if place & seen) + (_ONLY_READ if only_read else 0.0)
 
 
 def _of_use(kind: Kind, sighting: Sighting) -> float:
@@ -90,8 +88,8 @@ def _of_use(kind: Kind, sighting: Sighting) -> float:
         total += _PLAIN_WHOLE
     if sighting.seen & Seen.NAMED and sighting.name is not None and _IDENTIFIER.search(sighting.name):
         total += _IDENTIFYING
-    if kind is Kind.NUMBER and sighting.seen == Seen.RESULT:
-        total += _STRAY_NUMBER
+    if sighting.seen & Seen.EARLIER:
+        total -= _RANK * sighting.rank
     return total
 
 

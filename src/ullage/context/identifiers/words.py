@@ -16,13 +16,14 @@ _SLICE = 65_536
 LONGEST = 160
 """Characters of a candidate; what is longer is data and no name."""
 _WORD = re.compile(
-    r"""https?://[^\s"'<>`\\)\]}|]+|[A-Za-z]:\\[\w\\.-]+|[$€£¥]?\d{1,3}(?:,\d{3}){1,6}(?![\w,])|[\w.@/:#$€£¥%+~?*-]+"""
+    r"""https?://[^\s"'<>`\\)\]}|]+|[A-Za-z]:\\[\w\\.-]+|[$€£¥]?\d{1,3}(?:,\d{3}){1,6}(?:\.\d+)?(?![\w,])|[\w.@/:#$€£¥%+~?*-]+"""
 )
-_BEFORE, _AFTER = ":?*%+", ".:?*-/~$@"
-_DOTS = re.compile(r"^(?:\.{3,}|~(?=\d))")
-"""A spread operator or an ellipsis, and what says that a number is not exact."""
+_BEFORE, _AFTER = ":?*%+", ".,:;!?*-/~$@"
+_NOISE = re.compile(r"^(?:\.{3,}|~(?=\d)|-(?=\d{3}))")
+"""An ellipsis, what says that a number is not exact, and the sign before a line of a difference."""
 _PLACE = re.compile(r"(.*[/.].*?):(\d[\d:,-]*)$")
 """A place in a file, as searches print it: the file and the line count, not each pair of them."""
+_DRIVE = re.compile(r"\b[A-Za-z]:\\\w")
 _NAME = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]+")
 """A capital that does not begin a sentence."""
 _JSON_VALUE = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s?:\s?(?:"([^"\n\\]{2,80})"|(-?\d[\d.]*))')
@@ -54,7 +55,7 @@ def words(text: str) -> Counter[str]:
 def candidates(word: str) -> tuple[str, ...]:
     """What of a word could be an identifier: mostly itself, without the punctuation at its ends. Only for words that
     are no longer than `LONGEST`, for the others would fill the cache."""
-    bare = _DOTS.sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
+    bare = _NOISE.sub("", word.lstrip(_BEFORE).rstrip(_AFTER))
     place = None if "://" in bare else _PLACE.match(bare)
     found = (bare,) if place is None else place.groups()
     return tuple(one for one in found if len(one) > 1 and any(map(str.isalnum, one)))
@@ -73,6 +74,6 @@ def named_values(text: str) -> list[tuple[str, str]]:
 
 def _plain(text: str) -> str:
     """Without the escapes of JSON within JSON, for `\\nname` is no name; but a backslash may be a path's own."""
-    if text.count("\\n") > text.count("\n"):
+    if text.count("\\n") > text.count("\n") and not _DRIVE.search(text):
         text = text.replace("\\n", "\n").replace("\\t", "\t")
     return text.replace('\\"', '"').replace("\\/", "/") if "\\" in text else text
