@@ -1,8 +1,8 @@
 """How full is the window said to be, what is let go, and what of it is needed again?
 
 Run by `make bench-context` over recorded sessions (`context_traces`; `DATA=path` for others of the same shapes). Each
-part is a file of its own and prints a table; `ONLY=validity,crash` runs some of them, `PEERS=no` leaves peers out.
-Prints what missed a floor and one line of figures; fails where a floor is missed.
+part is a file of its own and prints a table; `ONLY=validity,crash` runs some of them, `PEERS=no` leaves peers out, and
+`N=100` kills fewer processes. Prints what missed a floor and one line of figures; fails where a floor is missed.
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import context_continuity
 import context_crash
@@ -19,6 +19,8 @@ import context_others
 import context_validity
 import context_weighing
 from context_traces import data_folder
+
+SEED = 7
 
 
 class Figures(Protocol):
@@ -30,13 +32,41 @@ class Figures(Protocol):
 
 
 Part = Callable[[Path], Figures]
-"""Measures over the sessions of a folder and prints its table."""
+"""Measures over the sessions of a folder, and prints its table."""
+Found = TypeVar("Found", bound=Figures)
 
 
-def _part(run, report) -> Part: ...
+def _shown(run: Callable[[Path], Found], report: Callable[[Found], None]) -> Part:
+    def part(data: Path) -> Figures:
+        found = run(data)
+        report(found)
+        return found
+
+    return part
 
 
-PARTS: Mapping[str, Part] = {}
+def _crash(_data: Path) -> Figures:
+    found = context_crash.measure(int(os.environ.get("N") or context_crash.KILLS), SEED)
+    print(f"{found.kills} kills, {found.acknowledged} messages acknowledged, {found.compactions} compactions: ", end="")
+    print(f"{found.lost} messages lost, {len(found.faults)} faults, {found.restored} times restored")
+    return found
+
+
+PARTS: Mapping[str, Part] = {
+    "validity": _shown(context_validity.run, context_validity.report),
+    "others": _shown(context_others.run, context_others.report),
+    "continuity": _shown(context_continuity.run, context_continuity.report),
+    "weighing": _shown(context_weighing.run, context_weighing.report),
+    "crash": _crash,
+}
+
+
+def _measured(name: str, folder: Path) -> Figures:
+    begin = time.monotonic()
+    print(f"\n{name}", flush=True)
+    found = PARTS[name](folder)
+    print(f"({time.monotonic() - begin:.0f} s)", flush=True)
+    return found
 
 
 def main() -> int:
@@ -51,6 +81,10 @@ def main() -> int:
         return 2
     figures = {name: _measured(name, folder) for name in wanted}
     missed = [f"{name}: {line}" for name, found in figures.items() for line in found.missed()]
-    print("\n".join(f"BELOW THE FLOOR  {line}" for line in missed))
+    print("\n" + "\n".join(f"BELOW THE FLOOR  {line}" for line in missed))
     print(json.dumps({name: found.to_json() for name, found in figures.items()} | {"missed": len(missed)}))
     return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -269,7 +269,8 @@ def main() -> int:
     figures = run(data_folder())
     report(figures)
     missed = figures.missed()
-    print("\n".join(f"BELOW THE FLOOR  {line}" for line in missed))
+    for line in missed:
+        print(f"BELOW THE FLOOR  {line}")
     return 1 if missed else 0
 
 

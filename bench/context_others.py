@@ -1,4 +1,4 @@
-"""Who leaves a history that a provider would refuse, who says nothing instead of a summary, and who keeps what is needed?
+"""Who leaves what a provider would refuse, who says nothing instead of a summary, and who keeps what is needed?
 
 Part of `make bench-context`. The same points of the same traces for everyone: steps of a session at which a window has
 filled to the threshold and is not yet over, nothing having been compacted before. The original cut off the last
@@ -17,8 +17,13 @@ import anyio
 from context_continuity import DEFINITIONS, Kept, Reading, Way, reading_of, windows
 from context_peers import KEEP, SENTENCE, Left, left_by, peers
 from context_traces import FORMATS, MODELS, Point, Trace, read_traces
-from context_validity import WINDOWS
+from context_validity import WINDOWS, Says
 
+from ullage.context import Options
+from ullage.context.account import Teller
+from ullage.context.breaker import Breaker
+from ullage.context.compact import compact
+from ullage.context.limits import limits_of
 from ullage.context.weighing import Scale
 from ullage.messages import Format, faults, user_message, write_message
 from ullage.models import shipped
@@ -34,6 +39,7 @@ class Party:
     """Someone, and what became of the histories."""
 
     compacted: int = 0
+    """Points; of ours those of one format."""
     placeholders: int = 0
     judged: int = 0
     """A history in one format."""
@@ -74,7 +80,7 @@ def run(data: Path) -> Figures:
     meter = Meter(shipped())
     scale, traces = Scale(meter, MODELS[Format.OPENAI_CHAT], Format.OPENAI_CHAT), read_traces(data)
     points = [point for trace in traces for point in full_points(trace, scale)]
-    figures = Figures(len(points), {ORIGINAL: originally(points, meter)})
+    figures = Figures(len(points), {OURS: anyio.run(ours, points, meter), ORIGINAL: originally(points, meter)})
     firsts = [first for trace in traces for first in first_points(trace, scale)]
     for first in firsts:
         first.tell(figures, OURS, anyio.run(first.ours))
@@ -145,6 +151,23 @@ def _weight(natives: Sequence[object], scale: Scale) -> int:
     return sum(entry.weight.tokens for entry in drain(scale.entries(natives)))
 
 
+async def ours(points: Sequence[Point], meter: Meter) -> Party:
+    party = Party()
+    for form in FORMATS:
+        scale = Scale(meter, MODELS[form], form)
+        for point in points:
+            fixed = drain(scale.fixed(point.trace.system)).total.tokens
+            entries = drain(scale.entries(_before(point, form)))
+            limits = limits_of(
+                Options(), point.window, fixed=fixed, used=fixed + sum(one.weight.tokens for one in entries)
+            )
+            teller = Teller(scale=scale, summarizer=Says(SENTENCE), breaker=Breaker(lambda: 0.0))
+            made = await compact(entries, limits, scale, teller)
+            party.compacted += made.compacted and form is Format.OPENAI_CHAT
+            party.judge([entry.native for entry in made.entries], form)
+    return party
+
+
 def originally(points: Sequence[Point], meter: Meter) -> Party:
     party = Party(compacted=len(points))
     for form in FORMATS:
@@ -156,8 +179,7 @@ def originally(points: Sequence[Point], meter: Meter) -> Party:
 
 def cut_anywhere(point: Point, scale: Scale) -> list[object]:
     """A summary, and the last messages that fit."""
-    calls = point.trace.steps.index(point.step) + 1
-    natives = [native for chunk in point.trace.chunks(scale.format)[:calls] for native in chunk]
+    natives = _before(point, scale.format)
     room, start = KEEP * point.window, len(natives)
     for entry in reversed(drain(scale.entries(natives))):
         room -= entry.weight.tokens
@@ -166,6 +188,12 @@ def cut_anywhere(point: Point, scale: Scale) -> list[object]:
         start -= 1
     summary = user_message(scale.format, f"<context_summary>\n{SENTENCE}\n</context_summary>")
     return [summary, *natives[start:]]
+
+
+def _before(point: Point, form: Format) -> list[object]:
+    """The messages before a point, as a client of the format holds them."""
+    calls = point.trace.steps.index(point.step) + 1
+    return [native for chunk in point.trace.chunks(form)[:calls] for native in chunk]
 
 
 def _judged(answers: Sequence[Left]) -> Party:

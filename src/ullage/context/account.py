@@ -28,6 +28,8 @@ __all__ = ["Account", "Teller", "ledger_room"]
 _LEDGER, _MOST_LEDGER = 0.12, 6_000
 _SUMMARY, _MOST_SUMMARY = 0.08, 4_000
 """The share of the measure, and the tokens at most, of the identifiers and of the summary."""
+_NOTHING, _MANY = "-", 10_000
+"""What stands in a frame whose own size is wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +52,9 @@ class Teller:
     """Whether what is let go can be searched."""
 
     def room(self, measure: int) -> int:
-        """Tokens that an account may have."""
-        return ledger_room(measure) + _summary_room(measure)
+        """Tokens that an account may have, with what stands around it."""
+        frame = self.scale.count(carried("", _NOTHING, self._receipt(_MANY)))
+        return ledger_room(measure) + _summary_room(measure) + frame
 
     async def tell(self, head: Sequence[Entry], beside: Sequence[Entry], *, measure: int, must: bool) -> Account:
         """Of a head, for one who still has what is beside it; `must` where there is no going on without one."""

@@ -33,6 +33,10 @@ _GIANT = 0.10
 """The share of the measure above which one part is a giant."""
 _LEAST_HEAD = 2
 """Messages that are worth a summary."""
+_BRIDGES = 2
+"""That mostly stand between a summary, what stays of the head, and the tail."""
+_SPARE = 0.05
+"""The share of the window that is left free beside the reserve where something is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +129,8 @@ class _Work:
 
     def _parted(self) -> _Parted | None:
         """None where too little would be let go to be worth it."""
-        parting, said = Parting(self.entries), self.teller.room(self.limits.measure)
+        bridge = bridges(self.scale)("assistant").weight.tokens
+        parting, said = Parting(self.entries), self.teller.room(self.limits.measure) + _BRIDGES * bridge
         room = max(0, self.limits.goal - said)
         parted = self._parted_at(parting, min(self.limits.keep, room))
         excess = weight_of([self.entries[place] for place in parted.places]) - room
@@ -152,10 +157,11 @@ class _Work:
         return Compaction(entries=change.entries, sheds=(change.shed,), warning=account.warning)
 
     def _trimmed(self, work: Compaction) -> Compaction:
+        """With some room to spare, or every call would leave out a message and break a prompt cache for it."""
         room = max(0, self.limits.hard - self.limits.fixed - 1)
-        trimmed = trim(work.entries, self.scale, room, recalls=self.teller.recalls)
-        work = _after(work, trimmed.change)
-        return work if trimmed.fits else _warned(work, self._too_large())
+        wanted = max(0, room - int(_SPARE * self.limits.window))
+        work = _after(work, trim(work.entries, self.scale, wanted, recalls=self.teller.recalls).change)
+        return work if weight_of(work.entries) <= room else _warned(work, self._too_large())
 
     def _too_large(self) -> str:
         return (
@@ -186,7 +192,10 @@ class _Work:
 
 
 def _after(work: Compaction, change: Change | None) -> Compaction:
-    return work if change is None else replace(work, entries=change.entries, sheds=(*work.sheds, change.shed))
+    """A change that changes nothing is none."""
+    if change is None or not change.shed.messages:
+        return work
+    return replace(work, entries=change.entries, sheds=(*work.sheds, change.shed))
 
 
 def _warned(work: Compaction, warning: str) -> Compaction:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import anyio
 import anyio.to_thread
 
 from ullage.errors import StoreFailed
@@ -42,7 +43,7 @@ _SMALLER = 0.9
 
 
 class Context:
-    """One history on its way to one model. Not safe between threads."""
+    """One history on its way to one model. Not safe between threads; tasks of one event loop may share it."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -74,9 +75,12 @@ class Context:
         self._sent = 0
         self._anchored: Anchored | None = None
         self._learnt: int | None = None
+        self._refused = False
         self._futile: int | None = None
         self._stuck: str | None = None
         self._compactions = 0
+        self._working = anyio.Lock()
+        """Whoever lets go, or looks whether to, does so alone; adding and asking wait for nobody."""
         self.load()
 
     @property
@@ -112,14 +116,16 @@ class Context:
     async def prepare(self) -> Prepared:
         """What to send now. Where the window is too full, something is let go first; whatever fails on the way, what
         can be sent is sent, and `warning` tells of it."""
-        usage = await self._looked_at()
-        if self._is_due(usage):
-            return await self._let_go(usage)
-        return self._prepared(self._entries, status=usage, warning=self._stuck if usage.will_compact else None)
+        async with self._working:
+            usage = await self._looked_at()
+            if self._is_due(usage):
+                return await self._let_go(usage)
+            return self._prepared(self._entries, status=usage, warning=self._stuck if usage.will_compact else None)
 
     async def compact(self) -> Prepared:
         """Lets go of what it can now, whether the threshold is reached or not."""
-        return await self._let_go(await self._looked_at(), now=True)
+        async with self._working:
+            return await self._let_go(await self._looked_at(), now=True)
 
     def observe(self, response: object = None, *, usage: Usage | None = None, answer: Sequence[object] = ()) -> None:
         """Takes what came of the last call: the provider's own answer, or its usage and the messages to be carried
@@ -155,16 +161,18 @@ class Context:
 
     async def plan(self) -> Plan:
         """What `compact` would do; nothing is touched and nobody asked."""
-        before = await self._looked_at()
-        work = await self._compacted(self._entries, before, now=True, asks=False)
-        return Plan(before=before, after=self._usage(work.entries), compaction=work)
+        async with self._working:
+            before = await self._looked_at()
+            work = await self._compacted(self._entries, before, now=True, asks=False)
+            await patiently(self._weigh())
+            return Plan(before=before, after=self._usage(work.entries), compaction=work)
 
     def overflowed(self, said: str) -> int:
         """To be called with a provider's words where it refused what was sent as too much: the window that this
         teaches. The next `prepare` lets go of enough to fit."""
         usage = self.status()
-        self._learnt = learnt_window(said) or int(_SMALLER * min(usage.context_window, usage.used))
-        self._futile = None
+        self._learnt = learnt_window(said) or max(1, int(_SMALLER * min(usage.context_window, usage.used)))
+        self._refused = True
         return self._learnt
 
     @property
@@ -172,9 +180,10 @@ class Context:
         return [one.record for one in (*self._entries, *self._coming)]
 
     def _see(self, news: News) -> None:
+        held = {one.record: one.native for one in (*self._entries, *self._coming)} if news.afresh else {}
         if news.afresh:
             self._entries, self._coming, self._anchored, self._sent = (), [], None, 0
-        self._coming += news.messages
+        self._coming += [replace(one, native=held.get(one.record, one.native)) for one in news.messages]
 
     def _is_answer(self, native: object) -> bool:
         """What the model said could be asked for again; what the user said could not."""
@@ -195,51 +204,74 @@ class Context:
         return self._scale
 
     def _weigh(self) -> Steps[None]:
-        """Weighs what came, and what is sent along with every request where that may have changed."""
-        scale, coming = self._told_anew() if self._coming else self._scaled(), tuple(self._coming)
-        if coming:
-            known = len(self._entries)
-            grown = yield from scale.grown(self._entries, [one.native for one in coming])
-            fresh = tuple(map(_known, grown[known:], coming))
-            self._entries, self._coming = (*grown[:known], *fresh), self._coming[len(coming) :]
-            if any(changes_framing(entry.message) for entry in fresh):
-                self._fixed = None
-        if self._fixed is None:
-            self._fixed = yield from scale.fixed(self._system, self._tools, self._entries)
+        """Weighs what came, and what is sent along with every request where that may have changed.
+
+        Between two steps others may add, weigh or instruct; what was weighed of a history that is no longer that one
+        is put away.
+        """
+        while self._coming:
+            scale, entries, coming = self._told_anew(), self._entries, list(self._coming)
+            grown = yield from scale.grown(entries, [one.native for one in coming])
+            if self._entries is entries and self._coming[: len(coming)] == coming:
+                self._take(grown, coming)
+        while self._fixed is None:
+            scale, system, tools = self._scaled(), self._system, self._tools
+            fixed = yield from scale.fixed(system, tools, self._entries)
+            if self._scale is scale and self._system is system and self._tools is tools:
+                self._fixed = fixed
+
+    def _take(self, grown: tuple[Entry, ...], coming: Sequence[Coming]) -> None:
+        known = len(self._entries)
+        fresh = tuple(map(_known, grown[known:], coming))
+        self._entries, self._coming = (*grown[:known], *fresh), self._coming[len(coming) :]
+        if any(changes_framing(entry.message) for entry in fresh):
+            self._fixed = None
 
     def _fixed_now(self) -> Fixed:
         assert self._fixed is not None
         return self._fixed
 
     def _usage(self, entries: Sequence[Entry]) -> ContextUsage:
-        return usage_of(
-            self._scaled(),
-            self._fixed_now(),
-            entries,
-            self.options,
-            anchored=self._anchored,
-            learnt=self._learnt,
-        )
+        said, learnt = self.options.context_window, self._learnt
+        # A provider that refused knows its window better than whoever said that it is larger.
+        options = replace(self.options, context_window=min(said, learnt)) if said and learnt else self.options
+        return usage_of(self._scaled(), self._fixed_now(), entries, options, anchored=self._anchored, learnt=learnt)
+
+    def _bare(self) -> int:
+        """What a request without any message would be, as the provider counts: what it adds out of sight is no less
+        when messages are let go."""
+        fixed = self._fixed_now()
+        return fixed.total.tokens if self._anchored is None else self._anchored.weigh(fixed, ()).tokens
 
     def _is_due(self, usage: ContextUsage) -> bool:
         if self.options.disable_compaction:
             return False
-        if usage.used >= usage.context_window - usage.reserve:
+        if self._refused or usage.used >= usage.context_window - usage.reserve:
             return True
         grown = self._futile is None or usage.used - self._futile >= _GROWN * usage.context_window
         return usage.will_compact and grown
 
     async def _looked_at(self) -> ContextUsage:
         if self._keeping is not None:
-            self._see(await anyio.to_thread.run_sync(self._keeping.news, self._ids))
+            self._see(await self._news(self._keeping))
         await patiently(self._weigh())
         return self._usage(self._entries)
+
+    async def _news(self, keeping: Keeping) -> News:
+        """What the file holds beyond what is known, though more may become known while it is read."""
+        while True:
+            known = self._ids
+            news = await anyio.to_thread.run_sync(keeping.news, known)
+            if self._ids == known:
+                return news
 
     async def _let_go(self, usage: ContextUsage, *, now: bool = False) -> Prepared:
         snapshot = self._entries
         work = await self._compacted(snapshot, usage, now=now)
+        self._refused = False
         if not work.compacted:
             self._futile, self._stuck = usage.used, work.warning
+            await patiently(self._weigh())
             return self._prepared(self._entries, status=usage if self._entries is snapshot else None, work=work)
         entries, generation = work.entries, None
         if self._keeping is not None:
@@ -249,20 +281,33 @@ class Context:
                 )
             except StoreFailed as failed:
                 # The file holds everything still, and so does this; only what is sent is less.
-                return self._prepared(work.entries, work=work, before=usage, warning=failed.message)
-        self._entries = (*entries, *self._entries[len(snapshot) :])
+                await patiently(self._weigh())
+                sent = (*work.entries, *(self._since(snapshot) or ()))
+                return self._prepared(sent, work=work, before=usage, warning=failed.message)
+        since = self._since(snapshot)
+        if since is not None:
+            self._entries = (*entries, *since)
         self._futile, self._compactions = None, self._compactions + 1
+        await patiently(self._weigh())
         return self._prepared(self._entries, work=work, before=usage, generation=generation)
+
+    def _since(self, snapshot: Sequence[Entry]) -> tuple[Entry, ...] | None:
+        """What was added to a history; None where it is no longer that one, for the file was read anew meanwhile."""
+        same = map(_is_same, self._entries, snapshot)
+        return self._entries[len(snapshot) :] if len(self._entries) >= len(snapshot) and all(same) else None
 
     async def _compacted(
         self, entries: tuple[Entry, ...], usage: ContextUsage, *, now: bool = False, asks: bool = True
     ) -> Compaction:
+        bare, own = self._bare(), usage.weighed - self._fixed_now().total.tokens
+        scale = (usage.used - bare) / own if usage.used > bare and own > 0 else 1.0
         limits = limits_of(
             replace(self.options, compact_threshold=("tokens", max(1, usage.used))) if now else self.options,
-            usage.context_window,
-            fixed=self._fixed_now().total.tokens,
-            used=usage.weighed,
-            scale=usage.used / max(1, usage.weighed),
+            # What was refused is more than the window holds, whatever it weighs here.
+            min(usage.context_window, max(1, usage.used)) if self._refused else usage.context_window,
+            fixed=int(bare / scale),
+            used=int(usage.used / scale),
+            scale=scale,
         )
         teller = Teller(
             scale=self._scaled(),
@@ -300,6 +345,10 @@ class Context:
 def _known(entry: Entry, coming: Coming) -> Entry:
     kind = entry.kind if coming.kind == "message" else coming.kind
     return replace(entry, pinned=coming.pinned, kind=kind, record=coming.record)
+
+
+def _is_same(entry: Entry, other: Entry) -> bool:
+    return entry.native is other.native
 
 
 def _coming(entry: Entry) -> Coming:

@@ -3,9 +3,10 @@
 The settings of a context, as people write them: in Python's spelling or in JSON's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, TypedDict, cast
+from math import inf
+from typing import Literal, TypedDict, TypeGuard, cast
 
 from ullage.errors import InvalidArguments
 
@@ -48,23 +49,35 @@ class Options:
     """The share of what is used that must be won, or nothing is touched."""
 
     def __post_init__(self) -> None:
-        if self.context_window is not None and self.context_window < 1:
+        if self.context_window is not None and not (_is_number(self.context_window) and self.context_window >= 1):
             raise InvalidArguments(f"a window has at least one token, not `{self.context_window}`")
-        kind, value = self.threshold
-        if value <= 0 or (kind == "fraction" and value > 1):
+        if not _is_threshold(self.threshold):
             raise InvalidArguments(
                 f"`{self.compact_threshold}` is no threshold",
                 suggestion='a share from 0 to 1, ("tokens", 100_000) or ("messages", 200)',
             )
         for name in ("keep", "target", "reserve", "least_gain"):
             share = getattr(self, name)
-            if not 0 <= share < 1:
+            if not (_is_number(share) and 0 <= share < 1):
                 raise InvalidArguments(f"`{name}` is a share from 0 to 1, not `{share}`")
 
     @property
     def threshold(self) -> tuple[Literal["fraction", "tokens", "messages"], float]:
         said = self.compact_threshold
         return said if isinstance(said, tuple) else ("fraction", said)
+
+
+def _is_threshold(said: Sequence[object]) -> bool:
+    """Whatever a settings file may say instead."""
+    if len(said) != len(("kind", "value")):
+        return False
+    kind, value = said
+    most = {"fraction": 1.0, "tokens": inf, "messages": inf}.get(str(kind), 0.0)
+    return _is_number(value) and 0 < value <= most and value < inf
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 DEFAULTS = Options()

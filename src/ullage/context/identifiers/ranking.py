@@ -1,7 +1,8 @@
 """How likely is it that a later call needs this word to the letter?
 
 A sum of points, in the manner of log-odds: what the word looks like, who said it and as what, how long ago; less what
-it costs to write. The points were set on one half of recorded sessions and measured on the other.
+it costs to write. Most points were set on one half of recorded sessions; what length costs and what a number is worth
+was settled with the other half in view as well, so that only sessions of another origin are a fair test of them.
 """
 
 import re

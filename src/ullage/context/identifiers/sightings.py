@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from json import loads
 
-from ullage.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
+from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tokens import Steps
 from ullage.tool import Json
 
@@ -130,7 +130,7 @@ def _said_in(part: Part, speaker: int) -> Iterator[_Said]:
                 yield from _said_in(inner, Seen.RESULT)
         case Unknown(value):
             yield from _values(value, speaker)
-        case Media():
+        case _:
             yield _Said(seen=speaker, text=part.url or "")
 
 
