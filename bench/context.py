@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -45,6 +46,24 @@ def _shown(run: Callable[[Path], Found], report: Callable[[Found], None]) -> Par
     return part
 
 
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Where a part has no data."""
+
+    def missed(self) -> list[str]:
+        return []
+
+    def to_json(self) -> dict[str, object]:
+        return {}
+
+
+def _weighing(data: Path) -> Figures:
+    if any((data / "pi").glob("*.jsonl")):
+        return _shown(context_weighing.run, context_weighing.report)(data)
+    print("left out: no session of `pi` is there, whose answers bear what the provider reported")
+    return Nothing()
+
+
 def _crash(_data: Path) -> Figures:
     found = context_crash.measure(int(os.environ.get("N") or context_crash.KILLS), SEED)
     print(f"{found.kills} kills, {found.acknowledged} messages acknowledged, {found.compactions} compactions: ", end="")
@@ -56,7 +75,7 @@ PARTS: Mapping[str, Part] = {
     "validity": _shown(context_validity.run, context_validity.report),
     "others": _shown(context_others.run, context_others.report),
     "continuity": _shown(context_continuity.run, context_continuity.report),
-    "weighing": _shown(context_weighing.run, context_weighing.report),
+    "weighing": _weighing,
     "crash": _crash,
 }
 

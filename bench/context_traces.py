@@ -15,7 +15,18 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from ullage.messages import Format, Message, Part, Text, Thinking, ToolCall, ToolResult, read_request, write_messages
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    read_request,
+    write_messages,
+)
 
 DEFAULT_DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "traces"
 FORMATS = (Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.GEMINI)
@@ -88,20 +99,22 @@ def _read_file(path: Path, folder: Path) -> Iterator[Trace]:
 
 
 def _sessions(path: Path) -> Iterator[tuple[str, list[Message]]]:
+    """A file holds one session, a list of them, or one a line; `pi` writes a session with a message a line."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".jsonl":
-        lines = [json.loads(line) for line in text.splitlines()]
-        yield "", [message for line in lines if line.get("type") == "message" for message in _read_pi(line["message"])]
+    lines = [json.loads(line) for line in text.splitlines() if line.strip()] if path.suffix == ".jsonl" else []
+    told = [line["message"] for line in lines if isinstance(line, dict) and line.get("type") == "message"]
+    if told:
+        yield "", [message for one in told for message in _read_pi(one)]
         return
-    value = json.loads(text)
+    value = lines or json.loads(text)
     for one in value if isinstance(value, list) and value and _listed(value[0]) else [value]:
         yield from _session(one)
 
 
 def _listed(value: Any) -> list[Raw] | None:  # noqa: ANN401
     """The messages of one session, where this is one and no message."""
-    found = value if isinstance(value, list) else value.get("messages", value.get("traj"))
-    return found if isinstance(found, list) else None
+    found = value.get("messages", value.get("traj")) if isinstance(value, dict) else value
+    return found if isinstance(found, list) and all(isinstance(one, dict) for one in found) else None
 
 
 def _session(value: Any) -> Iterator[tuple[str, list[Message]]]:  # noqa: ANN401
@@ -111,7 +124,7 @@ def _session(value: Any) -> Iterator[tuple[str, list[Message]]]:  # noqa: ANN401
     if "lc" in listed[0]:
         yield "", [message for one in listed for message in _read_langchain(one["kwargs"])]
         return
-    form = Format.ANTHROPIC if "system_prompt" in value else Format.OPENAI_CHAT
+    form = Format.ANTHROPIC if isinstance(value, dict) and "system_prompt" in value else Format.OPENAI_CHAT
     read = read_request({"messages": [_plain(one) for one in listed]}, form).messages
     system = "\n".join(_text(message) for message in read if message.role == "system")
     yield system, [message for message in read if message.role != "system"]
@@ -152,6 +165,8 @@ def _read_pi_part(part: Raw) -> Part:
         return Thinking(text=part["thinking"], signature=part["thinkingSignature"], sealed_as="signature")
     if part["type"] == "toolCall":
         return ToolCall(name=part["name"], arguments=json.dumps(part["arguments"]), id=part["id"])
+    if part["type"] == "image":
+        return Media(kind="image", media_type=part["mimeType"], data=part["data"])
     return Text(part["text"])
 
 
@@ -164,7 +179,8 @@ def _read_langchain(message: Raw) -> Iterator[Message]:
         return
     calls = message.get("tool_calls", ())
     called = (ToolCall(name=one["name"], arguments=json.dumps(one["args"]), id=one["id"]) for one in calls)
-    yield Message(role="assistant" if message["type"] == "ai" else "user", parts=(*parts, *called))
+    if message["type"] != "system":
+        yield Message(role="assistant" if message["type"] == "ai" else "user", parts=(*parts, *called))
 
 
 def mended(messages: Iterable[Message]) -> Iterator[Message]:

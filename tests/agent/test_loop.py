@@ -50,6 +50,15 @@ async def test_text_streams_in_pieces_and_the_end_has_the_whole():
     assert (usage["input_tokens"], usage["reported"]) == (model.reported[0], True)
     assert used["model"] == MODEL
     assert used["cost"] is not None
+    assert "warnings" not in used
+
+
+async def test_what_no_waiting_mends_is_said_with_the_usage():
+    first = ScriptedModel(lambda *_: httpx2.Response(401, json={"error": "no"}))
+    asked = delegate(first, ScriptedModel(lambda *_: says("Done.")))
+    found = [event async for event in run_agent("Go.", delegate=asked, context=context(), tools=tools())]
+    (used,) = (event.to_json() for event in found if isinstance(event, Used))
+    assert used["warnings"]
 
 
 async def test_calls_of_one_answer_run_side_by_side_and_go_back_in_order():
@@ -72,6 +81,18 @@ async def test_calls_of_one_answer_run_side_by_side_and_go_back_in_order():
         ("c2", "files.read"),
     ]
     assert [tool["function"]["name"] for tool in model.bodies[0]["tools"]] == ["slow", "files_read"]
+
+
+async def test_a_picture_that_a_tool_shows_reaches_the_model():
+    async def shows(call: Call) -> Reply:
+        return Reply(content=({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},))
+
+    model = ScriptedModel(lambda number, _: calls(("read", "{}")) if number == 1 else says("A cat."))
+    source = tools("read", answer=shows)
+    found = [event async for event in run_agent("Go.", delegate=delegate(model), context=context(), tools=source)]
+    assert [event.media for event in found if isinstance(event, Returned)] == [1]
+    assert "iVBORw0KGgo=" in json.dumps(model.bodies[1])
+    assert faults(model.bodies[1]["messages"], Format.OPENAI_CHAT) == ()
 
 
 async def test_malformed_arguments_are_told_to_the_model_and_do_not_spoil_what_follows():

@@ -7,6 +7,7 @@ import pytest
 
 from delegate.policies import MODELS, POLICIES
 from ullage.cli import main
+from ullage.cli.evaluating import read_cases
 
 PORTUGUESE = "Você pode dizer qual é a capital da França?"
 TABLE = """case,prompt,model,score,cost
@@ -164,6 +165,18 @@ def test_a_table_may_be_json_lines_with_sizes_aliases_and_no_costs(work: Path, c
     out, err = capsys.readouterr()
     assert out.splitlines()[1].split() == ["policy", "1.000", "-"]
     assert err.startswith("2 cases; 1 left out; the policy took")
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt"),
+    [
+        ('case,prompt,model,score\n1,"one\ntwo",m,1\n1,,n,0\n', "one\ntwo"),
+        ('{"prompt": "one\u2028two", "outcomes": {"m": {"score": 1}}}\n', "one\u2028two"),
+    ],
+)
+def test_a_prompt_of_several_lines_stays_as_it_is(text: str, prompt: str):
+    (case,) = read_cases(text, "t")
+    assert case.prompt == prompt
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 
 from app.loopback import Loopback, loopback
 from delegate.policies import MODELS, POLICIES
+from delegate.streams import ANSWERS
 from ullage.cli import main
 
 PORTUGUESE = "Você pode dizer qual é a capital da França?"
@@ -79,6 +80,36 @@ def test_a_provider_without_a_key_is_passed_over_and_named(provider: Loopback, c
     off, line = capsys.readouterr().err.splitlines()
     assert off == "ullage: provider `anthropic` is off: `ANTHROPIC_API_KEY` is not set"
     assert line.endswith("before it failed: claude-3-5-sonnet (no_key)")
+
+
+@pytest.mark.requirement("S4:fallback")
+def test_a_key_that_is_refused_is_said_loudly(provider: Loopback, capsys: pytest.CaptureFixture[str]):
+    provider.refusing = {"gpt-4o-mini": 401}
+    assert main(["run", "Where are you?"]) == 0
+    loud, line = capsys.readouterr().err.splitlines()
+    assert loud == "ullage: openai answered 401: no"
+    assert line.endswith("before it failed: gpt-4o-mini (unauthorized)")
+
+
+@pytest.mark.requirement("S4:risks")
+def test_a_prompt_that_is_cut_is_said_to_be(
+    provider: Loopback, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    models = {name: {**entry, "window": 4_000} for name, entry in MODELS["models"].items()}
+    (work / "conf" / "models.json").write_text(json.dumps({**MODELS, "models": models}), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("What do the words say? " * 2_000))
+    assert main(["run", "-", "--cut", "--model", "chat-default", "--max-output", "9"]) == 0
+    assert capsys.readouterr().err.startswith("ullage: the prompt was cut: ")
+
+
+def test_an_answer_that_was_cut_off_is_said_to_be(
+    provider: Loopback, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    *before, last = ANSWERS["responses"]
+    cut = {"type": "response.incomplete", "response": {**last["response"], "status": "incomplete"}}
+    monkeypatch.setitem(ANSWERS, "responses", [*before, cut])
+    assert main(["run", "Where are you?"]) == 0
+    assert capsys.readouterr().err.startswith("ullage: the answer was cut off")
 
 
 @pytest.mark.parametrize(

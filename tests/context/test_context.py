@@ -1,12 +1,15 @@
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event, current_thread, main_thread
 from typing import Any, cast
 
+import anyio
 import pytest
 
 from context.sessions import ASKED, METER, Summarising, result, steps, talk
 from ullage.context import Context, Options, Session, SummaryAnswer, SummaryRequest
+from ullage.errors import InvalidArguments, UnreadableRequest
 from ullage.messages import Format, Message, Text, faults
 from ullage.models import Usage
 from ullage.tool import JsonObject
@@ -333,3 +336,186 @@ async def test_where_another_lets_go_of_the_same_meanwhile_nothing_is_lost(tmp_p
     again = await made.prepare()
     assert list(again.messages) == [record.message for record in Session.open(path).records]
     assert [record.message for record in Session.open(path).history(full=True)] == messages
+
+
+async def test_what_is_added_and_asked_for_while_a_history_is_weighed_is_kept():
+    made, late = context(*talk(200)), {"role": "assistant", "content": "I came late."}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(made.prepare)
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        made.add(late)
+        made.status()
+    assert made.messages[-1] is late
+
+
+@dataclass
+class Waiting(Summarising):
+    """Is done when it is told."""
+
+    def __post_init__(self) -> None:
+        self.begun, self.may_end = anyio.Event(), anyio.Event()
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        self.begun.set()
+        await self.may_end.wait()
+        return await super().summarize(request)
+
+
+async def test_two_tasks_that_prepare_at_once_have_one_summary_made_and_lose_nothing():
+    waiting = Waiting()
+    made, late = context(*talk(60), summarizer=waiting), {"role": "user", "content": "One thing more."}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(made.prepare)
+        tasks.start_soon(made.prepare)
+        await waiting.begun.wait()
+        made.add(late)
+        made.status()
+        waiting.may_end.set()
+    assert len(waiting.asked) == 1
+    assert made.messages[-1] is late
+    assert faults(made.messages, Format.OPENAI_CHAT) == ()
+
+
+async def test_the_system_prompt_and_the_tools_may_change_while_a_summary_is_made():
+    waiting = Waiting()
+    made, told = context(*talk(60), summarizer=waiting), list[int]()
+
+    async def prepare() -> None:
+        told.append((await made.prepare()).status.system_prompt)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(prepare)
+        await waiting.begun.wait()
+        made.instruct("Be brief. " * 30)
+        made.offer([{"type": "function", "function": {"name": "look", "parameters": {}}}])
+        waiting.may_end.set()
+    assert told == [made.status().system_prompt]
+    assert told[0] > 60
+
+
+class Halting(Session):
+    """Halts in a worker's thread where it is told to, until the event loop has done something."""
+
+    halts_at: str | None = None
+
+    def refresh(self):
+        if self.halts_at == "refresh":
+            self._halt()
+        return super().refresh()
+
+    def replace(self, *given: Any, **named: Any):  # noqa: ANN401
+        made = super().replace(*given, **named)
+        if self.halts_at == "replace":
+            self._halt()
+        return made
+
+    def prepare_to_halt(self, at: str) -> None:
+        self.halts_at, self.halted, self.goes_on = at, Event(), Event()
+
+    def _halt(self) -> None:
+        if current_thread() is not main_thread():
+            self.halts_at = None
+            self.halted.set()
+            self.goes_on.wait(10)
+
+
+@pytest.mark.parametrize("at", ["refresh", "replace"])
+async def test_what_is_added_while_the_file_is_read_or_swapped_is_there_once(at: str, tmp_path: Path):
+    session = Halting.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
+    assert isinstance(session, Halting)
+    made, late = context(*talk(60), session=session), {"role": "assistant", "content": "I came late."}
+    session.prepare_to_halt(at)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(made.prepare)
+        await anyio.to_thread.run_sync(session.halted.wait)
+        made.add(late)
+        session.goes_on.set()
+    assert list(made.messages) == [record.message for record in Session.open(session.path).records]
+    assert made.messages.count(late) == 1
+
+
+async def test_what_another_process_left_untouched_is_the_same_object_still(tmp_path: Path):
+    path, messages = tmp_path / "talk.jsonl", talk(60)
+    made = context(*messages, session=Session.open(path, format=Format.OPENAI_CHAT))
+    await context(session=Session.open(path)).prepare()
+    prepared = await made.prepare()
+    assert "<context_summary>" in texts(prepared.messages)
+    assert prepared.messages[-1] is messages[-1]
+
+
+async def test_a_file_that_is_gone_is_told_and_what_is_known_is_sent(tmp_path: Path):
+    made = context(*talk(2), session=Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT))
+    (tmp_path / "talk.jsonl").unlink()
+    prepared = await made.prepare()
+    assert list(prepared.messages) == talk(2)
+    assert "is gone" in str(prepared.warning)
+
+
+async def test_a_paste_larger_than_the_window_is_told_and_ends_no_session(tmp_path: Path):
+    session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
+    prepared = await context({"role": "user", "content": "word " * 9_000}, session=session).prepare()
+    assert not prepared.compacted
+    assert "more than the window holds" in str(prepared.warning)
+    assert session.generation == 0
+
+
+@pytest.mark.parametrize("wrong", [talk(1), None, 7, object()])
+async def test_what_is_no_message_is_refused_before_it_is_part_of_the_history(wrong: object):
+    made = context(*talk(1))
+    with pytest.raises((InvalidArguments, UnreadableRequest)):
+        made.add(wrong)
+    assert len((await made.prepare()).messages) == len(talk(1))
+
+
+async def test_what_the_provider_adds_out_of_sight_is_no_less_after_a_compaction_and_is_reckoned_with():
+    made, hidden = context(*talk(20), summarizer=Summarising()), 1_000
+    prepared = await made.prepare()
+    made.observe(usage=Usage(input=prepared.status.used + hidden, output=1))
+    made.add(*steps(6))
+    prepared = await made.prepare()
+    assert prepared.compacted
+    assert prepared.status.used >= prepared.status.weighed + hidden
+    assert prepared.status.usage_percent < 50
+
+
+@pytest.mark.parametrize("said", ["maximum context length is 3000 tokens", "maximum context length is 64000 tokens"])
+@pytest.mark.parametrize("window", [None, 100_000])
+@pytest.mark.parametrize("answer", ["Decisions: round half up. Next steps: April.", OSError("the line is dead")])
+async def test_what_a_provider_refused_is_never_sent_again(said: str, window: int | None, answer: str | Exception):
+    """Whatever the user said of the window, and however little we weigh what it refused."""
+    summarising = Summarising(answers=(answer,))
+    made = context(*talk(60), options=Options(context_window=window), summarizer=summarising)
+    used = (await made.prepare()).status.used
+    for _ in range(3):
+        made.overflowed(said)
+        prepared = await made.prepare()
+        assert prepared.status.used < 0.9 * used
+        used = prepared.status.used
+
+
+async def test_a_summariser_that_outlasts_its_waiters_is_asked_three_times_at_most():
+    scope = anyio.CancelScope()
+
+    class Outlasting(Summarising):
+        async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+            scope.cancel()
+            return await super().summarize(request)
+
+    outlasting = Outlasting(hangs=True)
+    made = context(*talk(50), summarizer=outlasting)
+    for _ in range(5):
+        with anyio.CancelScope() as scope:
+            await made.prepare()
+    assert len(outlasting.asked) == 3
+    assert made.status().used < WINDOW
+
+
+@pytest.mark.parametrize("offered", [True, False])
+async def test_a_model_is_sent_to_recall_only_where_it_has_that_tool(offered: bool, tmp_path: Path):  # noqa: FBT001
+    session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
+    recall = {"type": "function", "function": {"name": "recall", "parameters": {"type": "object"}}}
+    made = context(*talk(60), session=session, tools=[recall] if offered else [])
+    prepared = await made.prepare()
+    assert prepared.compacted
+    assert ("recall(" in texts(prepared.messages)) is offered

@@ -40,8 +40,15 @@ def test_an_unknown_option_is_refused_with_those_there_are():
         {"context_window": 0},
         {"keep": 1},
         {"target": -0.1},
+        {"compact_threshold": ("percent", 50)},
+        {"compact_threshold": ("tokens",)},
+        {"compact_threshold": "0.5"},
+        {"compact_threshold": float("nan")},
+        {"compact_threshold": True},
+        {"context_window": "128000"},
+        {"keep": "0.3"},
     ],
 )
-def test_what_cannot_be_meant_is_refused(wrong: dict[str, float]):
+def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]):
     with pytest.raises(InvalidArguments):
         read_options(wrong)

@@ -1,11 +1,16 @@
+from dataclasses import replace
+
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from delegate.streams import ANSWERS, Scripted, provider
 from ullage.delegate.attempt import attempt
 from ullage.delegate.exchange import Event, Outgoing, TextDelta
 from ullage.delegate.failure import FailureKind, ProviderFailed
-from ullage.messages import Message, Text
+from ullage.delegate.unquoted import unquoted
+from ullage.messages import Message, Text, ToolResult
 from ullage.models import Usage
 
 ASKED = Outgoing(
@@ -18,6 +23,14 @@ ASKED = Outgoing(
     temperature=0.5,
 )
 WIRES = list(ANSWERS)
+GOOGLES_KEY = {
+    "error": {
+        "code": 400,
+        "message": "API key not valid. Please pass a valid API key.",
+        "status": "INVALID_ARGUMENT",
+        "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
+    }
+}
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +155,10 @@ async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(err
         (404, {"detail": "no model"}, "not_found"),
         (413, "", "context_length"),
         (422, {"detail": [{"loc": 1}]}, "bad_request"),
-        (418, 3, "bad_request"),
+        (400, GOOGLES_KEY, "unauthorized"),
+        (402, {"error": {"message": "Insufficient credits", "code": 402}}, "unauthorized"),
+        (410, {}, "refused"),
+        (418, 3, "refused"),
         (429, {"error": {"message": "slow down"}}, "rate_limited"),
         (500, "<html>", "server"),
         (503, {}, "server"),
@@ -161,11 +177,44 @@ async def test_a_status_says_what_went_wrong(status: int, body: object, kind: Fa
         ({"retry-after": "0.5", "retry-after-ms": "20"}, 0.02),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "inf"}, float("inf")),
+        ({"retry-after": "nan"}, 0.0),
         ({}, None),
     ],
 )
 async def test_how_long_to_wait_is_read_however_it_is_put(headers: dict[str, str], seconds: float | None):
     assert (await failure(Scripted([httpx2.Response(429, headers=headers)]))).retry_after == seconds
+
+
+@pytest.mark.requirement("S4:retry")
+@pytest.mark.parametrize(("said", "seconds"), [("31s", 31.0), ("0.25s", 0.25), ("soon", None), (31, None)])
+async def test_google_says_in_the_body_how_long_to_wait(said: object, seconds: float | None):
+    body = {"error": {"code": 429, "details": [{"@type": "RetryInfo", "retryDelay": said}]}}
+    assert (await failure(Scripted([httpx2.Response(429, json=body)]))).retry_after == seconds
+    assert (await failure(Scripted([httpx2.Response(429, json=[body])]))).retry_after == seconds
+
+
+@pytest.mark.requirement("S4:telemetry")
+async def test_what_a_provider_quotes_of_the_request_is_not_handed_on():
+    secret = "The merger with Initech is planned for the ninth of May"
+    outgoing = replace(ASKED, messages=(Message(role="user", parts=(Text(f"Summarise:\n\n{secret}."),)),))
+    body = {
+        "error": {"message": f"cannot read 'Summarise:\n\n{secret}.' for key `secret-key` of x-tenant-9876, try again"}
+    }
+    named = replace(provider(), headers={"x-tenant": "x-tenant-9876"})
+    async with Scripted([httpx2.Response(400, json=body)]).client() as client:
+        with pytest.raises(ProviderFailed) as failed:
+            await attempt(client, named, outgoing, lambda _: None)
+    assert str(failed.value) == failed.value.message == "answered 400: cannot read '…' for key `***` of ***, try again"
+
+
+@given(
+    prompt=st.text("ab ", min_size=20, max_size=40), before=st.text("xy", max_size=30), after=st.text("xy", max_size=30)
+)
+def test_no_quotation_is_left_wherever_it_stands(prompt: str, before: str, after: str):
+    plain = " ".join(prompt.split())
+    told = unquoted(f"{before}{plain}{after}", [Message(role="tool", parts=(ToolResult(parts=(Text(prompt),)),))], ())
+    assert told == (f"{before}…{after}" if len(plain) >= 20 else f"{before}{plain}{after}")
 
 
 async def test_a_providers_words_are_short_and_hold_no_key():
@@ -194,6 +243,9 @@ async def test_a_body_of_an_error_that_does_not_end_is_not_read_to_its_end():
         ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "overloaded"),
         ("anthropic", {"type": "error"}, "server"),
         ("gemini", {"error": {"code": 503, "status": "UNAVAILABLE", "message": "x"}}, "overloaded"),
+        ("chat", {"error": {"code": 429, "message": "x"}, "choices": []}, "rate_limited"),
+        ("chat", {"error": {"code": 400, "message": "x"}, "choices": []}, "bad_request"),
+        ("chat", {"error": {"code": 7, "message": "x"}, "choices": []}, "server"),
     ],
 )  # fmt: skip
 async def test_an_error_in_the_middle_of_a_stream_is_one(wire: str, said: object, kind: FailureKind):

@@ -77,6 +77,12 @@ def test_cycles_of_fallbacks_are_named():
     )
     assert found["routing.fallbacks.reasoning"] == ["`reasoning` falls back on itself"]
     assert found["routing.fallbacks.chat-premium"] == ["`chat-premium` falls back on `twin`, which is the same model"]
+    circle = {"reasoning": ("long-context",), "long-context": ("chat-default",), "chat-default": ("reasoning",)}
+    found = warned(replace(policy(), fallbacks=circle))
+    assert found["routing.fallbacks.chat-default"] == [
+        "fallbacks in a circle: `chat-default` -> `reasoning` -> `long-context` -> `chat-default`"
+    ]
+    assert not {"routing.fallbacks.reasoning", "routing.fallbacks.long-context"} & found.keys()
 
 
 @pytest.mark.requirement("S4:lint")

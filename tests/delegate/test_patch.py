@@ -1,4 +1,8 @@
 import difflib
+import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -6,6 +10,7 @@ from hypothesis import strategies as st
 
 from ullage.delegate.agreement import agreement, groups
 from ullage.delegate.patch import PatchFailed, applied, read_patch
+from ullage.delegate.patching import patch_of
 from ullage.delegate.tests import framework_for
 
 FILE = "one\ntwo\nthree\nfour\nfive\n"
@@ -16,7 +21,7 @@ def patch(body: str, old: str = "a.txt", new: str = "a.txt") -> str:
 
 
 def result(text: str, files: dict[str, str] | None = None) -> dict[str, str | None]:
-    return applied({"a.txt": FILE} if files is None else files, read_patch(text)[1])
+    return applied({"a.txt": FILE} if files is None else files, read_patch(text))
 
 
 @pytest.mark.requirement("S4:more")
@@ -64,11 +69,70 @@ def test_the_mark_of_a_missing_end_of_line_is_no_line():
             "diff --git a/a.txt b/a.txt\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n",
             "is made anew, and is there already",
         ),
+        ("diff --git a/a.txt b/b.txt\nrename from a.txt\nrename to b.txt\n", "`b.txt` is made anew"),
+        (patch("@@ -1,1 +1,1 @@\n-one\n+1\n", new="../c.txt"), "`../c.txt` lies outside"),
+        ("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-one\n", "leaves lines of it"),
     ],
 )
 def test_what_does_not_fit_says_why(text: str, message: str):
     with pytest.raises(PatchFailed, match=message.replace("(", r"\(")):
-        result(text)
+        result(text, {"a.txt": FILE, "b.txt": ""})
+
+
+def test_a_fence_within_what_is_changed_does_not_end_the_patch():
+    body = "@@ -5,1 +5,5 @@\n five\n+```sh\n+ls\n+```\n+six\n"
+    assert result(f"Here:\n```diff\n{patch(body)}```\nDone.") == {"a.txt": f"{FILE}```sh\nls\n```\nsix\n"}
+
+
+def test_empty_lines_between_files_are_of_neither():
+    made = "diff --git a/b.txt b/b.txt\n--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+x\n"
+    assert result(patch("@@ -1,2 +1,2 @@\n-one\n+1\n two\n\n\n") + made) == {
+        "a.txt": FILE.replace("one", "1"),
+        "b.txt": "x\n",
+    }
+
+
+def test_two_patches_of_one_file_are_both_applied():
+    twice = patch("@@ -1,1 +1,1 @@\n-one\n+1\n") + patch("@@ -5,1 +5,1 @@\n-five\n+5\n")
+    assert result(twice) == {"a.txt": FILE.replace("one", "1").replace("five", "5")}
+
+
+def test_a_line_without_an_end_keeps_none_unless_the_patch_gives_it_one():
+    files = {"a.txt": FILE.removesuffix("\n")}
+    assert result(patch("@@ -4,2 +4,2 @@\n-four\n+4\n five\n"), files) == {"a.txt": "one\ntwo\nthree\n4\nfive"}
+    assert result(patch("@@ -5,1 +5,1 @@\n-five\n+5\n"), files) == {"a.txt": "one\ntwo\nthree\nfour\n5\n"}
+    kept = patch("@@ -5,1 +5,1 @@\n-five\n+5\n\\ No newline at end of file\n")
+    assert result(kept) == {"a.txt": "one\ntwo\nthree\nfour\n5"}
+
+
+SLIPS = {
+    "counts": (patch("@@ -1,9 +1,7 @@\n-one\n+1\n two\n"), FILE),
+    "places": (patch("@@ -1,2 +1,2 @@\n four\n-five\n+5\n"), FILE),
+    "no context": (patch("@@ -2,0 +3,1 @@\n+between\n"), FILE),
+    "no mark of a missing end": (patch("@@ -4,2 +4,2 @@\n-four\n+4\n five\n"), FILE.removesuffix("\n")),
+    "renamed": (patch("@@ -1,1 +1,1 @@\n-one\n+1\n", new="new name.txt"), FILE),
+    "removed": ("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-one\n", "one\n"),
+    "made": ("diff --git a/b/é.txt b/b/é.txt\n--- /dev/null\n+++ b/b/é.txt\n@@ -0,0 +1,1 @@\n+x\n", FILE),
+}
+
+
+@pytest.mark.requirement("S4:more")
+@pytest.mark.skipif(shutil.which("git") is None, reason="git says what applies")
+@pytest.mark.parametrize("slip", SLIPS)
+def test_what_is_handed_on_is_applied_by_git_whatever_slipped(slip: str, tmp_path: Path):
+    text, content = SLIPS[slip]
+    files = {"a.txt": content}
+    (tmp_path / "a.txt").write_text(content, encoding="utf-8", newline="")
+    said = patch_of(files, read_patch(text))
+    alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    subprocess.run(["git", "apply", "-"], input=said.encode(), cwd=tmp_path, check=True, env=alone)
+    there = {str(one.relative_to(tmp_path)): one.read_bytes().decode() for one in tmp_path.rglob("*") if one.is_file()}
+    assert there == {path: text for path, text in {**files, **result(text, files)}.items() if text is not None}
+
+
+def test_a_patch_that_changes_nothing_is_none():
+    with pytest.raises(PatchFailed, match="changes nothing"):
+        patch_of({"a.txt": FILE}, read_patch(patch("@@ -1,1 +1,1 @@\n-one\n+one\n")))
 
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "  d", "+e", "-f", "@@ g"]), max_size=12)

@@ -39,6 +39,8 @@ def test_a_price_is_read_as_it_is_written():
         ({}, {"routing": {"fallbacks": {"a": [1]}}}, "`routing.fallbacks.a` cannot be `[1]`"),
         ({}, {"caps": {"default": -1}}, "`caps.default` cannot be `-1`"),
         ({}, {"temperatures": {"code": True}}, "`temperatures.code` cannot be `True`"),
+        ({}, {"temperatures": {"code": float("nan")}}, "`temperatures.code` cannot be `nan`"),
+        ({}, {"temperatures": {"code": 10**400}}, "`temperatures.code` cannot be `1000"),
         (
             {"models": {"x": {"provider": "a", "model": "b", "pricing": {"input": -1}}}},
             {},

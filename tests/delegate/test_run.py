@@ -1,3 +1,4 @@
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 
@@ -7,11 +8,11 @@ import pytest
 
 from delegate.delegates import METER, QUICK, Both, FakePurse, delegate, one_fallback
 from delegate.policies import policy
-from delegate.streams import ANSWERS, Scripted
+from delegate.streams import ANSWERS, WIRES, Scripted
 from ullage.delegate.exchange import Event
 from ullage.delegate.failure import ProviderFailed
 from ullage.delegate.policy import Policy
-from ullage.delegate.run import Ask
+from ullage.delegate.run import Ask, Delegate
 from ullage.delegate.shortening import TooLong
 from ullage.delegate.spending import Spend
 from ullage.messages import Message, Text
@@ -172,6 +173,46 @@ async def test_a_run_that_is_cancelled_is_settled_with_what_had_come():
             await delegate(client, purse).run(ask(), heard.append)
     assert heard
     assert purse.settled[0].tokens > 0
+
+
+def on_the_wire(asking: Delegate, wire: str) -> Delegate:
+    openai = replace(asking.providers["openai"], wire=WIRES[wire])
+    return replace(asking, providers={**asking.providers, "openai": openai})
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_what_was_reported_before_a_run_was_given_up_is_paid_for():
+    both = Both(Scripted([ANSWERS["anthropic"]], stall=5))
+    for limit in (None, 0.05):
+        purse = FakePurse()
+        async with both.client() as client:
+            asking = on_the_wire(delegate(client, purse), "anthropic")
+            with anyio.move_on_after(0.05 if limit is None else 5), suppress(ProviderFailed):
+                await asking.run(ask(deadline=limit and anyio.current_time() + limit))
+        assert purse.settled[0].tokens == 39 + 1
+
+
+@pytest.mark.requirement("S4:usage")
+async def test_a_report_from_the_beginning_does_not_stand_for_all_that_came():
+    long = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "one two " * 50}}
+    both, purse = Both(Scripted([[*ANSWERS["anthropic"][:2], long]])), FakePurse()
+    async with both.client() as client:
+        outcome = await on_the_wire(delegate(client, purse), "anthropic").run(ask())
+    broken = outcome.attempts[0]
+    assert (broken.kind, broken.usage.input, broken.usage_reported) == ("truncated", 39, False)
+    assert broken.usage.output is not None
+    assert broken.usage.output >= 100
+
+
+@pytest.mark.requirement("S4:usage")
+async def test_calls_are_counted_where_nobody_reports_what_they_took():
+    call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": '{"where": "' + "far away " * 30 + '"}'}}
+    said = [{"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}]
+    async with Both(Scripted([said])).client() as client:
+        outcome = await delegate(client).run(ask())
+    assert outcome.usage.output is not None
+    assert outcome.usage.output > 60
+    assert not outcome.usage_reported
 
 
 @pytest.mark.requirement("S4:risks")

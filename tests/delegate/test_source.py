@@ -9,11 +9,13 @@ import pytest
 
 from delegate.delegates import METER, Both, delegate, saying
 from delegate.streams import ANSWERS, Scripted
+from ullage.delegate.ceilings import Ceiling, Ceilings
 from ullage.delegate.failure import ProviderFailed
+from ullage.delegate.local_purse import LocalPurse
 from ullage.delegate.report import DELEGATE
 from ullage.delegate.source import DelegateSource
 from ullage.delegate.tools import TOOLS
-from ullage.errors import InvalidArguments, SourceFailed, UnknownHandle, UnknownTool
+from ullage.errors import InvalidArguments, OverBudget, SourceFailed, UnknownHandle, UnknownTool
 from ullage.testing import check_source
 from ullage.tool import Call, Caller, JsonObject, Progress, Reply
 
@@ -82,12 +84,15 @@ async def test_every_attempt_is_told_with_why_it_failed():
     [
         ({}, "`prompt` is missing"),
         ({"prompt": "x", "promt": "y"}, "`promt` is not known"),
+        ({"prompt": None}, "`prompt` is missing"),
         ({"prompt": 3}, "`prompt` must be a text"),
         ({"prompt": "  "}, "`prompt` must be a text"),
         ({"prompt": "x", "metadata": {"tone": "y"}}, "`metadata.tone` is not known"),
         ({"prompt": "x", "metadata": []}, "`metadata` must be an object"),
         ({"prompt": "x", "metadata": {"domain": "law"}}, "no domain is called `law`"),
         ({"prompt": "x", "metadata": {"temperature": "hot"}}, "`temperature` must be a number"),
+        ({"prompt": "x", "metadata": {"temperature": float("nan")}}, "`temperature` must be a number"),
+        ({"prompt": "x", "metadata": {"temperature": 10**400}}, "`temperature` must be a number"),
         ({"prompt": "x", "caps": {"maxOutputTokens": 0}}, "`maxOutputTokens` must be a whole number"),
         ({"prompt": "x", "caps": {"max": 1}}, "`caps.max` is not known"),
         ({"prompt": "x", "context": [1]}, "`context` must be a list of texts"),
@@ -150,6 +155,32 @@ async def test_a_patch_that_does_not_apply_is_asked_for_again_with_the_reason():
     assert "no `diff --git" in again[3]["content"]
     assert "hunk 1 of `hello.py` does not fit" in again[5]["content"]
     assert both.openai.bodies[0]["temperature"] == 0.25
+
+
+@pytest.mark.requirement("S4:more", "S4:stream")
+async def test_a_patch_that_was_cut_at_its_cap_is_asked_for_again_though_it_applies():
+    cut = [{"choices": [{"delta": {"content": PATCH}, "finish_reason": "length"}]}]
+    both = Both(Scripted([cut, saying(PATCH)]))
+    reply = await called(both, "delegate.diff", {"prompt": "Please return 2", "files": FILES})
+    assert meta(reply)["asked"] == 2
+    assert "cut off before its end" in both.openai.bodies[1]["messages"][-1]["content"]
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_the_ceiling_of_a_call_holds_over_all_that_is_asked_for_it():
+    limits = Ceilings(by_scope={"call": Ceiling(tokens=4_200)})
+    both = Both(Scripted([saying("no patch at all")]))
+    async with both.client() as client:
+        source = DelegateSource(delegate=delegate(client, LocalPurse(ceilings=lambda: limits)))
+        asked: JsonObject = {"prompt": "Please " + "try it " * 400, "files": FILES}
+        with pytest.raises(OverBudget, match="this call"):
+            await source.call(Call(tool="delegate.diff", arguments=asked))
+        assert len(both.openai.requests) == 2
+        for name in ("chat-default", "long-context"):
+            await source.call(Call(tool="delegate.run", arguments={"prompt": "Hello", "forceModel": name}))
+        told = meta(await source.call(Call(tool="delegate.consensus", arguments={"prompt": "Hello"})))
+    assert list(told["answers"]) == ["chat-default", "chat-premium"]
+    assert "over the budget of this call" in told["failed"]["long-context"]
 
 
 @pytest.mark.requirement("S4:more")
@@ -220,6 +251,30 @@ async def test_those_who_agree_are_quoted_once_and_a_judge_writes_for_all():
 
 
 @pytest.mark.requirement("S4:more")
+async def test_a_judge_that_fails_leaves_the_answers_and_one_that_is_not_there_costs_nothing():
+    models: Any = ["chat-default", "long-context"]
+    both = Both(Scripted([saying("The answer is 42.")]))
+    unjudged = await called(both, "delegate.consensus", {"prompt": "Greet", "models": models, "judge": "reasoning"})
+    assert "## long-context\nHello there" in said(unjudged)
+    assert "not configured" in meta(unjudged)["failed"]["judge"]
+    asked = len(both.openai.requests)
+    with pytest.raises(InvalidArguments, match="no model of the policy is called `solomon`"):
+        await called(both, "delegate.consensus", {"prompt": "Greet", "models": models, "judge": "solomon"})
+    assert len(both.openai.requests) == asked
+
+
+@pytest.mark.requirement("S4:more")
+async def test_one_model_under_two_names_is_asked_once():
+    both = Both(Scripted([saying("Hello there")]))
+    models: Any = ["chat-default", "openai:gpt-4o-mini", "long-context"]
+    reply = await called(both, "delegate.consensus", {"prompt": "Greet", "models": models})
+    assert list(meta(reply)["answers"]) == ["chat-default", "long-context"]
+    assert len(both.openai.requests) == 1
+    with pytest.raises(InvalidArguments, match="needs two different"):
+        await called(both, "delegate.consensus", {"prompt": "Greet", "models": models[:2]})
+
+
+@pytest.mark.requirement("S4:more")
 async def test_a_consensus_of_one_is_refused_and_of_none_raises_what_went_wrong():
     with pytest.raises(InvalidArguments, match="needs two"):
         await called(Both(Scripted([saying("x")])), "delegate.consensus", {"prompt": "x", "models": ["reasoning"]})
@@ -240,8 +295,10 @@ async def test_a_client_that_wants_to_know_hears_how_far_it_is():
 
     slow = Scripted([ANSWERS["chat"]], stall=0.19)
     with anyio.fail_after(10):
-        await called(Both(slow), "delegate.run", {"prompt": "Please write hello"}, progress=progress)
-    assert told
+        for tool in ("delegate.run", "delegate.consensus"):
+            told.clear()
+            await called(Both(slow), tool, {"prompt": "Please write hello"}, progress=progress)
+            assert told
     assert told[0][1] == f"{told[0][0]:.0f} characters"
 
 
@@ -272,6 +329,6 @@ async def test_all_definitions_together_are_short_and_sound():
 @pytest.mark.parametrize("files", [{}, None])
 async def test_no_files_are_refused_before_anybody_is_asked(tool: str, files: dict[str, Any] | None):
     both = Both(Scripted([ANSWERS["chat"]]))
-    with pytest.raises(InvalidArguments, match="`files` is empty"):
+    with pytest.raises(InvalidArguments, match=r"`files` is (empty|missing)"):
         await called(both, tool, {"prompt": "Mend it", "files": files})
     assert both.openai.requests == []

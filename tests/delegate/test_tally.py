@@ -73,7 +73,8 @@ def test_what_was_billed_wins_where_it_is_said():
 
 @pytest.mark.requirement("S4:usage")
 def test_gaps_in_a_usage_are_filled_with_the_estimate_and_marked():
-    assert completed(Usage(input=1, output=2), sent=9, came=9) == (Usage(input=1, output=2), True)
+    assert completed(Usage(input=1, output=2), sent=9, came=2) == (Usage(input=1, output=2), True)
+    assert completed(Usage(input=1, output=2), sent=9, came=9) == (Usage(input=1, output=9), False)
     assert completed(Usage(), sent=9, came=8) == (Usage(input=9, output=8), False)
     assert completed(Usage(cache_read=10, reasoning=20), sent=9, came=8)[0] == Usage(
         input=10, output=20, cache_read=10, reasoning=20

@@ -1,10 +1,12 @@
 import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from delegate.streams import WIRES
 from ullage.delegate.exchange import Outgoing, Reader, ThinkingDelta
+from ullage.delegate.failure import ProviderFailed
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from ullage.models import Usage
 
@@ -50,7 +52,7 @@ def test_chat_carries_calls_and_results_as_messages():
                 {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Rome"}'}}
             ],
         },
-        {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+        {"role": "tool", "tool_call_id": "c1", "content": "sunny", "name": "weather"},
         {"role": "user", "content": "Thanks"},
     ]
     assert (written["max_tokens"], written["temperature"], written["stream"]) == (50, 1.5, True)
@@ -65,7 +67,7 @@ def test_chat_carries_calls_and_results_as_messages():
 def test_responses_carries_calls_results_and_sealed_reasoning_as_items():
     written = body("responses")
     assert written["instructions"] == "Be brief."
-    assert [item.get("type", item.get("role")) for item in written["input"]] == [
+    assert [item.get("role", item["type"]) for item in written["input"]] == [
         "user",
         "reasoning",
         "assistant",
@@ -74,7 +76,7 @@ def test_responses_carries_calls_results_and_sealed_reasoning_as_items():
         "user",
     ]
     assert written["input"][1]["encrypted_content"] == "sealed"
-    assert written["input"][2]["content"] == [{"type": "output_text", "text": "One moment"}]
+    assert written["input"][2]["content"] == [{"type": "output_text", "text": "One moment", "annotations": []}]
     assert (written["store"], written["max_output_tokens"]) == (False, 50)
     assert written["text"]["format"]["schema"] == SCHEMA
 
@@ -89,14 +91,18 @@ def test_anthropic_keeps_the_sides_alternating_and_thinking_with_its_signature()
     assert written["tools"][0]["input_schema"] == SCHEMA
 
 
-def test_gemini_puts_a_signature_on_the_part_that_follows_and_sends_no_thought():
+def test_gemini_keeps_the_sides_alternating_and_results_with_the_names_of_their_calls():
     written = body("gemini")
     assert [turn["role"] for turn in written["contents"]] == ["user", "model", "user"]
-    assert written["contents"][1]["parts"][0] == {"text": "One moment", "thoughtSignature": "sealed"}
-    assert written["contents"][1]["parts"][1]["functionCall"]["args"] == {"city": "Rome"}
+    assert written["contents"][1]["parts"][:2] == [
+        {"text": "hm", "thought": True, "thoughtSignature": "sealed"},
+        {"text": "One moment"},
+    ]
+    assert written["contents"][1]["parts"][2]["functionCall"]["args"] == {"city": "Rome"}
     assert written["contents"][2]["parts"][0]["functionResponse"] == {
+        "id": "c1",
         "name": "weather",
-        "response": {"result": "sunny"},
+        "response": {"output": "sunny"},
     }
     assert written["generationConfig"]["maxOutputTokens"] == 50
     assert written["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == SCHEMA
@@ -194,10 +200,144 @@ def test_a_call_comes_out_whole_with_the_thought_before_it(wire: str):
     assert answer.finish == "tool_calls"
     (call,) = answer.tool_calls
     assert (call.name, call.id, json.loads(call.arguments)) == ("weather", "c1", {"city": "Rome"})
-    thought, carried = answer.message.parts
-    assert isinstance(thought, Thinking)
-    assert (thought.text, thought.signature) == ("hm", None if wire == "chat" else "sealed")
+    *thoughts, carried = answer.message.parts
+    sealed = [(one.text, one.signature) for one in thoughts if isinstance(one, Thinking)]
+    assert sealed == {"chat": [("hm", None)], "gemini": [("hm", None), ("", "sealed")]}.get(wire, [("hm", "sealed")])
     assert carried == call
+
+
+BLOCKS: list[Any] = [
+    {"type": "thinking", "thinking": "first", "signature": "s1"},
+    {"type": "redacted_thinking", "data": "hidden"},
+    {"type": "text", "text": "Let me look."},
+    {"type": "thinking", "thinking": "second", "signature": "s2"},
+    {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Rome"}},
+    {"type": "tool_use", "id": "c2", "name": "weather", "input": {"city": "Bari"}},
+]
+
+
+def streamed(place: int, block: dict[str, Any]) -> Iterator[Any]:
+    """A block as Anthropic streams it."""
+    empty = {"thinking": "", "text": "", "signature": "", "input": {}}
+    yield {
+        "type": "content_block_start",
+        "index": place,
+        "content_block": {**block, **{k: empty[k] for k in empty.keys() & block}},
+    }
+    for key, kind in {"thinking": "thinking", "signature": "signature", "text": "text", "input": "input_json"}.items():
+        if key in block:
+            said = {"partial_json": json.dumps(block[key])} if key == "input" else {key: block[key]}
+            yield {"type": "content_block_delta", "index": place, "delta": {"type": f"{kind}_delta", **said}}
+    yield {"type": "content_block_stop", "index": place}
+
+
+ITEMS: list[Any] = [
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "first"}], "encrypted_content": "s1"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Let me look.", "annotations": []}],
+    },
+    {"type": "reasoning", "summary": [], "encrypted_content": "s2"},
+    {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Rome"}'},
+    {"type": "function_call", "call_id": "c2", "name": "weather", "arguments": '{"city":"Bari"}'},
+]
+PARTS: list[Any] = [
+    {"text": "first", "thought": True},
+    {"text": "Let me look."},
+    {"functionCall": {"name": "weather", "args": {"city": "Rome"}}, "thoughtSignature": "s1"},
+    {"functionCall": {"name": "weather", "args": {"city": "Bari"}}},
+]
+STEPS: dict[str, tuple[list[Any], Callable[[Any], Any], list[Any]]] = {
+    "anthropic": (
+        [
+            *(event for place, block in enumerate(BLOCKS) for event in streamed(place, block)),
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+            {"type": "message_stop"},
+        ],
+        lambda body: body["messages"][1]["content"],
+        BLOCKS,
+    ),
+    "responses": (
+        [{"type": "response.completed", "response": {"status": "completed", "output": ITEMS}}],
+        lambda body: body["input"][1:-2],
+        ITEMS,
+    ),
+    "gemini": (
+        [
+            *({"candidates": [{"content": {"parts": [part]}}]} for part in PARTS),
+            {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]},
+        ],
+        lambda body: body["contents"][1]["parts"],
+        PARTS,
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", STEPS)
+def test_the_second_step_of_a_tool_loop_carries_the_first_answer_back_as_it_came(wire: str):
+    said, carried, expected = STEPS[wire]
+    answer = fed(wire, said)[0].finish()
+    assert (answer.text, len(answer.tool_calls)) == ("Let me look.", 2)
+    results = tuple(ToolResult(parts=(Text("sunny"),), call_id=call.id, name=call.name) for call in answer.tool_calls)
+    messages = (TALK.messages[1], answer.message, Message(role="tool", parts=results))
+    assert carried(body(wire, Outgoing(model="m", messages=messages))) == expected
+
+
+@pytest.mark.parametrize(("wire", "other"), [(one, two) for one in STEPS for two in WIRES if one != two])
+def test_what_one_provider_sealed_is_not_shown_to_another(wire: str, other: str):
+    answer = fed(wire, STEPS[wire][0])[0].finish()
+    results = tuple(ToolResult(parts=(Text(""),), call_id=call.id) for call in answer.tool_calls)
+    messages = (TALK.messages[1], answer.message, Message(role="tool", parts=results))
+    written = json.dumps(body(other, Outgoing(model="m", messages=messages)))
+    assert '"s1"' not in written
+    assert '"s2"' not in written
+    assert '"text": ""' not in written
+    assert "null" not in written.replace('"content": null', "")
+
+
+def test_calls_of_one_index_are_told_apart_by_their_ids():
+    pieces = [("a", "f", '{"x":'), (None, None, "1}"), ("b", "g", "{}"), ("c", None, "")]
+    said = [
+        {
+            "choices": [
+                {"delta": {"tool_calls": [{"index": 0, "id": one, "function": {"name": name, "arguments": text}}]}}
+            ]
+        }
+        for one, name, text in pieces
+    ]
+    calls = fed("chat", [*said, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}])[0].finish().tool_calls
+    assert [(call.id, call.name, call.arguments) for call in calls] == [("a", "f", '{"x":1}'), ("b", "g", "{}")]
+
+
+def test_several_texts_of_one_message_are_one_text_on_the_wire_that_many_copied():
+    message = Message(role="user", parts=(Text("one"), Text("two")))
+    assert body("chat", Outgoing(model="m", messages=(message,)))["messages"][0]["content"] == "one\ntwo"
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        *(
+            ("chat", {"choices": [{"delta": {"content": "Half an"}, "finish_reason": reason}]})
+            for reason in ("error", "abort", "insufficient_system_resource")
+        ),
+        *(
+            ("gemini", {"candidates": [{"content": {"parts": [{"text": "Half an"}]}, "finishReason": reason}]})
+            for reason in ("OTHER", "MALFORMED_FUNCTION_CALL")
+        ),
+    ],
+)
+def test_an_answer_that_its_provider_says_it_broke_off_is_none(wire: str, said: Any):  # noqa: ANN401
+    with pytest.raises(ProviderFailed, match="broke off") as failed:
+        fed(wire, [said])[0].finish()
+    assert failed.value.kind == "truncated"
+
+
+def test_a_cost_that_is_no_number_is_not_believed():
+    said = {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}], "usage": {"cost": float("nan")}}
+    assert fed("chat", [said])[0].finish().reported_cost is None
 
 
 @pytest.mark.parametrize(

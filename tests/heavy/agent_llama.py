@@ -27,22 +27,34 @@ MODEL = "smollm2"
 
 @dataclass(frozen=True)
 class CallingWire:
-    """Chat with a model that must call a tool where there is any."""
+    """Chat with a model that must call the first of its tools where it has any."""
 
     inner: OpenAIChat = field(default_factory=OpenAIChat)
+    said: dict[str, str] = field(default_factory=dict[str, str])
+    """Each call as the model spaced it, by its id: what goes back is what came."""
 
     def write(self, outgoing: Outgoing) -> Written:
         if not outgoing.tools:
             return self.inner.write(outgoing)
-        told = "\n".join(["Tools:", *map(_shown, outgoing.tools)])
-        system, *rest = (_plain(message) for message in outgoing.messages)
-        words = "\n\n".join((*(part.text for part in system.parts if isinstance(part, Text)), told))
-        messages = (replace(system, parts=(Text(words),)), *rest)
-        first = outgoing.tools[0]
-        return self.inner.write(replace(outgoing, messages=messages, tools=(), output_schema=_call_schema(first)))
+        system, *rest = outgoing.messages
+        told = Text("\n".join(["Tools:", *map(_shown, outgoing.tools)]))
+        plain = map(self._plain, (replace(system, parts=(*system.parts, told)), *rest))
+        schema = _call_schema(outgoing.tools[0])
+        return self.inner.write(replace(outgoing, messages=tuple(plain), tools=(), output_schema=schema))
+
+    def _plain(self, message: Message) -> Message:
+        """Calls and results as the texts that the model wrote and reads."""
+        role = "user" if message.role == "tool" else message.role
+        return Message(role=role, parts=(Text("\n\n".join(map(self._words, message.parts))),))
+
+    def _words(self, part: object) -> str:
+        if isinstance(part, ToolCall):
+            return self.said[part.id or ""]
+        parts = part.parts if isinstance(part, ToolResult) else (part,)
+        return "\n".join(one.text for one in parts if isinstance(one, Text))
 
     def reader(self) -> "CallReader":
-        return CallReader(self.inner.reader())
+        return CallReader(inner=self.inner.reader(), said=self.said)
 
     def authorize(self, key: str) -> dict[str, str]:
         return self.inner.authorize(key)
@@ -61,54 +73,29 @@ def _call_schema(tool: ToolDefinition) -> JsonObject:
     }
 
 
-def _plain(message: Message) -> Message:
-    """Calls and results as the texts that the model wrote and reads."""
-    role = "user" if message.role == "tool" else message.role
-    return Message(role=role, parts=tuple(Text(_words(part)) for part in message.parts))
-
-
-def _words(part: object) -> str:
-    match part:
-        case Text():
-            return part.text
-        case ToolCall():
-            return f'{{"name": "{part.name}", "arguments": {part.arguments}}}'
-        case ToolResult():
-            return "\n".join(one.text for one in part.parts if isinstance(one, Text))
-        case _:
-            raise AssertionError(f"the model says no {part}")
-
-
-@dataclass
+@dataclass(kw_only=True)
 class CallReader:
     inner: Reader
+    said: dict[str, str]
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         return self.inner.feed(event, data)
 
     def finish(self) -> Completion:
         whole = self.inner.finish()
-        if not whole.text.lstrip().startswith('{"name"'.replace(" ", "")) and '"arguments"' not in whole.text:
+        try:
+            asked = json.loads(whole.text)
+            name, arguments = str(asked["name"]), json.dumps(asked["arguments"])
+        except (ValueError, KeyError, TypeError):
             return whole
-        call = ToolCall(name=_name(whole.text), arguments=_arguments(whole.text))
+        identity = f"call_{len(self.said)}"
+        self.said[identity] = whole.text
+        call = ToolCall(name=name, arguments=arguments, id=identity)
         message = Message(role="assistant", parts=(call,))
-        return replace(whole, text="", message=message, tool_calls=(call,), finish="tool_calls")
+        return replace(whole, message=message, tool_calls=(call,), finish="tool_calls")
 
     def so_far(self) -> Usage:
         return self.inner.so_far()
-
-
-def _name(text: str) -> str:
-    try:
-        return str(json.loads(text)["name"])
-    except ValueError:
-        return "look_up"
-
-
-def _arguments(text: str) -> str:
-    """As the model spaced them, so that what goes back is what came."""
-    start = text.index(":", text.index('"arguments"')) + 1
-    return text[start : text.rindex("}") if text.rstrip().endswith("}") else len(text)].strip()
 
 
 @dataclass

@@ -15,7 +15,7 @@ from ullage.errors import InvalidArguments
 from ullage.messages import Message, Part
 from ullage.models import Usage
 
-__all__ = ["Begin", "Conversion", "Following", "Mirrored", "Shown", "begins"]
+__all__ = ["Begin", "Conversion", "Following", "Mirrored", "Shown", "begins", "untouched"]
 
 Begin = Callable[[], Context]
 """Makes the context of a conversation that is new. It has no session: the history is kept by the other program."""
@@ -54,12 +54,9 @@ class Conversion(Protocol):
 
     def read(self, message: object) -> Shown: ...
 
-    def rewritten(self, pieces: Sequence[Mirrored]) -> object:
-        """A copy of the message that these are of, with nothing but these, in the words that they have now."""
-        ...
-
-    def made(self, message: Message) -> object:
-        """A message of the context's own: plain text of the user's or the assistant's."""
+    def write(self, natives: Sequence[object]) -> object:
+        """A message for what a context has of one: for pieces of the same origin, or for one that it made itself, which
+        is plain text of the user's or the assistant's."""
         ...
 
 
@@ -83,7 +80,7 @@ class _Followed:
         before, self._written = self._written, {}
         for group in _of_one_origin(natives):
             key = tuple(map(id, group))
-            self._written[key] = before.get(key) or (group, _written(group, conversion))
+            self._written[key] = before.get(key) or (group, conversion.write(group))
         return [given for _, given in self._written.values()]
 
 
@@ -99,13 +96,11 @@ def _of_one_origin(natives: Sequence[object]) -> list[list[object]]:
     return groups
 
 
-def _written(group: Sequence[object], conversion: Conversion) -> object:
-    pieces = [one for one in group if isinstance(one, Mirrored)]
-    if pieces:
-        is_whole = len(pieces) == pieces[0].pieces and all(one.parts is one.whole for one in pieces)
-        return pieces[0].origin if is_whole else conversion.rewritten(pieces)
-    (native,) = group
-    return conversion.made(native) if isinstance(native, Message) else native
+def untouched(natives: Sequence[object]) -> object | None:
+    """The message that these are all the pieces of, each as it was read; None where it is not that any more."""
+    pieces = [one for one in natives if isinstance(one, Mirrored)]
+    is_whole = bool(pieces) and len(pieces) == pieces[0].pieces and all(one.parts is one.whole for one in pieces)
+    return pieces[0].origin if is_whole else None
 
 
 def begins(history: Sequence[object], beginning: Sequence[object]) -> bool:

@@ -21,7 +21,7 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from .extra import load
-from .following import Begin, Following, Mirrored, Shown
+from .following import Begin, Following, Mirrored, Shown, untouched
 
 __all__ = ["ChatSummarizer", "context_middleware"]
 
@@ -150,18 +150,25 @@ class _Conversion:
         pinned = frozenset({0} if role == "system" else ())
         return Shown(natives=(mirrored,), usage=_usage(said), pinned=pinned)
 
-    def rewritten(self, pieces: Sequence[Mirrored]) -> object:
-        (message,) = pieces
-        origin = cast("Any", message.origin)
-        if message.role == "tool":
-            return origin.model_copy(update={"content": _text(message)})
-        texts = (part.text for part in message.parts if isinstance(part, Text))
-        return origin.model_copy(update={"content": _retold(origin.content, texts)})
+    def write(self, natives: Sequence[object]) -> object:
+        if (same := untouched(natives)) is not None:
+            return same
+        message = cast("Message", natives[0])
+        return _rewritten(message) if isinstance(message, Mirrored) else _made(message)
 
-    def made(self, message: Message) -> object:
-        messages = load("langchain_core.messages", _EXTRA)
-        kind = messages.AIMessage if message.role == "assistant" else messages.HumanMessage
-        return kind(content=_text(message), id=str(uuid.uuid4()))
+
+def _rewritten(message: Mirrored) -> object:
+    origin = cast("Any", message.origin)
+    if message.role == "tool":
+        return origin.model_copy(update={"content": _text(message)})
+    texts = (part.text for part in message.parts if isinstance(part, Text))
+    return origin.model_copy(update={"content": _retold(origin.content, texts)})
+
+
+def _made(message: Message) -> object:
+    messages = load("langchain_core.messages", _EXTRA)
+    kind = messages.AIMessage if message.role == "assistant" else messages.HumanMessage
+    return kind(content=_text(message), id=str(uuid.uuid4()))
 
 
 def _parts(message: Any) -> Iterator[Part]:  # noqa: ANN401

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ullage.context import Context, Summarizer, SummaryAnswer, SummaryRequest
-from ullage.messages import Message
 from ullage.tool import Json, JsonObject
 
 from .extra import load
-from .following import Begin, Following, Mirrored, Shown, begins
+from .following import Begin, Following, Shown, begins
 
 __all__ = ["CompactingSession", "ModelSummarizer"]
 
@@ -27,11 +26,8 @@ class _Conversion:
     def read(self, message: object) -> Shown:
         return Shown(natives=(message,))
 
-    def rewritten(self, pieces: Sequence[Mirrored]) -> object:
-        return pieces[0].origin
-
-    def made(self, message: Message) -> object:
-        return message
+    def write(self, natives: Sequence[object]) -> object:
+        return natives[0]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from ullage.models import Usage
 from ullage.tool import JsonObject
 
 from .extra import load
-from .following import Begin, Following, Mirrored, Shown
+from .following import Begin, Following, Mirrored, Shown, untouched
 
 __all__ = ["ModelSummarizer", "history_processor"]
 
@@ -81,16 +81,24 @@ class _Conversion:
         pinned = frozenset(number for number, (role, _) in enumerate(runs) if role == "system")
         return Shown(natives=_pieces(message, runs), pinned=pinned)
 
-    def rewritten(self, pieces: Sequence[Mirrored]) -> object:
-        now = [_written(part, parts) for one in pieces for parts in [iter(one.parts)] for part in one.own]
-        return replace(cast("Any", pieces[0].origin), parts=now)
+    def write(self, natives: Sequence[object]) -> object:
+        if (same := untouched(natives)) is not None:
+            return same
+        pieces = [one for one in natives if isinstance(one, Mirrored)]
+        return _rewritten(pieces) if pieces else _made(cast("Message", natives[0]))
 
-    def made(self, message: Message) -> object:
-        messages = load("pydantic_ai.messages", _EXTRA)
-        text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-        if message.role == "assistant":
-            return messages.ModelResponse(parts=[messages.TextPart(text)])
-        return messages.ModelRequest(parts=[messages.UserPromptPart(text)])
+
+def _rewritten(pieces: Sequence[Mirrored]) -> object:
+    now = [_written(part, parts) for one in pieces for parts in [iter(one.parts)] for part in one.own]
+    return replace(cast("Any", pieces[0].origin), parts=now)
+
+
+def _made(message: Message) -> object:
+    messages = load("pydantic_ai.messages", _EXTRA)
+    text = "\n".join(map(_text, message.parts))
+    if message.role == "assistant":
+        return messages.ModelResponse(parts=[messages.TextPart(text)])
+    return messages.ModelRequest(parts=[messages.UserPromptPart(text)])
 
 
 def _role(part: Any) -> Role:  # noqa: ANN401

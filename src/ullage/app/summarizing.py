@@ -48,7 +48,6 @@ class DelegateSummarizer:
             cost=_dollars(outcome),
         )
 
-
     @property
     def _first(self) -> Candidate:
         asked = RouteRequest(prompt_tokens=0, force_model=self.model)

@@ -5,6 +5,7 @@ Reads a table of recorded outcomes, has the policy choose for each case, and say
 """
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,7 +92,7 @@ def read_cases(text: str, name: str) -> list[Case]:
 
 
 def _lines(text: str, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 yield number, json.loads(line)
@@ -100,7 +101,7 @@ def _lines(text: str, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _records(text: str, name: str) -> Iterable[tuple[int, Mapping[str, Any]]]:
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     if not {"model", "score"} <= set(reader.fieldnames or ()):
         raise InvalidArguments(
             f"`{name}` has no columns `model` and `score`",

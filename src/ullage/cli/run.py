@@ -49,7 +49,7 @@ def _told(outcome: Outcome, arguments: argparse.Namespace, settings: Settings, *
         return 0
     if not is_shown:
         emit(outcome.completion.text)
-    say(*_off(settings, outcome), _summary(outcome))
+    say(*_off(settings, outcome), *_warned(outcome), _summary(outcome))
     return 0
 
 
@@ -76,6 +76,13 @@ def _off(settings: Settings, outcome: Outcome) -> list[str]:
     """Of the providers that were meant to be asked, those that have no key."""
     meant = {f"`{one.provider}`" for one in outcome.attempts if one.kind == "no_key"}
     return [f"ullage: {said}" for said in off(settings, os.environ) if any(name in said for name in meant)]
+
+
+def _warned(outcome: Outcome) -> list[str]:
+    warnings = [f"ullage: {warning}" for warning in outcome.warnings]
+    if outcome.completion.finish == "length":
+        warnings.append("ullage: the answer was cut off where it became too long; --max-output lets it be longer")
+    return warnings
 
 
 def _summary(outcome: Outcome) -> str:

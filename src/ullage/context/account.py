@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from anyio import get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
 from ullage.messages import Text
@@ -103,6 +104,10 @@ class Teller:
         except SummaryFailed as failed:
             self.breaker.failed(failed.calls)
             return None, f"the head was not summarised: {failed.reason}"
+        except get_cancelled_exc_class():
+            # Whoever waits less long than a model that hangs takes would ask it before every call.
+            self.breaker.failed()
+            raise
         self.breaker.succeeded()
         return said, None
 

@@ -67,12 +67,13 @@ class Anchored:
     def _carried_over(self, fixed: Fixed, entries: Sequence[Entry]) -> Count:
         """Along the line on which the reports lie; as unsure as our own weight of what is new or no longer there."""
         own = fixed.total + summed(entries)
-        tokens = max(0, round(self.tokens.tokens + self._slope() * (own.tokens - self.own.tokens)))
+        tokens = max(0, round(self.tokens.tokens + self.slope * (own.tokens - self.own.tokens)))
         moved = _moved(self.entries, entries) / max(1, own.tokens)
         low, high = (round(min(1.0, moved) * reach) for reach in (own.tokens - own.low, own.high - own.tokens))
         return Count(tokens=tokens, method=Method.CALIBRATED, low=max(0, tokens - low), high=tokens + high)
 
-    def _slope(self) -> float:
+    @property
+    def slope(self) -> float:
         """What the provider counts for a token of ours, as far as our band allows; the rest is added once."""
         ours, reported = self.least
         own = self.own.tokens

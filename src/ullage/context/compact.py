@@ -178,7 +178,7 @@ class _Work:
             return work
         entries = await patiently(self.scale.together(work.entries))
         gain = weight_of(self.entries) - weight_of(entries)
-        if not self.is_over and not self._is_worth(gain):
+        if gain <= 0 or not (self.is_over or self._is_worth(gain)):
             return Compaction(entries=self.entries, warning=work.warning)
         if broken := await run_sync(self._broken, entries):
             return _warned(Compaction(entries=self.entries, warning=work.warning), f"nothing was let go: {broken}")

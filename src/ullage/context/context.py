@@ -12,7 +12,7 @@ from dataclasses import replace
 import anyio
 import anyio.to_thread
 
-from ullage.errors import StoreFailed
+from ullage.errors import InvalidArguments, StoreFailed
 from ullage.messages import Format, detect_messages, plain, read_answer, read_message
 from ullage.models import Usage
 from ullage.tokens import Meter, Steps, drain, patiently
@@ -29,7 +29,7 @@ from .limits import limits_of
 from .options import DEFAULTS, Options
 from .overflow import learnt_window
 from .prepared import Plan, Prepared
-from .session import RecallSource, Session
+from .session import RECALL, RecallSource, Session
 from .summarizer import Summarizer
 from .usage import ContextUsage, usage_of
 from .weighing import Scale, changes_framing
@@ -78,6 +78,8 @@ class Context:
         self._refused = False
         self._futile: int | None = None
         self._stuck: str | None = None
+        self._unread: str | None = None
+        """Why the file could not be looked at, the last time."""
         self._compactions = 0
         self._working = anyio.Lock()
         """Whoever lets go, or looks whether to, does so alone; adding and asking wait for nobody."""
@@ -92,6 +94,7 @@ class Context:
         """Puts messages at the end. What is pinned is never let go. With a session, they outlive the process."""
         if not messages:
             return
+        _check(messages)
         if self._keeping is None:
             self._coming += [Coming(native=one, pinned=pinned) for one in messages]
             return
@@ -161,11 +164,10 @@ class Context:
 
     async def plan(self) -> Plan:
         """What `compact` would do; nothing is touched and nobody asked."""
-        async with self._working:
-            before = await self._looked_at()
-            work = await self._compacted(self._entries, before, now=True, asks=False)
-            await patiently(self._weigh())
-            return Plan(before=before, after=self._usage(work.entries), compaction=work)
+        before = await self._looked_at()
+        work = await self._compacted(self._entries, before, now=True, asks=False)
+        await patiently(self._weigh())
+        return Plan(before=before, after=self._usage(work.entries), compaction=work)
 
     def overflowed(self, said: str) -> int:
         """To be called with a provider's words where it refused what was sent as too much: the window that this
@@ -237,6 +239,12 @@ class Context:
         options = replace(self.options, context_window=min(said, learnt)) if said and learnt else self.options
         return usage_of(self._scaled(), self._fixed_now(), entries, options, anchored=self._anchored, learnt=learnt)
 
+    @property
+    def _offers_recall(self) -> bool:
+        """Whether the model has the tool: nobody is sent to one that is not there."""
+        keeps = self.session is not None and self.session.keeps
+        return keeps and any(tool.name.split("__")[-1] == RECALL.name for tool in self._fixed_now().tools)
+
     def _bare(self) -> int:
         """What a request without any message would be, as the provider counts: what it adds out of sight is no less
         when messages are let go."""
@@ -252,8 +260,12 @@ class Context:
         return usage.will_compact and grown
 
     async def _looked_at(self) -> ContextUsage:
+        self._unread = None
         if self._keeping is not None:
-            self._see(await self._news(self._keeping))
+            try:
+                self._see(await self._news(self._keeping))
+            except StoreFailed as failed:
+                self._unread = failed.message
         await patiently(self._weigh())
         return self._usage(self._entries)
 
@@ -299,13 +311,12 @@ class Context:
     async def _compacted(
         self, entries: tuple[Entry, ...], usage: ContextUsage, *, now: bool = False, asks: bool = True
     ) -> Compaction:
-        bare, own = self._bare(), usage.weighed - self._fixed_now().total.tokens
-        scale = (usage.used - bare) / own if usage.used > bare and own > 0 else 1.0
+        scale = (self._anchored.slope if self._anchored else 0.0) or 1.0
         limits = limits_of(
             replace(self.options, compact_threshold=("tokens", max(1, usage.used))) if now else self.options,
             # What was refused is more than the window holds, whatever it weighs here.
             min(usage.context_window, max(1, usage.used)) if self._refused else usage.context_window,
-            fixed=int(bare / scale),
+            fixed=int(self._bare() / scale),
             used=int(usage.used / scale),
             scale=scale,
         )
@@ -314,7 +325,7 @@ class Context:
             summarizer=self.summarizer if asks else None,
             breaker=self._breaker,
             generation=1 + (self.session.generation if self.session else self._compactions),
-            recalls=self.session is not None and self.session.keeps,
+            recalls=self._offers_recall,
         )
         return await compact(entries, limits, self._scaled(), teller)
 
@@ -329,7 +340,7 @@ class Context:
         generation: int | None = None,
     ) -> Prepared:
         self._sent = len(entries) if entries is self._entries else 0
-        told = "; ".join(filter(None, (work.warning if work else None, warning)))
+        told = "; ".join(filter(None, (work.warning if work else None, warning, self._unread)))
         return Prepared(
             messages=tuple(entry.native for entry in entries),
             system=self._system,
@@ -340,6 +351,15 @@ class Context:
             warning=told or None,
             generation=generation,
         )
+
+
+def _check(messages: Sequence[object]) -> None:
+    """What cannot be read is refused before it is part of the history, which could not be sent with it."""
+    for one in messages:
+        if isinstance(one, list | tuple):
+            raise InvalidArguments("a list of messages was given as one message", suggestion="add(*messages)")
+        if not isinstance(one, str):
+            plain(one)
 
 
 def _known(entry: Entry, coming: Coming) -> Entry:

@@ -3,6 +3,7 @@
 Strict at every level: an argument nobody knows is refused, with the names of those that are.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -42,7 +43,7 @@ def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...
     """Raises `InvalidArguments` that names the argument, where it stands and what would do."""
     _only(arguments, known, "")
     for name in required:
-        if name not in arguments:
+        if arguments.get(name) is None:
             raise InvalidArguments(f"`{name}` is missing", suggestion=f"give `{name}`", options=known)
     metadata, caps = _table(arguments, "metadata", _METADATA), _table(arguments, "caps", _CAPS)
     return Arguments(
@@ -126,7 +127,9 @@ def _domain(metadata: JsonObject) -> str:
 
 def _temperature(metadata: JsonObject) -> float | None:
     def fits(value: Json) -> float | None:
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return None
+        return float(value) if abs(value) <= sys.float_info.max else None
 
     return _of(metadata, "temperature", fits, "a number")
 

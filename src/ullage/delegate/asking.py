@@ -1,7 +1,7 @@
 """How is a model asked again when its answer is not what was wanted?
 
-With what it wrote and why that will not do, a few times at most. What is wanted is a function that reads the answer or
-says what is wrong with it.
+With what it wrote and why that will not do, a few times at most, and all of it one call to whoever pays. What is wanted
+is a function that reads the answer or says what is wrong with it; an answer that was cut is not read at all.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from ullage.errors import SourceFailed
 from ullage.messages import Message, Text
 
 from .attempt import Hear
+from .one_call import as_one_call
 from .outcome import Outcome
 from .run import Ask, Delegate
 
@@ -39,19 +40,27 @@ async def ask_until_fit(
     delegate: Delegate, ask: Ask, fits: Callable[[str], Value], hear: Hear = lambda _: None
 ) -> Checked[Value]:
     """`fits` returns what the answer holds or raises `Unfit`. Raises `SourceFailed` where no answer would do."""
-    outcomes, faults = list[Outcome](), list[str]()
+    outcomes, faults, asked = list[Outcome](), list[str](), as_one_call(delegate)
     for _ in range(_TIMES):
-        outcome = await delegate.run(ask, hear)
+        outcome = await asked.run(ask, hear)
         outcomes.append(outcome)
         try:
-            return Checked(fits(outcome.completion.text), outcome, tuple(outcomes))
+            return Checked(fits(_whole(outcome)), outcome, tuple(outcomes))
         except Unfit as fault:
             faults.append(str(fault))
-            ask = replace(ask, messages=(*ask.messages, outcome.completion.message, _again(str(fault))))
+            messages = (*ask.messages, outcome.completion.message, _again(str(fault)))
+            ask = replace(ask, messages=messages, prompt_tokens=None)
     raise SourceFailed(
         f"none of {_TIMES} answers would do; the last: {faults[-1]}",
         suggestion="ask for less at once, or name a stronger model with `forceModel`",
     )
+
+
+def _whole(outcome: Outcome) -> str:
+    """The answer, where its end is one: half of it may look like all."""
+    if outcome.completion.finish == "length":
+        raise Unfit("it was cut off before its end: be shorter")
+    return outcome.completion.text
 
 
 def _again(fault: str) -> Message:

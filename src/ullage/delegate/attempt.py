@@ -20,6 +20,7 @@ from .exchange import Completion, Event, Outgoing, Reader
 from .failure import FailureKind, ProviderFailed
 from .provider import Provider, Timeouts
 from .providers import failed_with
+from .unquoted import unquoted
 
 __all__ = ["Hear", "attempt"]
 
@@ -32,15 +33,21 @@ _EVENT = 32_000_000
 """Bytes of one event: some wires repeat the whole answer in their last, pictures and sealed reasoning included."""
 
 
-async def attempt(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, hear: Hear) -> Completion:
-    """The whole answer; raises `ProviderFailed`. To end it, cancel."""
-    reader, asked = provider.wire.reader(), anyio.current_time()
+async def attempt(
+    client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, hear: Hear, reader: Reader | None = None
+) -> Completion:
+    """The whole answer; raises `ProviderFailed`. To end it, cancel; whoever gives the reader, a new one of the
+    provider's wire, then knows what was reported by then."""
+    reader, asked = reader or provider.wire.reader(), anyio.current_time()
     try:
         async with _response(client, provider, outgoing) as response:
             await _listen(response, reader, provider.timeouts, asked, hear)
         return reader.finish()
     except ProviderFailed as failure:
         failure.usage = reader.so_far()
+        secrets = (provider.key, *provider.headers.values())
+        failure.message = unquoted(failure.message, outgoing.messages, secrets)
+        failure.args = (failure.message,)
         raise
 
 

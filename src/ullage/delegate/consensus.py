@@ -1,7 +1,7 @@
 """What do several models say to the same question?
 
-Asked side by side, each without fallbacks, since a substitute would count one model twice. Who fails is named and left
-out; a judge, where one is wanted, writes one answer of all.
+Asked side by side, each once and without fallbacks, since a substitute would count one model twice; all of it is one
+call to whoever pays. Who fails is named and left out; a judge, where one is wanted, writes one answer of all.
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +12,11 @@ from ullage.errors import InvalidArguments, UllageError
 from ullage.models import Cost
 
 from .agreement import agreement
+from .attempt import Hear
 from .framing import asked, system
+from .one_call import as_one_call
 from .outcome import Outcome
+from .policy import Policy
 from .run import Ask, Delegate
 from .tally import together
 
@@ -25,6 +28,7 @@ class Consensus:
     answers: dict[str, Outcome]
     """By the name each was asked by, in that order."""
     failed: dict[str, str]
+    """By the same names, and `judge`."""
     agreement: float | None
     """Of the words, 0 to 1; None where fewer than two answered."""
     judged: Outcome | None = None
@@ -35,16 +39,22 @@ class Consensus:
         return together([one.cost for one in everyone])
 
 
-async def consensus(delegate: Delegate, ask: Ask, models: tuple[str, ...], judge: str | None) -> Consensus:
+async def consensus(
+    delegate: Delegate, ask: Ask, models: tuple[str, ...], judge: str | None, hear: Hear = lambda _: None
+) -> Consensus:
     """Raises `InvalidArguments` for fewer than two models, and what the last one raised where nobody answered."""
-    names = tuple(dict.fromkeys(models)) or tuple(delegate.policy.aliases)
+    names = _different(models or tuple(delegate.policy.aliases), delegate.policy)
     if len(names) < 2:
-        raise InvalidArguments("a consensus needs two models", options=tuple(delegate.policy.aliases))
+        raise InvalidArguments("a consensus needs two different models", options=tuple(delegate.policy.aliases))
+    delegate = as_one_call(delegate)
+    if judge is not None:
+        # A judge that is not there is found out before anyone is paid.
+        await delegate.plan(replace(ask, force_model=judge))
     outcomes, errors = dict[str, Outcome](), dict[str, UllageError]()
 
     async def one(name: str) -> None:
         try:
-            outcomes[name] = await delegate.run(replace(ask, force_model=name, alone=True))
+            outcomes[name] = await delegate.run(replace(ask, force_model=name, alone=True), hear)
         except UllageError as error:
             errors[name] = error
 
@@ -54,17 +64,28 @@ async def consensus(delegate: Delegate, ask: Ask, models: tuple[str, ...], judge
     if not outcomes:
         raise list(errors.values())[-1]
     ordered = {name: outcomes[name] for name in names if name in outcomes}
-    texts = [outcome.completion.text for outcome in ordered.values()]
+    judged = None
+    if judge is not None:
+        try:
+            judged = await _judge(delegate, ask, ordered, judge, hear)
+        except UllageError as error:
+            errors["judge"] = error
     return Consensus(
         answers=ordered,
         failed={name: error.message for name, error in errors.items()},
-        agreement=agreement(texts),
-        judged=None if judge is None else await _judge(delegate, ask, ordered, judge),
+        agreement=agreement([outcome.completion.text for outcome in ordered.values()]),
+        judged=judged,
     )
 
 
-async def _judge(delegate: Delegate, ask: Ask, answers: dict[str, Outcome], judge: str) -> Outcome:
+def _different(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:
+    """The first name of each model."""
+    by_model = {policy.aliases.get(name, name): name for name in reversed(names)}
+    return tuple(name for name in dict.fromkeys(names) if name in by_model.values())
+
+
+async def _judge(delegate: Delegate, ask: Ask, answers: dict[str, Outcome], judge: str, hear: Hear) -> Outcome:
     said = "\n".join(f'<answer model="{name}">\n{one.completion.text}\n</answer>' for name, one in answers.items())
     question = [message for message in ask.messages if message.role not in ("system", "developer")]
     messages = (*system(delegate.policy.prompts, "judge"), *question, asked(said))
-    return await delegate.run(replace(ask, force_model=judge, messages=messages))
+    return await delegate.run(replace(ask, force_model=judge, messages=messages, prompt_tokens=None), hear)

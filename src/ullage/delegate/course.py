@@ -4,6 +4,7 @@ Kept while it goes on; `outcome` holds what is left of it.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ullage.models import Cost, Usage
@@ -64,6 +65,8 @@ class Trial:
     candidate: Candidate
     hear: Hear
     waited: float
+    so_far: Callable[[], Usage] = Usage
+    """What the provider has reported by now."""
     started: float = field(default_factory=time.perf_counter)
     _pieces: list[str] = field(default_factory=list[str])
 

@@ -29,7 +29,7 @@ FailureKind = Literal[
     "deadline",
 ]
 """`cut`: the connection broke; `truncated`: the stream ended without its mark; `malformed`: it was not what its wire
-promises; `refused`: the provider's own policy; `no_key`: nobody was asked."""
+promises; `refused`: the provider will not, for a reason of its own; `no_key`: nobody was asked."""
 
 
 class ProviderFailed(Unavailable):

@@ -7,6 +7,7 @@ stands. A policy with warnings still holds.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import pairwise
 
 from ullage.models import Match, ModelTable
@@ -162,12 +163,28 @@ def _cycles(policy: Policy, models: ModelTable, today: date) -> Iterator[_Findin
         for name in back:
             if name != alias and alias < name:
                 yield f"routing.fallbacks.{alias}", f"`{alias}` and `{name}` fall back on one another"
+    for ring in map(partial(_ring, policy=policy), policy.fallbacks):
+        if len(ring) > 2 and ring[0] == min(ring):
+            circle = " -> ".join(f"`{name}`" for name in (*ring, ring[0]))
+            yield f"routing.fallbacks.{ring[0]}", f"fallbacks in a circle: {circle}"
     for alias, chain in policy.fallbacks.items():
         same = [name for name in chain if name != alias and _same_model(alias, name, policy)]
         yield from (
             (f"routing.fallbacks.{alias}", f"`{alias}` falls back on `{name}`, which is the same model")
             for name in same
         )
+
+
+def _ring(alias: str, policy: Policy) -> tuple[str, ...]:
+    """The shortest way by which fallbacks lead back to an alias, itself first; nothing where there is none."""
+    ways, seen = [(alias,)], {alias}
+    for way in ways:
+        chain = policy.fallbacks.get(way[-1], ())
+        if alias in chain:
+            return way
+        ways += [(*way, name) for name in dict.fromkeys(chain) if name not in seen]
+        seen |= set(chain)
+    return ()
 
 
 def _same_model(one: str, other: str, policy: Policy) -> bool:

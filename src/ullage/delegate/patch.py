@@ -1,7 +1,7 @@
 """Does this patch apply to these files?
 
 Unified patches as git writes them, read and applied in memory: a hunk must fit where it says, or at the nearest place
-where its lines stand. Nothing is written anywhere.
+where its lines stand. What a model slipped in, `patching` writes right. Nothing is written anywhere.
 """
 
 import re
@@ -12,7 +12,8 @@ __all__ = ["FilePatch", "Hunk", "PatchFailed", "applied", "read_patch"]
 
 _HEADER = re.compile(r"diff --git a/(?P<old>.+?) b/(?P<new>.+)")
 _HUNK = re.compile(r"@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@.*")
-_FENCE = re.compile(r"```[a-z]*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"^(`{3,})[a-z]*\n(?P<body>.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
+"""Closed at the beginning of a line, where a patch has its marks: what it changes may hold fences of its own."""
 _NONE = "/dev/null"
 
 
@@ -26,6 +27,9 @@ class Hunk:
     before: list[str] = field(default_factory=list[str])
     """Lines as they are, context among them."""
     after: list[str] = field(default_factory=list[str])
+    last_mark: str = " "
+    is_open: bool = False
+    """Whether its last line is said to have no end."""
 
 
 @dataclass(slots=True)
@@ -37,18 +41,17 @@ class FilePatch:
     hunks: list[Hunk] = field(default_factory=list[Hunk])
 
 
-def read_patch(text: str) -> tuple[str, list[FilePatch]]:
-    """The patch alone, without fences and words around it, and what it says."""
-    fenced = [body for body in _FENCE.findall(text) if "diff --git" in body]
+def read_patch(text: str) -> list[FilePatch]:
+    """What a patch says, without fences and words around it."""
+    fenced = [one["body"] for one in _FENCE.finditer(text) if "diff --git" in one["body"]]
     body = "".join(fenced) if fenced else text
     start = body.find("diff --git ")
     if start < 0:
         raise PatchFailed("there is no `diff --git a/… b/…` header")
-    patch = body[start:].rstrip("\n") + "\n"
-    files = list(_files(_lines(patch)))
+    files = list(_files(_lines(body[start:].rstrip("\n"))))
     if not any(one.hunks or one.old != one.new for one in files):
         raise PatchFailed("there is no hunk that begins with `@@ -start,count +start,count @@`")
-    return patch, files
+    return files
 
 
 def _lines(text: str) -> list[str]:
@@ -79,12 +82,14 @@ def _files(lines: list[str]) -> Iterator[FilePatch]:
 
 
 def _hunk(header: re.Match[str], lines: list[str], at: int) -> tuple[Hunk, int]:
-    """As many lines as its header says, or fewer where the patch ends: models miscount, and what follows shows."""
-    hunk = Hunk(int(header["start"]))
+    """To where the next begins, whatever its header counts: models miscount. Only empty lines that it does not count
+    are none of its own."""
+    hunk, empty = Hunk(int(header["start"])), 0
     while at < len(lines) and not lines[at].startswith(("diff --git ", "@@ ")):
         line = lines[at]
         at += 1
         if line.startswith("\\"):
+            hunk.is_open = hunk.last_mark != "-"
             continue
         mark, rest = (line[0], line[1:]) if line else (" ", "")
         if mark not in " +-":
@@ -93,6 +98,10 @@ def _hunk(header: re.Match[str], lines: list[str], at: int) -> tuple[Hunk, int]:
             hunk.before.append(rest)
         if mark in " +":
             hunk.after.append(rest)
+        hunk.last_mark, empty = (mark, 0) if line else (hunk.last_mark, empty + 1)
+    beyond = min(empty, max(0, len(hunk.before) - int(header["old"] or 1)))
+    if beyond:
+        del hunk.before[-beyond:], hunk.after[-beyond:]
     return hunk, at
 
 
@@ -100,34 +109,43 @@ def applied(files: Mapping[str, str], patches: list[FilePatch]) -> dict[str, str
     """The new contents by path, None for what is removed; raises `PatchFailed` where one does not fit."""
     changed = dict[str, str | None]()
     for patch in patches:
-        before = _before(files, patch)
+        there = {path: text for path, text in {**files, **changed}.items() if text is not None}
+        after = _apply(_before(there, patch), patch)
+        if patch.new is None and after:
+            raise PatchFailed(f"`{patch.old}` is to be removed, and the patch leaves lines of it")
         if patch.old is not None and patch.old != patch.new:
             changed[patch.old] = None
         if patch.new is not None:
-            changed[patch.new] = _apply(before, patch)
+            changed[patch.new] = after
     return changed
 
 
-def _before(files: Mapping[str, str], patch: FilePatch) -> str:
-    if patch.old is None:
-        if patch.new in files:
+def _before(there: Mapping[str, str], patch: FilePatch) -> str:
+    if patch.new is not None and patch.new != patch.old:
+        if patch.new in there:
             raise PatchFailed(f"`{patch.new}` is made anew, and is there already")
+        if patch.new.startswith(("/", "~")) or ".." in patch.new.split("/"):
+            raise PatchFailed(f"`{patch.new}` lies outside the project")
+    if patch.old is None:
         return ""
-    if patch.old not in files:
-        raise PatchFailed(f"`{patch.old}` is none of the files; they are {', '.join(sorted(files))}")
-    return files[patch.old]
+    if patch.old not in there:
+        raise PatchFailed(f"`{patch.old}` is none of the files; they are {', '.join(sorted(there))}")
+    return there[patch.old]
 
 
 def _apply(text: str, patch: FilePatch) -> str:
-    lines, shift = _lines(text), 0
+    lines, shift, is_open = _lines(text), 0, bool(text) and not text.endswith("\n")
     for number, hunk in enumerate(patch.hunks, 1):
         wanted = max(hunk.start - 1, 0) + shift
         at = _place(lines, hunk.before, wanted)
         if at is None:
-            raise PatchFailed(f"hunk {number} of `{patch.new}` does not fit: {_difference(lines, hunk.before, wanted)}")
+            place = patch.new or patch.old
+            raise PatchFailed(f"hunk {number} of `{place}` does not fit: {_difference(lines, hunk.before, wanted)}")
+        if at + len(hunk.before) == len(lines):
+            is_open = hunk.is_open or (is_open and hunk.last_mark == " ")
         lines[at : at + len(hunk.before)] = hunk.after
         shift += at - wanted + len(hunk.after) - len(hunk.before)
-    return "\n".join(lines) + ("\n" if lines else "")
+    return "\n".join(lines) + ("\n" if lines and not is_open else "")
 
 
 def _place(lines: list[str], before: list[str], wanted: int) -> int | None:

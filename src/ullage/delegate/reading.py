@@ -5,6 +5,7 @@ come already parsed, and whoever parsed them tells where a key stands. What is w
 `lint` says.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -214,7 +215,10 @@ def _whole(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """One that can be reckoned with: TOML and Python's JSON know others."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) <= sys.float_info.max else None
 
 
 def _money(value: object) -> Decimal | None:

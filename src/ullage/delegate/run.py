@@ -209,7 +209,7 @@ class Delegate:
         trial = Trial(candidate=candidate, hear=order.hear, waited=course.take_wait())
         self.benched.trying(candidate.entry.id)
         try:
-            answer = await self._asked(candidate, order.ask, course, trial.heard)
+            answer = await self._asked(candidate, order.ask, course, trial)
         except ProviderFailed as failed:
             course.attempts.append(self._failed(trial, course, failed))
             raise
@@ -221,31 +221,32 @@ class Delegate:
         course.attempts.append(self._answered(trial, course, answer))
         return answer
 
-    async def _asked(self, candidate: Candidate, ask: Ask, course: Course, hear: Hear) -> Completion:
+    async def _asked(self, candidate: Candidate, ask: Ask, course: Course, trial: Trial) -> Completion:
         provider = self.providers.get(candidate.entry.provider)
         if provider is None:
             why = self.off.get(candidate.entry.provider)
             raise ProviderFailed(f"is off: {why}" if why else "has no key or is not configured", kind="no_key")
+        reader = provider.wire.reader()
+        trial.so_far = reader.so_far
         with anyio.move_on_at(course.deadline):
-            return await attempt(self.client, provider, outgoing(candidate, ask), hear)
+            return await attempt(self.client, provider, outgoing(candidate, ask), trial.heard, reader)
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
     def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
-        usage, reported = self._completed(answer.usage, trial, course)
+        # Counted only where the provider did not: a long answer takes its time.
+        came = 0 if answer.usage.output is not None else self._count(_written(trial.text, answer), trial.candidate)
+        usage, reported = completed(answer.usage, sent=course.estimated, came=came)
         reckoned = self._price(trial.candidate, usage)
         cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
         return trial.ended(usage=usage, reported=reported, cost=cost)
 
     def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
-        usage, reported = NOTHING, True
-        if trial.text or failed.usage.input is not None:
-            usage, reported = self._completed(failed.usage, trial, course)
+        usage, reported, said = NOTHING, True, trial.so_far()
+        if trial.text or said.input is not None:
+            # What is reported of an answer that broke off may be from its beginning.
+            came = self._count(trial.text, trial.candidate)
+            usage, reported = completed(said, sent=course.estimated, came=came)
         return trial.ended(usage=usage, reported=reported, cost=self._price(trial.candidate, usage), failed=failed)
-
-    def _completed(self, said: Usage, trial: Trial, course: Course) -> tuple[Usage, bool]:
-        # Counted only where the provider did not: a long answer takes its time.
-        came = self._count(trial.text, trial.candidate) if said.output is None else 0
-        return completed(said, sent=course.estimated, came=came)
 
     def _price(self, candidate: Candidate, usage: Usage) -> Cost | None:
         provider = self.providers.get(candidate.entry.provider)
@@ -282,6 +283,11 @@ class _Order:
     ask: Ask
     hear: Hear
     payment: Payment
+
+
+def _written(text: str, answer: Completion) -> str:
+    """All that the model wrote: what was heard, and its calls, which nobody hears."""
+    return "".join((text, *(f"{call.name}{call.arguments}" for call in answer.tool_calls)))
 
 
 def _most(candidate: Candidate, estimated: int) -> Usage:

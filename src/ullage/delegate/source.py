@@ -17,7 +17,8 @@ from .asking import Checked, Unfit, ask_until_fit
 from .attempt import Hear
 from .consensus import Consensus, consensus
 from .framing import asked, shown_files, system
-from .patch import PatchFailed, applied, read_patch
+from .patch import PatchFailed, read_patch
+from .patching import patch_of
 from .report import DELEGATE, cost_json, report
 from .run import Ask, Delegate
 from .tally import together
@@ -78,7 +79,7 @@ class DelegateSource:
 
     async def _consensus(self, call: Call, arguments: Arguments, hear: Hear) -> Reply:
         ask = self._ask(call, arguments, "consensus", (*self._system("run"), asked(arguments.prompt)))
-        found = await consensus(self.delegate, ask, arguments.models, arguments.judge)
+        found = await consensus(self.delegate, ask, arguments.models, arguments.judge, hear)
         return Reply.text(_together(found), meta={DELEGATE: _consensus_report(found)})
 
     def _system(self, task: str, **filled: str) -> tuple[Message, ...]:
@@ -116,11 +117,9 @@ def _read(call: Call, tool: Tool) -> Arguments:
 
 def _fitting(text: str, arguments: Arguments) -> str:
     try:
-        patch, files = read_patch(text)
-        applied(arguments.files, files)
+        return patch_of(arguments.files, read_patch(text))
     except PatchFailed as fault:
         raise Unfit(str(fault)) from fault
-    return patch
 
 
 def _checked(text: str, found: Checked[Any]) -> Reply:

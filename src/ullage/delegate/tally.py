@@ -20,13 +20,13 @@ NOTHING = Usage(input=0, output=0)
 
 
 def completed(said: Usage, *, sent: int, came: int) -> tuple[Usage, bool]:
-    """A usage without gaps, and whether it is the provider's own."""
-    if said.input is not None and said.output is not None:
+    """A usage without gaps, and whether it is the provider's own. What came is the least that was written."""
+    if said.input is not None and said.output is not None and said.output >= came:
         return said, True
     whole = replace(
         said,
         input=max(sent, (said.cache_read or 0) + (said.cache_write or 0)) if said.input is None else said.input,
-        output=max(came, said.reasoning or 0) if said.output is None else said.output,
+        output=max(came, said.output or 0, said.reasoning or 0),
     )
     return whole, False
 

@@ -5,21 +5,7 @@
 
 from dataclasses import dataclass, field
 
-from ullage.messages import (
-    Format,
-    Media,
-    Message,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolDefinition,
-    ToolResult,
-    read_usage,
-    table_at,
-    text_at,
-    tokens_at,
-)
+from ullage.messages import Format, ToolDefinition, read_usage, table_at, text_at, tokens_at, write_messages
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
@@ -27,7 +13,7 @@ from ..exchange import Completion, Event, Finish, Outgoing, Written
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
 from .parsed import parsed
-from .parts import arguments, before
+from .parts import before
 
 __all__ = ["Anthropic", "AnthropicReader"]
 
@@ -51,7 +37,7 @@ class Anthropic:
         body: dict[str, Json] = {
             "model": outgoing.model,
             "max_tokens": outgoing.max_output_tokens or _OUTPUT,
-            "messages": _alternating(messages),
+            "messages": list[Json](write_messages(messages, Format.ANTHROPIC)),
             "stream": True,
         }
         if system:
@@ -72,42 +58,6 @@ class Anthropic:
 
     def authorize(self, key: str) -> dict[str, str]:
         return {"x-api-key": key}
-
-
-def _alternating(messages: tuple[Message, ...]) -> list[Json]:
-    """Two turns of one side are one here."""
-    turns: list[tuple[str, list[Json]]] = []
-    for message in messages:
-        role = "assistant" if message.role == "assistant" else "user"
-        blocks = [_block(part) for part in message.parts]
-        if turns and turns[-1][0] == role:
-            turns[-1][1].extend(blocks)
-        elif blocks:
-            turns.append((role, blocks))
-    return [{"role": role, "content": blocks} for role, blocks in turns]
-
-
-def _block(part: Part) -> Json:
-    match part:
-        case Text():
-            return {"type": "text", "text": part.text}
-        case Thinking():
-            return {"type": "thinking", "thinking": part.text, "signature": part.signature or ""}
-        case ToolCall():
-            return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments(part)}
-        case ToolResult():
-            content: Json = [_block(inner) for inner in part.parts]
-            return {"type": "tool_result", "tool_use_id": part.call_id, "content": content, "is_error": part.is_error}
-        case Media():
-            return {"type": "image", "source": _source(part)}
-        case _:
-            return part.value
-
-
-def _source(media: Media) -> Json:
-    if media.url is not None:
-        return {"type": "url", "url": media.url}
-    return {"type": "base64", "media_type": media.media_type, "data": media.data}
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Json]:
@@ -141,7 +91,7 @@ class AnthropicReader:
             case "content_block_delta":
                 return self._delta(_place(said), table_at(said, "delta"))
             case "content_block_stop":
-                self._gathered.thought_ends(self._signature)
+                self._gathered.thought_ends(self._signature, "signature")
                 self._signature = None
             case "message_delta":
                 self._reason = text_at(table_at(said, "delta"), "stop_reason") or self._reason
@@ -153,9 +103,12 @@ class AnthropicReader:
         return ()
 
     def _begin(self, place: int, block: JsonObject) -> tuple[Event, ...]:
-        if text_at(block, "type") == "tool_use":
+        kind = text_at(block, "type")
+        if kind == "tool_use":
             call = self._gathered.call(place)
             call.id, call.name = text_at(block, "id"), text_at(block, "name") or ""
+        elif kind == "redacted_thinking":
+            self._gathered.thought_ends(text_at(block, "data"), "redacted")
         return self._gathered.text(text_at(block, "text"))
 
     def _delta(self, place: int, delta: JsonObject) -> tuple[Event, ...]:

@@ -9,41 +9,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from ullage.messages import (
-    Format,
-    Media,
-    Message,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolDefinition,
-    ToolResult,
-    read_usage,
-    table_at,
-    tables_at,
-    text_at,
-)
+from ullage.messages import Format, ToolDefinition, read_usage, table_at, tables_at, text_at, write_messages
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
-from .gathered import Gathered, truncated
+from .gathered import Gathered, broken_off, truncated
 from .in_band import fail_in_band
 from .parsed import parsed
-from .parts import arguments, before, text_of
+from .parts import before
 
 __all__ = ["Gemini", "GeminiReader"]
 
 _FINISH: dict[str, Finish] = {"STOP": "stop", "MAX_TOKENS": "length"}
 _REFUSALS = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"})
+_UNFINISHED = frozenset(
+    {
+        *("FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"),
+        *("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
+    }
+)
+"""What came is not what the model meant to say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gemini:
     def write(self, outgoing: Outgoing) -> Written:
         system, messages = before(outgoing)
-        body: dict[str, Json] = {"contents": _contents(messages)}
+        body: dict[str, Json] = {"contents": list[Json](write_messages(messages, Format.GEMINI))}
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if outgoing.tools:
@@ -70,51 +63,6 @@ def _settings(outgoing: Outgoing) -> Iterator[tuple[str, Json]]:
     if outgoing.output_schema is not None:
         yield "responseMimeType", "application/json"
         yield "responseJsonSchema", dict(outgoing.output_schema)
-
-
-def _contents(messages: tuple[Message, ...]) -> list[Json]:
-    turns: list[tuple[str, list[Json]]] = []
-    for message in messages:
-        role = "model" if message.role == "assistant" else "user"
-        parts = list(_parts(message.parts))
-        if turns and turns[-1][0] == role:
-            turns[-1][1].extend(parts)
-        elif parts:
-            turns.append((role, parts))
-    return [{"role": role, "parts": parts} for role, parts in turns]
-
-
-def _parts(parts: tuple[Part, ...]) -> Iterator[Json]:
-    """A thought's signature stands on the part that follows it; a thought itself is not sent back."""
-    signature: str | None = None
-    for part in parts:
-        if isinstance(part, Thinking):
-            signature = part.signature
-            continue
-        written = _part(part)
-        if signature is not None and isinstance(written, dict):
-            written = {**written, "thoughtSignature": signature}
-            signature = None
-        yield written
-
-
-def _part(part: Part) -> Json:
-    match part:
-        case Text():
-            return {"text": part.text}
-        case ToolCall():
-            return {"functionCall": {"name": part.name, "args": arguments(part)}}
-        case ToolResult():
-            key = "error" if part.is_error else "result"
-            return {"functionResponse": {"name": part.name, "response": {key: text_of(part.parts)}}}
-        case Media():
-            if part.data is None:
-                return {"fileData": {"fileUri": part.url, "mimeType": part.media_type}}
-            return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
-        case Thinking():
-            return None
-        case _:
-            return part.value
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Json]:
@@ -145,15 +93,23 @@ class GeminiReader:
         for part in tables_at(table_at(candidate, "content"), "parts"):
             yield from self._part(part)
         reason = text_at(candidate, "finishReason")
+        if reason in _UNFINISHED:
+            raise broken_off(reason)
         if reason is not None:
             self._finish = "refusal" if reason in _REFUSALS else _FINISH.get(reason, "other")
 
     def _part(self, part: JsonObject) -> Iterator[Event]:
-        signature = text_at(part, "thoughtSignature")
-        if part.get("thought") is True:
-            yield from self._gathered.thinking(text_at(part, "text"))
+        """A signature on what is no thought is kept as an empty one before it, as a request's is."""
+        signature, gathered = text_at(part, "thoughtSignature"), self._gathered
+        is_thought = part.get("thought") is True
+        if is_thought:
+            yield from gathered.thinking(text_at(part, "text"))
+        elif signature is not None:
+            gathered.thought_ends()
+        if signature is not None:
+            gathered.thought_ends(signature, "thought_signature")
+        if is_thought:
             return
-        self._gathered.thought_ends(signature)
         yield from self._gathered.text(text_at(part, "text"))
         asked = table_at(part, "functionCall")
         if asked:

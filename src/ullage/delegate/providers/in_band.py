@@ -1,7 +1,8 @@
 """What does an error mean, in whichever words a provider puts it?
 
 By its HTTP status where there is one, else by its type or code; only then by its text, and that only for a prompt that
-is too long, which nobody says otherwise. Bodies are looked into and never passed on.
+is too long, which nobody says otherwise. Google says in details what others say in headers and codes. Bodies are looked
+into and never passed on.
 """
 
 import re
@@ -22,6 +23,7 @@ _TOO_LONG = re.compile(
 _BY_STATUS: dict[int, FailureKind] = {
     400: "bad_request",
     401: "unauthorized",
+    402: "unauthorized",
     403: "unauthorized",
     404: "not_found",
     408: "server",
@@ -47,6 +49,7 @@ _BY_WORD: dict[str, FailureKind] = {
     "permission_denied": "unauthorized",
     "unauthenticated": "unauthorized",
     "invalid_api_key": "unauthorized",
+    "api_key_invalid": "unauthorized",
     "not_found_error": "not_found",
     "model_not_found": "not_found",
     "not_found": "not_found",
@@ -54,6 +57,7 @@ _BY_WORD: dict[str, FailureKind] = {
     "exceed_context_size_error": "context_length",
     "request_too_large": "context_length",
 }
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SAID = 200
 """Characters of a provider's message that are handed on."""
 _SECRET = re.compile(r"(?i)\b(?:sk|key|AIza|Bearer)[-_ ]?[A-Za-z0-9*_\-.]{6,}")
@@ -62,13 +66,17 @@ _SECRET = re.compile(r"(?i)\b(?:sk|key|AIza|Bearer)[-_ ]?[A-Za-z0-9*_\-.]{6,}")
 def failed_with(status: int, body: Json, retry_after: float | None = None) -> ProviderFailed:
     """An answer with an HTTP status that is no success."""
     said, words = _error_of(body)
-    kind = _BY_STATUS.get(status) or ("server" if status >= 500 else "bad_request")
+    kind = _status_kind(status)
     if kind == "bad_request" and (_word_kind(words) == "context_length" or _TOO_LONG.search(said)):
         kind = "context_length"
     elif kind == "bad_request" and _word_kind(words) == "unauthorized":
         kind = "unauthorized"
     return ProviderFailed(
-        f"answered {status}{_tail(said)}", kind=kind, status=status, retry_after=retry_after, suggestion=_hint(kind)
+        f"answered {status}{_tail(said)}",
+        kind=kind,
+        status=status,
+        retry_after=_retry_delay(body) if retry_after is None else retry_after,
+        suggestion=_hint(kind),
     )
 
 
@@ -77,10 +85,21 @@ def fail_in_band(error: Json) -> None:
     if not error:
         return
     said, words = _error_of(error)
-    kind = _word_kind(words) or ("context_length" if _TOO_LONG.search(said) else "server")
+    kind = _word_kind(words) or _code_kind(error) or ("context_length" if _TOO_LONG.search(said) else "server")
     if kind == "bad_request" and _TOO_LONG.search(said):
         kind = "context_length"
     raise ProviderFailed(f"broke off with an error{_tail(said)}", kind=kind, suggestion=_hint(kind))
+
+
+def _status_kind(status: int) -> FailureKind:
+    """What is neither known nor the server's trouble is this provider's way to say no; another may say yes."""
+    return _BY_STATUS.get(status) or ("server" if status >= 500 else "refused")
+
+
+def _code_kind(error: Json) -> FailureKind | None:
+    """Of a code that is an HTTP status, as some put it into a stream that has begun."""
+    code = error.get("code") if isinstance(error, Mapping) else None
+    return _status_kind(code) if isinstance(code, int) and 400 <= code < 600 else None
 
 
 def _word_kind(words: tuple[str, ...]) -> FailureKind | None:
@@ -101,7 +120,24 @@ def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
     inner = body.get("error")
     if isinstance(inner, Mapping | str):
         return _error_of(cast("Json", inner))
-    return _message(body), tuple(word for key in ("code", "type", "status") if isinstance(word := body.get(key), str))
+    reasons = [one.get("reason") for one in _details(body)]
+    words = [*(body.get(key) for key in ("code", "type", "status")), *reasons]
+    return _message(body), tuple(word for word in words if isinstance(word, str))
+
+
+def _details(error: JsonObject) -> list[JsonObject]:
+    listed = error.get("details")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _retry_delay(body: Json) -> float | None:
+    """Seconds, as Google puts it in the body: `"retryDelay": "31s"`."""
+    if isinstance(body, list) and body:
+        return _retry_delay(body[0])
+    error = body.get("error") if isinstance(body, Mapping) else None
+    said = [one.get("retryDelay") for one in _details(error)] if isinstance(error, dict) else []
+    found = [_DELAY.fullmatch(one) for one in said if isinstance(one, str)]
+    return next((float(one[1]) for one in found if one), None)
 
 
 def _message(error: JsonObject) -> str:
@@ -117,7 +153,7 @@ def _tail(said: str) -> str:
 
 def _hint(kind: FailureKind) -> str:
     return {
-        "unauthorized": "check the provider's key and what it may be used for",
+        "unauthorized": "check the provider's key, what it may be used for and whether it is paid for",
         "not_found": "check the model's name and the provider's address",
         "context_length": "shorten the prompt, or use a model with a larger window",
         "rate_limited": "wait, or add a fallback",

@@ -4,32 +4,27 @@
 choice has said why it ended.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ullage.messages import (
     Format,
-    Media,
-    Message,
-    Part,
-    Text,
-    ToolCall,
     ToolDefinition,
-    ToolResult,
     read_usage,
     table_at,
     tables_at,
     text_at,
     tokens_at,
+    write_messages,
 )
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
-from .gathered import Gathered, truncated
+from .gathered import Gathered, UnfinishedCall, broken_off, truncated
 from .in_band import fail_in_band
 from .parsed import parsed
-from .parts import address, of, text_of
 
 __all__ = ["ChatReader", "OpenAIChat"]
 
@@ -39,7 +34,10 @@ _FINISH: dict[str, Finish] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "refusal",
+    "model_length": "length",
 }
+_UNFINISHED = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource"})
+"""What servers say of an answer that they themselves broke off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class OpenAIChat:
     def write(self, outgoing: Outgoing) -> Written:
         body: dict[str, Json] = {
             "model": outgoing.model,
-            "messages": [written for message in outgoing.messages for written in _messages(message)],
+            "messages": list(_messages(outgoing)),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -74,33 +72,12 @@ class OpenAIChat:
         return {"authorization": f"Bearer {key}"}
 
 
-def _messages(message: Message) -> Iterator[dict[str, Json]]:
-    """A message may hold results of several calls, each of which is a message of its own here."""
-    for result in of(ToolResult, message.parts):
-        yield {"role": "tool", "tool_call_id": result.call_id, "content": text_of(result.parts)}
-    calls, rest = of(ToolCall, message.parts), [part for part in message.parts if isinstance(part, Text | Media)]
-    if not calls and not rest:
-        return
-    written: dict[str, Json] = {"role": message.role, "content": _content(rest)}
-    if calls:
-        written["tool_calls"] = [_call(call) for call in calls]
-    yield written
-
-
-def _content(parts: list[Text | Media]) -> Json:
-    if not any(isinstance(part, Media) for part in parts):
-        return text_of(parts) if parts else None
-    return [_part(part) for part in parts]
-
-
-def _part(part: Part) -> Json:
-    if isinstance(part, Media):
-        return {"type": "image_url", "image_url": {"url": address(part)}}
-    return {"type": "text", "text": text_of((part,))}
-
-
-def _call(call: ToolCall) -> dict[str, Json]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+def _messages(outgoing: Outgoing) -> Iterator[Json]:
+    """Texts alone are one text: many of those who copied this wire take no list."""
+    for message in write_messages(outgoing.messages, Format.OPENAI_CHAT):
+        parts = tables_at(message, "content")
+        texts = [text for part in parts if (text := text_at(part, "text")) is not None]
+        yield {**message, "content": "\n".join(texts)} if parts and len(texts) == len(parts) else message
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Json]:
@@ -117,6 +94,8 @@ class ChatReader:
     _finish: str | None = None
     _model: str | None = None
     _cost: str | None = None
+    _places: dict[int, int] = field(default_factory=dict[int, int])
+    """By the index that the server gives, the number of the call it stands for now."""
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         if data.strip() == "[DONE]":
@@ -132,7 +111,7 @@ class ChatReader:
     def _count(self, said: JsonObject) -> None:
         self._usage = read_usage(said, Format.OPENAI_CHAT)
         cost = said.get("cost")
-        if isinstance(cost, int | float) and not isinstance(cost, bool):
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf:
             self._cost = repr(cost)
 
     def _choice(self, choice: JsonObject) -> tuple[Event, ...]:
@@ -148,15 +127,27 @@ class ChatReader:
 
     def _call(self, number: int, said: JsonObject) -> None:
         place = tokens_at(said, "index")
-        call = self._gathered.call(number if place is None else place)
         function = table_at(said, "function")
-        call.id = text_at(said, "id") or call.id
-        call.name = call.name or text_at(function, "name") or ""
+        name = text_at(function, "name") or ""
+        call = self._place(number if place is None else place, text_at(said, "id"), name)
+        call.name = call.name or name
         call.arguments.append(text_at(function, "arguments") or "")
+
+    def _place(self, index: int, identity: str | None, name: str) -> UnfinishedCall:
+        """The call that a piece belongs to. Another id with a name is another call, whatever index it has: some servers
+        give all of them one. Without a name it is not, for others give every piece an id."""
+        call = self._gathered.call(self._places.setdefault(index, len(self._gathered.calls)))
+        if name and identity and call.id and identity != call.id:
+            self._places[index] = len(self._gathered.calls)
+            call = self._gathered.call(self._places[index])
+        call.id = call.id or identity
+        return call
 
     def finish(self) -> Completion:
         if self._finish is None:
             raise truncated()
+        if self._finish in _UNFINISHED:
+            raise broken_off(self._finish)
         finish = _FINISH.get(self._finish, "other")
         return self._gathered.completion(finish, self._usage, model=self._model, reported_cost=self._cost)
 

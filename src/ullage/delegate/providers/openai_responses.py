@@ -9,17 +9,13 @@ from dataclasses import dataclass, field
 
 from ullage.messages import (
     Format,
-    Media,
     Message,
-    Text,
-    Thinking,
-    ToolCall,
     ToolDefinition,
-    ToolResult,
     read_usage,
     table_at,
     tables_at,
     text_at,
+    write_messages,
 )
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
@@ -28,7 +24,7 @@ from ..exchange import Completion, Event, Finish, Outgoing, Written
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
 from .parsed import parsed
-from .parts import address, before, of, text_of
+from .parts import before
 
 __all__ = ["OpenAIResponses", "ResponsesReader"]
 
@@ -39,7 +35,7 @@ class OpenAIResponses:
         system, messages = before(outgoing)
         body: dict[str, Json] = {
             "model": outgoing.model,
-            "input": [item for message in messages for item in _items(message)],
+            "input": list(_items(messages)),
             "stream": True,
             "store": False,
         }
@@ -65,25 +61,13 @@ class OpenAIResponses:
         return {"authorization": f"Bearer {key}"}
 
 
-def _items(message: Message) -> Iterator[dict[str, Json]]:
-    """Calls, results and sealed reasoning are items of their own here; without storage, reasoning that is not sealed
-    would be refused."""
-    for thought in of(Thinking, message.parts):
-        if thought.signature is not None:
-            yield {"type": "reasoning", "summary": [], "encrypted_content": thought.signature}
-    for result in of(ToolResult, message.parts):
-        yield {"type": "function_call_output", "call_id": result.call_id, "output": text_of(result.parts)}
-    content: list[Json] = [_part(part, message) for part in message.parts if isinstance(part, Text | Media)]
-    if content:
-        yield {"role": message.role, "content": content}
-    for call in of(ToolCall, message.parts):
-        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
-
-
-def _part(part: Text | Media, message: Message) -> dict[str, Json]:
-    if isinstance(part, Media):
-        return {"type": "input_image", "image_url": address(part)}
-    return {"type": "output_text" if message.role == "assistant" else "input_text", "text": part.text}
+def _items(messages: tuple[Message, ...]) -> Iterator[Json]:
+    """A text of the assistant's is a list here: servers that copied this wire take no other."""
+    for item in write_messages(messages, Format.OPENAI_RESPONSES):
+        said = text_at(item, "content")
+        if item.get("role") == "assistant" and said is not None:
+            item["content"] = [{"type": "output_text", "text": said, "annotations": []}]
+        yield item
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Json]:
@@ -122,10 +106,10 @@ class ResponsesReader:
     def finish(self) -> Completion:
         if self._last is None:
             raise truncated()
-        streamed, last = self._gathered, self._last
+        last = self._last
         whole = _output(tables_at(last, "output"))
-        if not whole.texts and not whole.calls:
-            whole.texts = streamed.texts
+        if not whole.text_so_far and not whole.calls:
+            whole.text(self._gathered.text_so_far)
         return whole.completion(_finish(last), self._usage, model=text_at(last, "model"))
 
     def so_far(self) -> Usage:
@@ -149,7 +133,7 @@ def _output(items: list[JsonObject]) -> Gathered:
         elif kind == "reasoning":
             for summary in tables_at(item, "summary"):
                 found.thinking(text_at(summary, "text"))
-            found.thought_ends(text_at(item, "encrypted_content"))
+            found.thought_ends(text_at(item, "encrypted_content"), "encrypted")
         elif kind == "function_call":
             call = found.call(place)
             call.name, call.id = text_at(item, "name") or "", text_at(item, "call_id")

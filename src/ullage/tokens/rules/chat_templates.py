@@ -91,6 +91,7 @@ _CHATML = Template(
     system=(f"{MARK}system\n", f"{MARK}\n"),
     user=(f"{MARK}user\n", f"{MARK}\n"),
     assistant=(f"{MARK}assistant\n", f"{MARK}\n"),
+    result=(f"{MARK}tool\n", f"{MARK}\n"),
 )
 _QWEN_3 = replace(
     _CHATML,
