@@ -495,17 +495,18 @@ async def test_what_a_provider_refused_is_never_sent_again(said: str, window: in
 
 
 async def test_a_summariser_that_outlasts_its_waiters_is_asked_three_times_at_most():
-    scope = anyio.CancelScope()
+    scopes = list[anyio.CancelScope]()
 
     class Outlasting(Summarising):
         async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
-            scope.cancel()
+            scopes[-1].cancel()
             return await super().summarize(request)
 
     outlasting = Outlasting(hangs=True)
     made = context(*talk(50), summarizer=outlasting)
     for _ in range(5):
         with anyio.CancelScope() as scope:
+            scopes.append(scope)
             await made.prepare()
     assert len(outlasting.asked) == 3
     assert made.status().used < WINDOW

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -94,3 +95,17 @@ async def test_a_fallback_that_nobody_prices_is_not_asked_under_a_ceiling_of_mon
     database.close()
     assert both.openai.requests
     assert both.google.requests == []
+
+
+@pytest.mark.requirement("S4:budgets")
+async def test_a_model_may_answer_with_no_more_than_was_set_aside_for_it():
+    both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse()
+    unknown = {
+        name: replace(entry, model="my-own", max_output_tokens=None, cap_default=None, cap_hard=None)
+        for name, entry in one_fallback().models.items()
+    }
+    async with both.client() as client:
+        policy = replace(one_fallback(), models=unknown, cap_default=None)
+        outcome = await delegate(client, purse, policy).run(ASK)
+    allowed = json.loads(both.openai.requests[0].content)["max_tokens"]
+    assert purse.reserved[0].tokens == outcome.estimated_input + allowed

@@ -11,7 +11,10 @@ from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
 from .exchange import Outgoing
 from .route import Candidate
 
-__all__ = ["Ask", "last_words", "outgoing"]
+__all__ = ["Ask", "last_words", "most_output", "outgoing"]
+
+_OUTPUT = 4_096
+"""Tokens that an answer may have where nothing else limits it: what is set aside for it is what it may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +52,13 @@ def outgoing(candidate: Candidate, ask: Ask) -> Outgoing:
     return Outgoing(
         model=candidate.entry.model,
         messages=ask.messages,
-        max_output_tokens=candidate.parameters.max_output_tokens,
+        max_output_tokens=most_output(candidate),
         temperature=candidate.parameters.temperature,
         tools=ask.tools,
         tool_choice=ask.tool_choice,
         output_schema=ask.output_schema,
     )
+
+
+def most_output(candidate: Candidate) -> int:
+    return candidate.parameters.max_output_tokens or _OUTPUT

@@ -19,7 +19,7 @@ from ullage.errors import UllageError
 from ullage.messages import Message
 from ullage.models import Cost, ModelTable, Usage
 
-from .ask import Ask, last_words, outgoing
+from .ask import Ask, last_words, most_output, outgoing
 from .attempt import Hear, attempt
 from .benched import Benched
 from .course import Course, Trial
@@ -46,8 +46,6 @@ __all__ = ["Ask", "Delegate"]
 
 _SESSIONS = 1_000
 """Whose language is remembered."""
-_OUTPUT = 4_096
-"""Tokens taken for the most of an answer that nothing limits."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -291,4 +289,4 @@ def _written(text: str, answer: Completion) -> str:
 
 
 def _most(candidate: Candidate, estimated: int) -> Usage:
-    return Usage(input=estimated, output=candidate.parameters.max_output_tokens or _OUTPUT)
+    return Usage(input=estimated, output=most_output(candidate))
