@@ -1,5 +1,6 @@
 import pytest
 
+from ullage.errors import InvalidArguments
 from ullage.messages import Format, read_answer
 from ullage.models import Usage
 from ullage.tool import JsonObject
@@ -61,3 +62,8 @@ def test_an_error_has_neither_message_nor_usage(wire: Format):
 
     assert answer.natives == ()
     assert answer.usage.input is None
+
+
+def test_neutral_parts_are_no_providers_answer():
+    with pytest.raises(InvalidArguments, match="neutral"):
+        read_answer({}, Format.ULLAGE)

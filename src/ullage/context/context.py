@@ -13,17 +13,16 @@ import anyio
 import anyio.to_thread
 
 from ullage.errors import InvalidArguments, StoreFailed
-from ullage.messages import Format, detect_messages, plain, read_answer, read_message
+from ullage.messages import Format, plain, read_answer
 from ullage.models import Usage
-from ullage.tokens import Meter, Steps, drain, patiently
+from ullage.tokens import Meter, drain, patiently
 from ullage.tool import ToolSource
 
 from .account import Teller
-from .anchored import Anchored, observe
 from .breaker import Breaker
 from .compact import Compaction, compact
 from .entry import Entry
-from .fixed import Fixed
+from .history import History
 from .keeping import Coming, Keeping, News
 from .limits import limits_of
 from .options import DEFAULTS, Options
@@ -31,8 +30,7 @@ from .overflow import learnt_window
 from .prepared import Plan, Prepared
 from .session import RECALL, RecallSource, Session
 from .summarizer import Summarizer
-from .usage import ContextUsage, usage_of
-from .weighing import Scale, changes_framing
+from .usage import ContextUsage
 
 __all__ = ["Context"]
 
@@ -63,17 +61,15 @@ class Context:
         self.options = options
         self.summarizer = summarizer
         self.session = session
-        self._meter = meter
-        self._format = format or (session.format if session else None)
-        self._system, self._tools = system, tuple(tools)
+        self._history = History(
+            model=model,
+            meter=meter,
+            format=format or (session.format if session else None),
+            system=system,
+            tools=tools,
+        )
         self._breaker = Breaker(clock)
         self._keeping = None if session is None else Keeping(session)
-        self._scale: Scale | None = None
-        self._fixed: Fixed | None = None
-        self._entries: tuple[Entry, ...] = ()
-        self._coming: list[Coming] = []
-        self._sent = 0
-        self._anchored: Anchored | None = None
         self._learnt: int | None = None
         self._refused = False
         self._futile: int | None = None
@@ -88,7 +84,7 @@ class Context:
     @property
     def messages(self) -> tuple[object, ...]:
         """As they would be sent now, if nothing were let go."""
-        return tuple(entry.native for entry in (*self._entries, *self._coming))
+        return self._history.messages
 
     def add(self, *messages: object, pinned: bool = False) -> None:
         """Puts messages at the end. What is pinned is never let go. With a session, they outlive the process."""
@@ -96,25 +92,25 @@ class Context:
             return
         _check(messages)
         if self._keeping is None:
-            self._coming += [Coming(native=one, pinned=pinned) for one in messages]
+            self._history.coming += [Coming(native=one, pinned=pinned) for one in messages]
             return
-        self._see(self._keeping.news(self._ids))
-        self._coming += self._keeping.append(messages, pinned=pinned, durable=not self._is_answer(messages[0]))
+        self._history.see(self._keeping.news(self._history.ids))
+        self._history.coming += self._keeping.append(
+            messages, pinned=pinned, durable=not self._history.is_answer(messages[0])
+        )
 
     def instruct(self, system: object) -> None:
         """The system prompt from now on."""
-        if system != self._system:
-            self._system, self._fixed = system, None
+        self._history.instruct(system)
 
     def offer(self, tools: Sequence[object]) -> None:
         """The tools from now on, where they may change while an agent works."""
-        if tuple(tools) != self._tools:
-            self._tools, self._fixed = tuple(tools), None
+        self._history.offer(tools)
 
     def load(self) -> None:
         """Takes in what the session's file holds already, and what other processes wrote since."""
         if self._keeping is not None:
-            self._see(self._keeping.news(self._ids))
+            self._history.see(self._keeping.news(self._history.ids))
 
     async def prepare(self) -> Prepared:
         """What to send now. Where the window is too full, something is let go first; whatever fails on the way, what
@@ -123,7 +119,9 @@ class Context:
             usage = await self._looked_at()
             if self._is_due(usage):
                 return await self._let_go(usage)
-            return self._prepared(self._entries, status=usage, warning=self._stuck if usage.will_compact else None)
+            return self._prepared(
+                self._history.entries, status=usage, warning=self._stuck if usage.will_compact else None
+            )
 
     async def compact(self) -> Prepared:
         """Lets go of what it can now, whether the threshold is reached or not."""
@@ -134,39 +132,32 @@ class Context:
         """Takes what came of the last call: the provider's own answer, or its usage and the messages to be carried
         back. From then on the figures go by what it reported."""
         if response is not None:
-            read = read_answer(plain(response), self._scaled().format)
+            read = read_answer(plain(response), self._history.scale.format)
             usage, answer = read.usage, read.natives
-        sent, is_next = self._sent, not self._coming and len(self._entries) == self._sent
+        history, sent = self._history, self._history.sent
+        is_next = not history.coming and len(history.entries) == sent
         self.add(*answer)
-        drain(self._weigh())
-        if usage is None or not 0 < sent <= len(self._entries):
-            return
-        self._anchored = observe(
-            self._scaled(),
-            usage,
-            fixed=self._fixed_now(),
-            sent=self._entries[:sent],
-            answer=self._entries[sent:] if is_next else (),
-            before=self._anchored,
-        )
+        drain(history.weigh())
+        if usage is not None and 0 < sent <= len(history.entries):
+            history.report(usage, sent, is_next=is_next)
 
     @property
     def tools_of_its_own(self) -> tuple[ToolSource, ...]:
         """`recall`, where what is let go is kept: to be offered from the first step on."""
         if self.session is None or not self.session.keeps:
             return ()
-        return (RecallSource(self.session, self._scaled().count),)
+        return (RecallSource(self.session, self._history.scale.count),)
 
     def status(self) -> ContextUsage:
         """How full the window is now."""
-        drain(self._weigh())
-        return self._usage(self._entries)
+        drain(self._history.weigh())
+        return self._usage(self._history.entries)
 
     async def plan(self) -> Plan:
         """What `compact` would do; nothing is touched and nobody asked."""
         before = await self._looked_at()
-        work = await self._compacted(self._entries, before, now=True, asks=False)
-        await patiently(self._weigh())
+        work = await self._compacted(self._history.entries, before, now=True, asks=False)
+        await patiently(self._history.weigh())
         return Plan(before=before, after=self._usage(work.entries), compaction=work)
 
     def overflowed(self, said: str) -> int:
@@ -177,79 +168,14 @@ class Context:
         self._refused = True
         return self._learnt
 
-    @property
-    def _ids(self) -> list[str | None]:
-        return [one.record for one in (*self._entries, *self._coming)]
-
-    def _see(self, news: News) -> None:
-        held = {one.record: one.native for one in (*self._entries, *self._coming)} if news.afresh else {}
-        if news.afresh:
-            self._entries, self._coming, self._anchored, self._sent = (), [], None, 0
-        self._coming += [replace(one, native=held.get(one.record, one.native)) for one in news.messages]
-
-    def _is_answer(self, native: object) -> bool:
-        """What the model said could be asked for again; what the user said could not."""
-        written = self._format or detect_messages((native,), model=self.model)
-        return read_message(native, written).role == "assistant"
-
-    def _scaled(self) -> Scale:
-        return self._scale or self._told_anew()
-
-    def _told_anew(self) -> Scale:
-        """A format that nobody said is told from the messages, and again when there are more."""
-        written = self._format or detect_messages(self.messages, model=self.model)
-        if self._scale is None or self._scale.format is not written:
-            again = [_coming(entry) for entry in self._entries]
-            self._entries, self._coming = (), [*again, *self._coming]
-            self._anchored, self._fixed, self._sent = None, None, 0
-            self._scale = Scale(self._meter, self.model, written)
-        return self._scale
-
-    def _weigh(self) -> Steps[None]:
-        """Weighs what came, and what is sent along with every request where that may have changed.
-
-        Between two steps others may add, weigh or instruct; what was weighed of a history that is no longer that one
-        is put away.
-        """
-        while self._coming:
-            scale, entries, coming = self._told_anew(), self._entries, list(self._coming)
-            grown = yield from scale.grown(entries, [one.native for one in coming])
-            if self._entries is entries and self._coming[: len(coming)] == coming:
-                self._take(grown, coming)
-        while self._fixed is None:
-            scale, system, tools = self._scaled(), self._system, self._tools
-            fixed = yield from scale.fixed(system, tools, self._entries)
-            if self._scale is scale and self._system is system and self._tools is tools:
-                self._fixed = fixed
-
-    def _take(self, grown: tuple[Entry, ...], coming: Sequence[Coming]) -> None:
-        known = len(self._entries)
-        fresh = tuple(map(_known, grown[known:], coming))
-        self._entries, self._coming = (*grown[:known], *fresh), self._coming[len(coming) :]
-        if any(changes_framing(entry.message) for entry in fresh):
-            self._fixed = None
-
-    def _fixed_now(self) -> Fixed:
-        assert self._fixed is not None
-        return self._fixed
-
     def _usage(self, entries: Sequence[Entry]) -> ContextUsage:
-        said, learnt = self.options.context_window, self._learnt
-        # A provider that refused knows its window better than whoever said that it is larger.
-        options = replace(self.options, context_window=min(said, learnt)) if said and learnt else self.options
-        return usage_of(self._scaled(), self._fixed_now(), entries, options, anchored=self._anchored, learnt=learnt)
+        return self._history.usage(entries, self.options, self._learnt)
 
     @property
     def _offers_recall(self) -> bool:
         """Whether the model has the tool: nobody is sent to one that is not there."""
         keeps = self.session is not None and self.session.keeps
-        return keeps and any(tool.name.split("__")[-1] == RECALL.name for tool in self._fixed_now().tools)
-
-    def _bare(self) -> int:
-        """What a request without any message would be, as the provider counts: what it adds out of sight is no less
-        when messages are let go."""
-        fixed = self._fixed_now()
-        return fixed.total.tokens if self._anchored is None else self._anchored.weigh(fixed, ()).tokens
+        return keeps and any(tool.name.split("__")[-1] == RECALL.name for tool in self._history.fixed.tools)
 
     def _is_due(self, usage: ContextUsage) -> bool:
         if self.options.disable_compaction:
@@ -263,28 +189,30 @@ class Context:
         self._unread = None
         if self._keeping is not None:
             try:
-                self._see(await self._news(self._keeping))
+                self._history.see(await self._news(self._keeping))
             except StoreFailed as failed:
                 self._unread = failed.message
-        await patiently(self._weigh())
-        return self._usage(self._entries)
+        await patiently(self._history.weigh())
+        return self._usage(self._history.entries)
 
     async def _news(self, keeping: Keeping) -> News:
         """What the file holds beyond what is known, though more may become known while it is read."""
         while True:
-            known = self._ids
+            known = self._history.ids
             news = await anyio.to_thread.run_sync(keeping.news, known)
-            if self._ids == known:
+            if self._history.ids == known:
                 return news
 
     async def _let_go(self, usage: ContextUsage, *, now: bool = False) -> Prepared:
-        snapshot = self._entries
+        snapshot = self._history.entries
         work = await self._compacted(snapshot, usage, now=now)
         self._refused = False
         if not work.compacted:
             self._futile, self._stuck = usage.used, work.warning
-            await patiently(self._weigh())
-            return self._prepared(self._entries, status=usage if self._entries is snapshot else None, work=work)
+            await patiently(self._history.weigh())
+            return self._prepared(
+                self._history.entries, status=usage if self._history.entries is snapshot else None, work=work
+            )
         entries, generation = work.entries, None
         if self._keeping is not None:
             try:
@@ -293,43 +221,38 @@ class Context:
                 )
             except StoreFailed as failed:
                 # The file holds everything still, and so does this; only what is sent is less.
-                await patiently(self._weigh())
-                sent = (*work.entries, *(self._since(snapshot) or ()))
+                await patiently(self._history.weigh())
+                sent = (*work.entries, *(self._history.since(snapshot) or ()))
                 return self._prepared(sent, work=work, before=usage, warning=failed.message)
-        since = self._since(snapshot)
+        since = self._history.since(snapshot)
         if since is not None:
-            self._entries = (*entries, *since)
+            self._history.entries = (*entries, *since)
         self._futile, self._compactions = None, self._compactions + 1
-        await patiently(self._weigh())
-        return self._prepared(self._entries, work=work, before=usage, generation=generation)
-
-    def _since(self, snapshot: Sequence[Entry]) -> tuple[Entry, ...] | None:
-        """What was added to a history; None where it is no longer that one, for the file was read anew meanwhile."""
-        same = map(_is_same, self._entries, snapshot)
-        return self._entries[len(snapshot) :] if len(self._entries) >= len(snapshot) and all(same) else None
+        await patiently(self._history.weigh())
+        return self._prepared(self._history.entries, work=work, before=usage, generation=generation)
 
     async def _compacted(
         self, entries: tuple[Entry, ...], usage: ContextUsage, *, now: bool = False, asks: bool = True
     ) -> Compaction:
-        scale = (self._anchored.slope if self._anchored else 0.0) or 1.0
+        scale = (self._history.anchored.slope if self._history.anchored else 0.0) or 1.0
         limits = limits_of(
             replace(self.options, compact_threshold=("tokens", max(1, usage.used))) if now else self.options,
             # What was refused is more than the window holds, whatever it weighs here.
             min(usage.context_window, max(1, usage.used)) if self._refused else usage.context_window,
-            fixed=int(self._bare() / scale),
+            fixed=int(self._history.bare / scale),
             used=int(usage.used / scale),
             scale=scale,
         )
         teller = Teller(
-            scale=self._scaled(),
+            scale=self._history.scale,
             summarizer=self.summarizer if asks else None,
             breaker=self._breaker,
             generation=1 + (self.session.generation if self.session else self._compactions),
             recalls=self._offers_recall,
         )
-        return await compact(entries, limits, self._scaled(), teller)
+        return await compact(entries, limits, self._history.scale, teller)
 
-    def _prepared(
+    def _prepared(  # noqa: PLR0913
         self,
         entries: tuple[Entry, ...],
         *,
@@ -339,12 +262,12 @@ class Context:
         warning: str | None = None,
         generation: int | None = None,
     ) -> Prepared:
-        self._sent = len(entries) if entries is self._entries else 0
+        self._history.sent = len(entries) if entries is self._history.entries else 0
         told = "; ".join(filter(None, (work.warning if work else None, warning, self._unread)))
         return Prepared(
             messages=tuple(entry.native for entry in entries),
-            system=self._system,
-            tools=self._tools,
+            system=self._history.system,
+            tools=self._history.tools,
             status=status or self._usage(entries),
             before=before,
             sheds=work.sheds if work else (),
@@ -360,16 +283,3 @@ def _check(messages: Sequence[object]) -> None:
             raise InvalidArguments("a list of messages was given as one message", suggestion="add(*messages)")
         if not isinstance(one, str):
             plain(one)
-
-
-def _known(entry: Entry, coming: Coming) -> Entry:
-    kind = entry.kind if coming.kind == "message" else coming.kind
-    return replace(entry, pinned=coming.pinned, kind=kind, record=coming.record)
-
-
-def _is_same(entry: Entry, other: Entry) -> bool:
-    return entry.native is other.native
-
-
-def _coming(entry: Entry) -> Coming:
-    return Coming(native=entry.native, pinned=entry.pinned, kind=entry.kind, record=entry.record)

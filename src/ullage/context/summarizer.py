@@ -7,7 +7,7 @@ The plug point: a model of the user's, the agent's own, or a fake. What is asked
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["SummaryAnswer", "SummaryRequest", "Summarizer"]
+__all__ = ["Summarizer", "SummaryAnswer", "SummaryRequest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

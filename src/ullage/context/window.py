@@ -1,7 +1,7 @@
 """How many tokens does the window hold?
 
-What the user says wins; else what the provider said when it was full; else the model's card; else a default, and then
-that is said.
+What the user says wins, unless the provider has refused less; else what the provider said when it was full; else the
+model's card; else a default, and then that is said.
 """
 
 from ullage.models import ModelTable, Window

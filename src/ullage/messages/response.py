@@ -6,6 +6,7 @@ An answer as its API gave it, whole: a dict, or an SDK's object made plain. Stre
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ullage.errors import InvalidArguments
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
@@ -25,7 +26,13 @@ class Answer:
 
 def read_answer(response: JsonObject, format: Format) -> Answer:  # noqa: A002
     """Nothing where it holds no answer: an error has neither message nor usage."""
-    natives, usage = _READERS[format](response)
+    reader = _READERS.get(format)
+    if reader is None:
+        raise InvalidArguments(
+            "no provider answers in neutral parts",
+            suggestion="give usage and messages apart: observe(usage=…, answer=…)",
+        )
+    natives, usage = reader(response)
     return Answer(tuple(natives), read_usage(usage, format))
 
 
