@@ -1,7 +1,7 @@
 """An agent whose model is a small real one, and which calls a tool at every step because it can answer nothing else.
 
 The model has learnt no tool calls. The wire here tells it of its tools in the system prompt, and has the server hold
-its answer to a JSON schema of a call; what goes out and comes back is counted by the server as any other prompt.
+its answer to the grammar of a call; what goes out and comes back is counted by the server as any other prompt.
 """
 
 import json
@@ -30,31 +30,18 @@ class CallingWire:
     """Chat with a model that must call the first of its tools where it has any."""
 
     inner: OpenAIChat = field(default_factory=OpenAIChat)
-    said: dict[str, str] = field(default_factory=dict[str, str])
-    """Each call as the model spaced it, by its id: what goes back is what came."""
 
     def write(self, outgoing: Outgoing) -> Written:
         if not outgoing.tools:
             return self.inner.write(outgoing)
         system, *rest = outgoing.messages
         told = Text("\n".join(["Tools:", *map(_shown, outgoing.tools)]))
-        plain = map(self._plain, (replace(system, parts=(*system.parts, told)), *rest))
-        schema = _call_schema(outgoing.tools[0])
-        return self.inner.write(replace(outgoing, messages=tuple(plain), tools=(), output_schema=schema))
-
-    def _plain(self, message: Message) -> Message:
-        """Calls and results as the texts that the model wrote and reads."""
-        role = "user" if message.role == "tool" else message.role
-        return Message(role=role, parts=(Text("\n\n".join(map(self._words, message.parts))),))
-
-    def _words(self, part: object) -> str:
-        if isinstance(part, ToolCall):
-            return self.said[part.id or ""]
-        parts = part.parts if isinstance(part, ToolResult) else (part,)
-        return "\n".join(one.text for one in parts if isinstance(one, Text))
+        plain = map(_plain, (replace(system, parts=(*system.parts, told)), *rest))
+        written = self.inner.write(replace(outgoing, messages=tuple(plain), tools=()))
+        return replace(written, body={**written.body, "grammar": _grammar(outgoing.tools[0])})
 
     def reader(self) -> "CallReader":
-        return CallReader(inner=self.inner.reader(), said=self.said)
+        return CallReader(self.inner.reader())
 
     def authorize(self, key: str) -> dict[str, str]:
         return self.inner.authorize(key)
@@ -64,19 +51,28 @@ def _shown(tool: ToolDefinition) -> str:
     return json.dumps({"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)})
 
 
-def _call_schema(tool: ToolDefinition) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": {"name": {"const": tool.name}, "arguments": dict(tool.schema)},
-        "required": ["name", "arguments"],
-        "additionalProperties": False,
-    }
+def _grammar(tool: ToolDefinition) -> str:
+    """Of a call as `_words` writes it, with a number from 1 to 99 as its only argument."""
+    opening = json.dumps(_words(ToolCall(name=tool.name, arguments='{"number": ')).removesuffix("}"))
+    return f'root ::= {opening} [1-9] [0-9]? "}}}}"'
 
 
-@dataclass(kw_only=True)
+def _plain(message: Message) -> Message:
+    """Calls and results as the texts that the model wrote and reads."""
+    role = "user" if message.role == "tool" else message.role
+    return Message(role=role, parts=(Text("\n\n".join(map(_words, message.parts))),))
+
+
+def _words(part: object) -> str:
+    if isinstance(part, ToolCall):
+        return f'{{"name": "{part.name}", "arguments": {part.arguments}}}'
+    parts = part.parts if isinstance(part, ToolResult) else (part,)
+    return "\n".join(one.text for one in parts if isinstance(one, Text))
+
+
+@dataclass
 class CallReader:
     inner: Reader
-    said: dict[str, str]
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         return self.inner.feed(event, data)
@@ -85,12 +81,9 @@ class CallReader:
         whole = self.inner.finish()
         try:
             asked = json.loads(whole.text)
-            name, arguments = str(asked["name"]), json.dumps(asked["arguments"])
+            call = ToolCall(name=str(asked["name"]), arguments=json.dumps(asked["arguments"]))
         except (ValueError, KeyError, TypeError):
             return whole
-        identity = f"call_{len(self.said)}"
-        self.said[identity] = whole.text
-        call = ToolCall(name=name, arguments=arguments, id=identity)
         message = Message(role="assistant", parts=(call,))
         return replace(whole, message=message, tool_calls=(call,), finish="tool_calls")
 
@@ -103,7 +96,6 @@ class ServersEngine:
     """The model's own vocabulary, by asking its server."""
 
     address: str
-    asked: httpx2.Client = field(default_factory=lambda: httpx2.Client(timeout=120))
 
     def available(self, vocabulary: str) -> bool:
         return vocabulary == MODEL or default_engine().available(vocabulary)
@@ -117,7 +109,7 @@ class ServersEngine:
 
     def _count(self, text: str) -> int:
         body = {"content": text, "add_special": False, "parse_special": False}
-        reply = self.asked.post(f"{self.address}/tokenize", json=body)
+        reply = httpx2.post(f"{self.address}/tokenize", json=body, timeout=120)
         return len(reply.raise_for_status().json()["tokens"])
 
 

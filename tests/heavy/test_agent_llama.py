@@ -17,6 +17,16 @@ from ullage.messages import Format
 pytestmark = [pytest.mark.heavy, pytest.mark.anyio]
 
 WINDOW, ROUNDS, STEPS = 2_048, 6, 10
+SYSTEM = """You are a clerk in the office of a shipping company, and you look up orders for those who ask.
+
+An order has a number and several lines. A line says how many crates of which goods go to which address, and whether \
+they are waiting in our warehouse or were shipped already. Look up one order at a time, and never guess what is in an \
+order that you have not looked up. Addresses and quantities are told as they stand in the order, for the drivers go by \
+them. Where an order has no lines, say so. Where somebody asks what an order costs, send them to the accounts office, \
+which is open from eight in the morning until four in the afternoon on every day but Sunday.
+
+When you have looked up all that was asked for, tell which lines are waiting, by order and line, and nothing else. Do \
+not tell what was shipped unless you were asked. Be brief, be exact, and be kind to those who ask twice."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +44,7 @@ async def worked(address: str, folder: Path, *, knows: bool, rounds: int) -> lis
             model=MODEL,
             meter=meter,
             format=Format.ULLAGE,
-            system="You are a clerk who looks up orders.",
+            system=SYSTEM,
             options=Options(context_window=WINDOW),
             session=Session.open(folder / "session.jsonl", format=Format.ULLAGE),
             summarizer=DelegateSummarizer(delegate=asked),
