@@ -13,8 +13,8 @@ from typing import Any
 
 from rows import format_of
 
-from ullage.messages.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
 from ullage.messages import Format
+from ullage.messages.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
