@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ullage.tool import Json
 
 from .entry import Category
+from .spelling import camel
 
 __all__ = ["Breakdown", "ToolShare"]
 
@@ -48,7 +49,7 @@ class Breakdown:
             "system": self.system,
             "tools": [_tool_json(tool) for tool in self.tools],
             "toolsAdded": self.tools_added,
-            **{_camel(name): tokens for name, tokens in self._categories()},
+            **{camel(name): tokens for name, tokens in self._categories()},
             "free": self.free,
             "reserve": self.reserve,
         }
@@ -70,8 +71,3 @@ _CATEGORIES: tuple[Category, ...] = (
 
 def _tool_json(tool: ToolShare) -> Json:
     return {"name": tool.name, "server": tool.server, "tokens": tool.tokens}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))

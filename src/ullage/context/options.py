@@ -10,6 +10,8 @@ from typing import Literal, TypedDict, TypeGuard, cast
 
 from ullage.errors import InvalidArguments
 
+from .spelling import camel
+
 __all__ = ["DEFAULTS", "Options", "OptionsGiven", "Threshold", "read_options"]
 
 Threshold = float | tuple[Literal["fraction", "tokens", "messages"], float]
@@ -86,7 +88,7 @@ _NAMES = tuple(one.name for one in fields(Options))
 
 def read_options(given: Mapping[str, object]) -> Options:
     """Options by their names, in either spelling: `compact_threshold` or `compactThreshold`."""
-    spelt = {_camel(name): name for name in _NAMES} | {name: name for name in _NAMES}
+    spelt = {camel(name): name for name in _NAMES} | {name: name for name in _NAMES}
     unknown = next((key for key in given if key not in spelt), None)
     if unknown is not None:
         raise InvalidArguments(f"no option is called `{unknown}`", options=_NAMES)
@@ -97,8 +99,3 @@ def read_options(given: Mapping[str, object]) -> Options:
 def _as_written(value: object) -> object:
     """JSON has lists where Python has tuples."""
     return tuple(cast("list[object]", value)) if isinstance(value, list) else value
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
