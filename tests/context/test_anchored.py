@@ -57,6 +57,22 @@ def test_an_answer_weighs_its_output_where_that_is_what_was_sent_back(usage: Usa
     assert anchored.weigh(FIXED, (sent, answer, entry(70))).tokens == 10_070 + added
 
 
+@pytest.mark.parametrize(
+    ("model", "added"),
+    [
+        ("a-model-of-ours", 415),
+        ("qwen3-32b", 400),
+    ],
+    ids=["a frame that is no output", "its own vocabulary knows better"],
+)
+def test_an_answer_in_a_chat_template_weighs_what_stands_around_it_too(model: str, added: int):
+    scale, sent, answer = Scale(Meter(shipped()), model, Format.ULLAGE), entry(9_000), entry(400)
+    assert scale.around(answer.message) == 5
+    anchored = observe(scale, Usage(input=10_000, output=410), fixed=FIXED, sent=(sent,), answer=(answer,))
+    assert anchored is not None
+    assert anchored.weigh(FIXED, (sent, answer)).tokens == 10_000 + added
+
+
 def test_a_report_of_less_than_can_be_is_passed_over():
     assert seen(40, entry(9_000)) is None
     assert observe(SCALE, Usage(), fixed=FIXED, sent=(entry(9_000),)) is None

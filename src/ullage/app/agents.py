@@ -47,6 +47,8 @@ async def run_agent(  # noqa: PLR0913
     """
     async with open_delegate(settings) as opened:
         delegate, entry = knowing(opened, model)
+        if entry.window is not None:
+            options.setdefault("context_window", entry.window)
         context = Context(
             model=entry.model,
             session=session,

@@ -120,9 +120,10 @@ def _is_plausible(reported: int, own: Count, expected: Count | None) -> bool:
 
 def _reply(scale: Scale, usage: Usage, answer: Sequence[Entry]) -> Count:
     """The answer as input, by its output where that lies in our band: thinking that is not sent back is no input, and
-    an answer that was broken off reports little."""
+    an answer that was broken off reports little. With the model's own vocabulary we know better: an answer that was
+    held to a schema may have been made of more tokens than it is read as."""
     own, output = summed(answer), usage.output
-    if own.method is Method.EXACT or output is None:
+    if scale.has_vocabulary or output is None:
         return own
     thinks = any(isinstance(part, Thinking) for entry in answer for part in entry.message.parts)
     said = output if thinks else output - (usage.reasoning or 0)

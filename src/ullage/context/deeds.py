@@ -39,7 +39,7 @@ _DONE = {"complete", "completed", "done", "finished"}
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S[^\n\t]*)", re.MULTILINE)
 _ERROR = re.compile(
-    r"^(?:\W*+(?:(?!error|fatal|panic)[\w./-]++:++\s*+){0,4}+(?:error|fatal|panic)\b[^\n]*"
+    r"^(?:[^\w\n]*(?:(?!error|fatal|panic)[\w./-]+:+[ \t]*){0,4}(?:error|fatal|panic)\b[^\n]*"
     r"|[\w.]*?[a-z](?:Error|Exception)\b:[^\n]*|FAILED [^\n]*"
     r"|[^\n]*?(?:\b[1-9]\d* failed\b|command not found|No such file|Permission denied)[^\n]*"
     r"|[^\n]*?exit(?:ed)?(?: with)?(?: code| status):? ?[1-9][^\n]*)",

@@ -81,6 +81,11 @@ class Scale:
         """The tokens of a plain text, the middle of the band."""
         return self.meter.count(text, self._counted_as).tokens
 
+    @property
+    def has_vocabulary(self) -> bool:
+        """Whether texts are counted with the model's own."""
+        return self.meter.count("a", self._counted_as).method is Method.EXACT
+
     def around(self, answer: Message) -> int:
         """What stands around an answer that is sent back, and was no output of it. Claude's output has its frame in
         it, as recorded sessions show."""
