@@ -16,7 +16,8 @@ run: .venv/.run ## serve MCP over HTTP on loopback, on the next free port, with 
 test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(ARGS)
-	@$(BIN)/coverage combine --quiet
+	@# A worker that ends with the tests has its figures still to write.
+	@for try in 1 2 3; do sleep 2; $(BIN)/coverage combine --quiet --keep && break; done; rm -f .coverage.*
 	@$(BIN)/coverage report --skip-covered
 	@$(BIN)/python scripts/coverage_floor.py
 
