@@ -1,0 +1,59 @@
+"""How does the tuned encoder become one file that needs no PyTorch?
+
+Writes it as ONNX with weights in eight bits. `python training/export.py PACK OUT FILE`, where OUT is what `train.py`
+wrote. Needs PyTorch, onnx and onnxruntime.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import encoder
+import numpy as np
+import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from torch import nn
+from torch.nn.functional import normalize
+from transformers import BertModel
+
+
+class _Vectors(nn.Module):
+    """The mean over the pieces, of length one."""
+
+    def __init__(self, model: BertModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        states = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        held = attention_mask[:, :, None].to(states.dtype)
+        return normalize((states * held).sum(1) / held.sum(1), dim=1)
+
+
+def main(pack: Path, out: Path, file: Path) -> None:
+    model = encoder.load(pack, torch.device("cpu"))
+    model.load_state_dict(_weights(out), strict=False)
+    model.config._attn_implementation = "eager"  # noqa: SLF001
+    ones = torch.ones((2, 8), dtype=torch.int64)
+    names = ["input_ids", "attention_mask"]
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / "encoder.onnx"
+        torch.onnx.export(
+            _Vectors(model.eval()), (ones, ones), str(whole), input_names=names, output_names=["vectors"],
+            dynamic_axes={name: {0: "texts", 1: "pieces"} for name in names}, opset_version=17, dynamo=False,
+        )  # fmt: skip
+        quantize_dynamic(whole, file, weight_type=QuantType.QInt8, per_channel=True)
+    print(file.name, file.stat().st_size)
+
+
+def _weights(out: Path) -> dict[str, torch.Tensor]:
+    shapes = json.loads((out / "encoder.json").read_text(encoding="utf-8"))
+    flat = np.frombuffer(b"".join(path.read_bytes() for path in sorted(out.glob("encoder_*.bin"))), dtype=np.float16)
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
+    parts = np.split(flat.astype(np.float32), ends[:-1])
+    return {name: torch.from_numpy(part.reshape(shapes[name])) for name, part in zip(shapes, parts, strict=True)}
+
+
+if __name__ == "__main__":
+    main(*(Path(argument) for argument in sys.argv[1:4]))

@@ -1,0 +1,153 @@
+"""Which tools are learnt from, and what of each?
+
+Reads the catalogues that may be trained on, takes out whatever looks like a tool that is measured with, and cuts each
+tool into the fields that a vector is made of. Makes no pairs.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ullage.search import Document, document_of, terms
+from ullage.search.words import parts
+from ullage.tool import Tool
+
+__all__ = [
+    "FIELDS",
+    "Described",
+    "Row",
+    "describe",
+    "read_rows",
+    "real_tools",
+    "sentences",
+    "set_tools",
+    "without_twins",
+]
+
+FIELDS = ("server", "name", "head", "rest", "parameters")
+"""What a vector is made of. The head is the first sentence of the description, the rest what follows it."""
+_LONG_HEAD = 240
+_LONG_REST = 1_200
+_MOST_PARAMETERS = 20
+_NO_NAME = frozenset({"mcp", "server", "smithery", "api"})
+"""Words of servers' names that say nothing of what they do."""
+_NO_DESCRIPTION = re.compile(r"description not available|^deploy server .* try in playground|no description", re.I)
+_SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n\s*\n|\n\s*[-*•]\s+|。")
+_ALIKE = 0.6
+"""Share of terms, common to all, from which two descriptions are one; with the same name, half suffices."""
+_OPEN_LICENCES = frozenset({"MIT", "MIT License", "Apache-2.0", "Apache Software License", "ISC"})
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A tool, cut into fields."""
+
+    source: str
+    """The set or catalogue that it is from."""
+    id: str
+    server: str
+    fields: tuple[str, ...]
+    """One text each, in the order of `FIELDS`."""
+
+    @property
+    def head(self) -> str:
+        return self.fields[2]
+
+
+def read_rows(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def set_tools(folder: Path) -> list[Described]:
+    """The tools of one search set."""
+    return [
+        describe(_document(row, row.get("server") or "", row["id"]), folder.name)
+        for row in read_rows(folder / "tools.jsonl")
+    ]
+
+
+def real_tools(data: Path) -> list[Described]:
+    """The tools of real servers, those without a word on what they do left out."""
+    found = set_tools(data / "search" / "train" / "toucan_catalog")
+    for path in sorted((data / "catalogues").glob("*.json")):
+        found += _of_catalogue(json.loads(path.read_text(encoding="utf-8")))
+    return [tool for tool in found if not _NO_DESCRIPTION.search(tool.head) and len(parts(tool.head)) > 1]
+
+
+def without_twins(tools: Iterable[Described], kept_back: Sequence[Described]) -> Iterator[Described]:
+    """Those that are like none of the tools kept back, and of equal ones among themselves the first."""
+    known = _Known(kept_back)
+    seen = set[tuple[str, str]]()
+    for tool in tools:
+        key = tool.fields[1], tool.head
+        if key not in seen and not known.holds_like_of(tool):
+            seen.add(key)
+            yield tool
+
+
+class _Known:
+    """Finds tools that share most of their terms."""
+
+    def __init__(self, tools: Sequence[Described]) -> None:
+        self._terms = [frozenset(_terms(tool)) for tool in tools]
+        self._names = [tool.fields[1] for tool in tools]
+        self._holders: dict[str, list[int]] = defaultdict(list)
+        for place, held in enumerate(self._terms):
+            for term in held:
+                self._holders[term].append(place)
+
+    def holds_like_of(self, tool: Described) -> bool:
+        own = frozenset(_terms(tool))
+        shared = Counter(place for term in own for place in self._holders.get(term, ()))
+        return any(
+            count / (len(own) + len(self._terms[place]) - count)
+            >= (0.5 if self._names[place] == tool.fields[1] else _ALIKE)
+            for place, count in shared.items()
+        )
+
+
+def _terms(tool: Described) -> list[str]:
+    return terms(f"{tool.fields[1]} {tool.head} {tool.fields[3][:300]}")
+
+
+def describe(document: Document, source: str) -> Described:
+    """A document in the fields that a vector is made of."""
+    head, rest = _parted(document.description)
+    owner_less = document.server.split("/", 1)[-1] if document.server.startswith("@") else document.server
+    fields = (
+        " ".join(word for word in parts(owner_less) if word not in _NO_NAME),
+        " ".join(parts(document.name)),
+        head,
+        rest[:_LONG_REST],
+        " ".join(" ".join(parts(name)) for name in document.parameter_names[:_MOST_PARAMETERS]),
+    )
+    return Described(source=source, id=document.id, server=document.server, fields=fields)
+
+
+def sentences(text: str) -> list[str]:
+    return [" ".join(sentence.split()) for sentence in _SENTENCE.split(text.strip()) if sentence and sentence.strip()]
+
+
+def _parted(description: str) -> tuple[str, str]:
+    """The first sentence, and what follows it."""
+    first, *others = sentences(description) or [""]
+    return first[:_LONG_HEAD], " ".join((first[_LONG_HEAD:], *others)).strip()
+
+
+def _of_catalogue(catalogue: Row) -> list[Described]:
+    if catalogue.get("license") not in _OPEN_LICENCES:
+        return []
+    server = catalogue["package"]
+    return [describe(_document(row, server, f"{server}:{row['name']}"), "catalogues") for row in catalogue["tools"]]
+
+
+def _document(row: Row, server: str, id_: str) -> Document:
+    tool = Tool(name=row["name"], description=row.get("description"), input_schema=row.get("inputSchema") or {})
+    return document_of(tool, server=server, document_id=id_)
