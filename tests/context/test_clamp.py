@@ -205,14 +205,3 @@ def test_a_change_that_weighs_no_less_is_not_made():
 
     entries = entries_of([user("go"), assistant(call("1")), tool(result("1", NUMBERED))])
     assert clamp(entries, Odd(), 500) is None
-
-
-def test_a_result_beside_the_users_last_words_is_cut_only_as_a_last_resort():
-    words = Text("Stop reading and tell me what you found so far, in one sentence and no more than that, please.")
-    both = Message(role="user", parts=(result("1", NUMBERED), words))
-    entries = entries_of([user("go"), assistant(call("1")), both])
-    assert clamp(entries, Scale(), 500) is None
-    change = clamp(entries, Scale(), 500, last_resort=True)
-    assert change is not None
-    assert change.entries[2].message.parts[1] == words
-    assert change.entries[2].weight.tokens < 700

@@ -32,12 +32,12 @@ def clamp(
     """Every giant part cut down to `most` tokens; None where there is none.
 
     A result that shows something beside its words is left whole. As a last resort it is not, its media are let go too,
-    whatever is above the bound is a giant, and so are results that stand in one message with the user's last words.
+    and whatever is above the bound is a giant.
     """
     work = _Clamping(scale=scale, most=most, recalls=recalls, last_resort=last_resort)
     answers, said = _by_place(entries), last_said(entries)
     left = [
-        work.clamped(entry, answers.get(place, ()), speaks=place in said) if _is_giant(entry, most) else entry
+        work.clamped(entry, answers.get(place, ())) if place not in said and _is_giant(entry, most) else entry
         for place, entry in enumerate(entries)
     ]
     is_same = all(new is old for new, old in zip(left, entries, strict=True))
@@ -61,12 +61,9 @@ class _Clamping:
     recalls: bool
     last_resort: bool
 
-    def clamped(self, entry: Entry, answers: Sequence[Answered], *, speaks: bool) -> Entry:
-        """`speaks` where the user's last words are in it, which stay as they are."""
-        if speaks and not self.last_resort:
-            return entry
+    def clamped(self, entry: Entry, answers: Sequence[Answered]) -> Entry:
         native = with_results(entry.native, self.scale.format, dict(self._results(answers)))
-        native = native if speaks else with_texts(native, self.scale.format, self._pasted)
+        native = with_texts(native, self.scale.format, self._pasted)
         if native is entry.native:
             return entry
         made = self.scale.remade(entry, native)
