@@ -1,0 +1,36 @@
+"""What must something offer that turns texts into vectors?
+
+The seam between search by meaning and whatever knows meanings: the table that ships with the package, or an encoder.
+Vectors of documents outlive a process; those of another edition say nothing about this one's queries.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from .document import Document
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    """One a row, each of length one, or of zeros where a text has nothing that is known."""
+
+__all__ = ["Embedder"]
+
+
+class Embedder(Protocol):
+    """Says the same of the same text, on every machine and in every thread."""
+
+    @property
+    def edition(self) -> str:
+        """Names the weights and the way they are used: changes whenever a vector would."""
+        ...
+
+    def embed_documents(self, documents: Sequence[Document]) -> "Vectors":
+        """A row for each document, in their order."""
+        ...
+
+    def embed_query(self, query: str) -> "Vectors":
+        """The first row is the whole query; where it has several sentences, a row for each of them follows."""
+        ...
