@@ -1,35 +1,33 @@
 """How well does a finished table find tools, beside words and fused with them?
 
-As `bench/search.py` measures: a set at a time, names before scores, nDCG@10. With an encoder in ONNX behind the table,
-that too. `python training/evaluate.py SETS TABLE [ENCODER TOKENIZER]`, where SETS is a folder of sets.
+As `bench/search.py` measures: a set at a time, names before scores, nDCG@10. With the folder of an encoder behind the
+table's, that too. `python training/evaluate.py SETS TABLE [ENCODER]`, where SETS is a folder of sets.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from lookup import Lookup, nearness, sentences_of
 from measure import fused, ndcg
-from tools import Described, read_rows, set_tools
+from tools import read_rows, set_documents
 
-from ullage.search import LexicalIndex, document_of
-from ullage.tool import Tool
+from ullage.search import Document, Embedder, LexicalIndex
+from ullage.search.loading import read_encoder, read_table
 
 EVIDENCE = 7.0
 """What nearness weighs against the best score by words: half where that is as great, less where it is greater."""
 _NAMED_BEFORE = 50
 _DRAWS = 1_000
-
-Near = Callable[[Sequence[Described], Sequence[str]], np.ndarray]
-"""How near each tool (a column) is to each query (a row)."""
+_OF_SENTENCE = 0.7
+"""What the nearest sentence of a query weighs, where it has several; the whole gets the rest."""
 
 
 def main(sets: Path, table: Path, encoder: Sequence[Path]) -> None:
-    makers: dict[str, Near] = {"table": by_table(Lookup(table))}
+    embedders: dict[str, Embedder] = {"table": read_table(table)}
     if encoder:
-        makers["encoder"] = by_encoder(*encoder)
-    found = {path.parent.name: one_set(path.parent, makers) for path in sorted(sets.glob("*/queries.jsonl"))}
+        embedders["encoder"] = read_encoder(encoder[0])
+    found = {path.parent.name: one_set(path.parent, embedders) for path in sorted(sets.glob("*/queries.jsonl"))}
     found = {name: columns for name, columns in found.items() if columns}
     titles = list(next(iter(found.values())))
     print(f"{'nDCG@10':22}" + "".join(f"{title:>17}" for title in titles))
@@ -41,36 +39,30 @@ def main(sets: Path, table: Path, encoder: Sequence[Path]) -> None:
         print(f"{title} - {titles[0]}: {_mean(found, title) - _mean(found, titles[0]):+.2f} [{low:+.2f}, {high:+.2f}]")
 
 
-def one_set(folder: Path, makers: dict[str, Near]) -> dict[str, np.ndarray]:
+def one_set(folder: Path, embedders: Mapping[str, Embedder]) -> dict[str, np.ndarray]:
     """Of each way to search, the measure of each query."""
-    tools = set_tools(folder)
-    places = {tool.id: place for place, tool in enumerate(tools)}
+    documents = set_documents(folder)
+    places = {document.id: place for place, document in enumerate(documents)}
     rows = [row for row in read_rows(folder / "queries.jsonl") if row["relevant"]]
     if not rows:
         return {}
     relevant = [np.array([places[id_] for id_ in row["relevant"] if id_ in places]) for row in rows]
     queries = [row["query"] for row in rows]
-    words, named = by_words(folder, places, queries)
+    words, named = by_words(documents, queries)
     share = EVIDENCE / (EVIDENCE + words.max(axis=1, keepdims=True))
     columns = {"words": ndcg(named + words / np.maximum(words.max(axis=1, keepdims=True), 1e-9), relevant)}
-    for name, near in makers.items():
-        scores = near(tools, queries)
+    for name, embedder in embedders.items():
+        scores = by_meaning(embedder, documents, queries)
         columns[name] = ndcg(scores, relevant)
         columns[f"{name} fused .5"] = ndcg(named + fused(words, scores), relevant)
         columns[f"{name} fused"] = ndcg(named + fused(words, scores, share), relevant)
     return columns
 
 
-def by_words(folder: Path, places: dict[str, int], queries: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def by_words(documents: Sequence[Document], queries: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Scores by words, and how much each tool is named by each query."""
-    index = LexicalIndex(
-        document_of(
-            Tool(name=row["name"], description=row.get("description"), input_schema=row.get("inputSchema") or {}),
-            server=row.get("server") or "",
-            document_id=row["id"],
-        )
-        for row in read_rows(folder / "tools.jsonl")
-    )
+    index = LexicalIndex(documents)
+    places = {document.id: place for place, document in enumerate(documents)}
     scores, named = (np.zeros((len(queries), len(places)), dtype=np.float32) for _ in range(2))
     for row, query in enumerate(queries):
         for id_, score in index.scores(query).items():
@@ -80,32 +72,15 @@ def by_words(folder: Path, places: dict[str, int], queries: Sequence[str]) -> tu
     return scores, named
 
 
-def by_table(lookup: Lookup) -> Near:
-    def near(tools: Sequence[Described], queries: Sequence[str]) -> np.ndarray:
-        vectors = np.stack([lookup.tool(tool.fields) for tool in tools])
-        return np.stack([nearness(np.stack([*map(lookup.query, sentences_of(query))]), vectors) for query in queries])
-
-    return near
+def by_meaning(embedder: Embedder, documents: Sequence[Document], queries: Sequence[str]) -> np.ndarray:
+    """How near each tool (a column) is to each query (a row)."""
+    vectors = embedder.embed_documents(documents)
+    return np.stack([_nearness(embedder.embed_query(query) @ vectors.T) for query in queries])
 
 
-def by_encoder(model: Path, tokenizer: Path) -> Near:
-    from run_encoder import Encoder
-
-    encoder = Encoder(model, tokenizer)
-
-    def near(tools: Sequence[Described], queries: Sequence[str]) -> np.ndarray:
-        vectors = encoder.vectors([tool_text(tool) for tool in tools])
-        parts = [sentences_of(query) for query in queries]
-        asked = encoder.vectors([part for each in parts for part in each])
-        ends = np.cumsum([len(each) for each in parts])
-        return np.stack([nearness(each, vectors) for each in np.split(asked, ends[:-1])])
-
-    return near
-
-
-def tool_text(tool: Described) -> str:
-    """What the encoder reads of a tool, in the order in which it was trained."""
-    return " ".join(field for field in tool.fields if field)
+def _nearness(near: np.ndarray) -> np.ndarray:
+    """Who asks for two things wants the tool of either."""
+    return near[0] if len(near) == 1 else (1 - _OF_SENTENCE) * near[0] + _OF_SENTENCE * near[1:].max(axis=0)
 
 
 def _mean(found: dict[str, dict[str, np.ndarray]], title: str) -> float:
@@ -121,4 +96,4 @@ def _interval(found: dict[str, dict[str, np.ndarray]], title: str, against: str)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), [Path(argument) for argument in sys.argv[3:5]])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), [Path(argument) for argument in sys.argv[3:4]])

@@ -1,12 +1,13 @@
 """How does the tuned encoder become one file that needs no PyTorch?
 
-Writes it as ONNX with weights in eight bits. `python training/export.py PACK OUT FILE`, where OUT is what `train.py`
-wrote. Needs PyTorch, onnx and onnxruntime.
+Writes it as ONNX with weights in eight bits, its digest and size, and its pieces. `python training/export.py PACK OUT
+MODEL FOLDER`, where OUT is what `train.py` wrote. Needs PyTorch, onnx and onnxruntime.
 """
 
 import json
 import sys
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 
 import encoder
@@ -16,6 +17,8 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import nn
 from torch.nn.functional import normalize
 from transformers import BertModel
+
+_DIGITS = 16
 
 
 class _Vectors(nn.Module):
@@ -31,20 +34,30 @@ class _Vectors(nn.Module):
         return normalize((states * held).sum(1) / held.sum(1), dim=1)
 
 
-def main(pack: Path, out: Path, file: Path) -> None:
+def main(pack: Path, out: Path, first: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     model = encoder.load(pack, torch.device("cpu"))
     model.load_state_dict(_weights(out), strict=False)
     model.config._attn_implementation = "eager"  # noqa: SLF001
     ones = torch.ones((2, 8), dtype=torch.int64)
     names = ["input_ids", "attention_mask"]
-    with tempfile.TemporaryDirectory() as folder:
-        whole = Path(folder) / "encoder.onnx"
+    with tempfile.TemporaryDirectory() as scratch:
+        whole = Path(scratch) / "encoder.onnx"
         torch.onnx.export(
             _Vectors(model.eval()), (ones, ones), str(whole), input_names=names, output_names=["vectors"],
             dynamic_axes={name: {0: "texts", 1: "pieces"} for name in names}, opset_version=17, dynamo=False,
         )  # fmt: skip
-        quantize_dynamic(whole, file, weight_type=QuantType.QInt8, per_channel=True)
-    print(file.name, file.stat().st_size)
+        quantize_dynamic(whole, folder / "encoder.onnx", weight_type=QuantType.QInt8, per_channel=True)
+    describe(folder, first)
+
+
+def describe(folder: Path, first: Path) -> None:
+    """The files beside it: a digest, so that nobody has to compute it at a start, the size, and the pieces."""
+    data = (folder / "encoder.onnx").read_bytes()
+    (folder / "digest.txt").write_text(f"{sha256(data).hexdigest()[:_DIGITS]} {len(data)}\n", encoding="utf-8")
+    pieces = (first / "vocab.txt").read_text(encoding="utf-8").rstrip("\n")
+    (folder / "vocabulary.txt").write_text(pieces, encoding="utf-8", newline="\n")
+    print("encoder.onnx", len(data))
 
 
 def _weights(out: Path) -> dict[str, torch.Tensor]:
@@ -56,4 +69,4 @@ def _weights(out: Path) -> dict[str, torch.Tensor]:
 
 
 if __name__ == "__main__":
-    main(*(Path(argument) for argument in sys.argv[1:4]))
+    main(*(Path(argument) for argument in sys.argv[1:5]))

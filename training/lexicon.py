@@ -10,7 +10,7 @@ import random
 import re
 from pathlib import Path
 
-from pieces import fold
+from ullage.search.pieces import fold
 
 __all__ = ["LEXICON", "switched"]
 

@@ -17,14 +17,14 @@ import numpy as np
 from lexicon import LEXICON, switched
 from negatives import look_alikes
 from pairs import Pair, self_made, supervised
-from pieces import Pieces, fold
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
-from tools import FIELDS, Described, read_rows, real_tools, set_tools, without_twins
+from tools import Described, read_rows, real_tools, set_documents, set_tools, without_twins
 from wordnet import meanings
 
-from ullage.search import LexicalIndex, document_of
-from ullage.tool import Tool
+from ullage.search import LexicalIndex
+from ullage.search.aspects import ASPECTS
+from ullage.search.pieces import Pieces, fold
 
 SUPERVISED = ("metatool", "metatool_multi", "seal_dev")
 KEPT_BACK = ("toolalpaca", "apibench")
@@ -138,7 +138,7 @@ def _cutters(model: Path, pieces: Sequence[str]) -> tuple[Cut, Cut]:
 def _of_tools(tools: Sequence[Described], encoder: Cut, table: Cut) -> dict[str, np.ndarray]:
     return {
         key: value
-        for place, field in enumerate(FIELDS)
+        for place, field in enumerate(ASPECTS)
         for key, value in _both(field, [tool.fields[place] for tool in tools], encoder, table).items()
     }
 
@@ -171,14 +171,7 @@ def _of_set(folder: Path, encoder: Cut, table: Cut) -> dict[str, np.ndarray]:
 
 def _lexical(folder: Path, queries: Sequence[str], places: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """For each query the tools that share words with it, best first, and their scores; -1 where there are no more."""
-    index = LexicalIndex(
-        document_of(
-            Tool(name=row["name"], description=row.get("description"), input_schema=row.get("inputSchema") or {}),
-            server=row.get("server") or "",
-            document_id=row["id"],
-        )
-        for row in read_rows(folder / "tools.jsonl")
-    )
+    index = LexicalIndex(set_documents(folder))
     near = np.full((len(queries), _LEXICAL_KEPT), -1, dtype=np.int32)
     scores = np.zeros((len(queries), _LEXICAL_KEPT), dtype=np.float32)
     for place, query in enumerate(queries):

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tools import Described, Row, sentences
+from tools import Described, Row
+
+from ullage.search.aspects import sentences
 
 __all__ = ["NOTHING", "Pair", "self_made", "supervised"]
 

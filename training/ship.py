@@ -1,20 +1,27 @@
 """What of the trained table is kept?
 
-Rows that training has hardly seen say nothing and are left out: their words fall apart into smaller pieces. Writes one
-file for `lookup.py`. `python training/ship.py PACK TABLE FILE`.
+Rows that training has hardly seen say nothing and are left out: their words fall apart into smaller pieces. Writes the
+files that `ullage.search` reads, as plain arrays: a wheel compresses them, and unpacked they load at once.
+`python training/ship.py PACK TABLE FOLDER`.
 """
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 from lexicon import LEXICON
 
+__all__ = ["digest_of", "write"]
+
 _LEAST_SEEN = 2
+_KINDS = {"rows": np.int8, "steps": np.float32, "telling": np.float16}
+_DIGITS = 16
 
 
-def main(pack: Path, table: Path, file: Path) -> None:
+def main(pack: Path, table: Path, folder: Path) -> None:
     vocabulary = [piece for piece, _ in json.loads((pack / "vocabulary.json").read_text(encoding="utf-8"))]
     seen = _seen(pack, len(vocabulary))
     kept = [
@@ -23,15 +30,27 @@ def main(pack: Path, table: Path, file: Path) -> None:
         if seen[row] >= _LEAST_SEEN or len(piece.removeprefix("##")) == 1 or piece in LEXICON
     ]
     with np.load(table) as trained:
-        np.savez_compressed(
-            file,
-            rows=trained["rows"][kept],
-            steps=trained["steps"][kept],
-            telling=trained["telling"][kept],
-            fields=trained["fields"],
-            vocabulary=np.frombuffer("\n".join(vocabulary[row] for row in kept).encode(), dtype=np.uint8),
-        )
-    print(len(kept), "rows of", len(vocabulary), "bytes", file.stat().st_size)
+        arrays = {name: trained[name][kept] for name in _KINDS}
+        write(folder, arrays, [vocabulary[row] for row in kept], trained["fields"].tolist())
+    print(len(kept), "rows of", len(vocabulary), "bytes", sum(path.stat().st_size for path in folder.iterdir()))
+
+
+def write(folder: Path, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str], weights: Sequence[float]) -> None:
+    """The card names the weights by a digest, so that nobody has to compute one to know vectors of other weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, kind in _KINDS.items():
+        np.save(folder / f"{name}.npy", np.ascontiguousarray(arrays[name], dtype=kind))
+    (folder / "vocabulary.txt").write_text("\n".join(vocabulary), encoding="utf-8", newline="\n")
+    card = {"digest": digest_of(folder, weights), "weights": list(weights)}
+    (folder / "table.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+
+
+def digest_of(folder: Path, weights: Sequence[float]) -> str:
+    """Of everything that a vector depends on."""
+    found = sha256(json.dumps(list(weights)).encode())
+    for name in (*(f"{name}.npy" for name in _KINDS), "vocabulary.txt"):
+        found.update((folder / name).read_bytes())
+    return found.hexdigest()[:_DIGITS]
 
 
 def _seen(pack: Path, rows: int) -> np.ndarray:

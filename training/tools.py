@@ -1,7 +1,7 @@
 """Which tools are learnt from, and what of each?
 
 Reads the catalogues that may be trained on, takes out whatever looks like a tool that is measured with, and cuts each
-tool into the fields that a vector is made of. Makes no pairs.
+tool into the fields that a vector is made of, as search does. Makes no pairs.
 """
 
 import json
@@ -13,30 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from ullage.search import Document, document_of, terms
+from ullage.search.aspects import aspects
 from ullage.search.words import parts
 from ullage.tool import Tool
 
 __all__ = [
-    "FIELDS",
     "Described",
     "Row",
-    "describe",
     "read_rows",
     "real_tools",
-    "sentences",
+    "set_documents",
     "set_tools",
     "without_twins",
 ]
 
-FIELDS = ("server", "name", "head", "rest", "parameters")
-"""What a vector is made of. The head is the first sentence of the description, the rest what follows it."""
-_LONG_HEAD = 240
-_LONG_REST = 1_200
-_MOST_PARAMETERS = 20
-_NO_NAME = frozenset({"mcp", "server", "smithery", "api"})
-"""Words of servers' names that say nothing of what they do."""
 _NO_DESCRIPTION = re.compile(r"description not available|^deploy server .* try in playground|no description", re.I)
-_SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n\s*\n|\n\s*[-*•]\s+|。")
 _ALIKE = 0.6
 """Share of terms, common to all, from which two descriptions are one; with the same name, half suffices."""
 _OPEN_LICENCES = frozenset({"MIT", "MIT License", "Apache-2.0", "Apache Software License", "ISC"})
@@ -53,7 +44,7 @@ class Described:
     id: str
     server: str
     fields: tuple[str, ...]
-    """One text each, in the order of `FIELDS`."""
+    """One text each, in the order of `ASPECTS`."""
 
     @property
     def head(self) -> str:
@@ -67,10 +58,11 @@ def read_rows(path: Path) -> list[Row]:
 
 def set_tools(folder: Path) -> list[Described]:
     """The tools of one search set."""
-    return [
-        describe(_document(row, row.get("server") or "", row["id"]), folder.name)
-        for row in read_rows(folder / "tools.jsonl")
-    ]
+    return [_describe(document, folder.name) for document in set_documents(folder)]
+
+
+def set_documents(folder: Path) -> list[Document]:
+    return [_document(row, row.get("server") or "", row["id"]) for row in read_rows(folder / "tools.jsonl")]
 
 
 def real_tools(data: Path) -> list[Described]:
@@ -117,35 +109,16 @@ def _terms(tool: Described) -> list[str]:
     return terms(f"{tool.fields[1]} {tool.head} {tool.fields[3][:300]}")
 
 
-def describe(document: Document, source: str) -> Described:
+def _describe(document: Document, source: str) -> Described:
     """A document in the fields that a vector is made of."""
-    head, rest = _parted(document.description)
-    owner_less = document.server.split("/", 1)[-1] if document.server.startswith("@") else document.server
-    fields = (
-        " ".join(word for word in parts(owner_less) if word not in _NO_NAME),
-        " ".join(parts(document.name)),
-        head,
-        rest[:_LONG_REST],
-        " ".join(" ".join(parts(name)) for name in document.parameter_names[:_MOST_PARAMETERS]),
-    )
-    return Described(source=source, id=document.id, server=document.server, fields=fields)
-
-
-def sentences(text: str) -> list[str]:
-    return [" ".join(sentence.split()) for sentence in _SENTENCE.split(text.strip()) if sentence and sentence.strip()]
-
-
-def _parted(description: str) -> tuple[str, str]:
-    """The first sentence, and what follows it."""
-    first, *others = sentences(description) or [""]
-    return first[:_LONG_HEAD], " ".join((first[_LONG_HEAD:], *others)).strip()
+    return Described(source=source, id=document.id, server=document.server, fields=aspects(document))
 
 
 def _of_catalogue(catalogue: Row) -> list[Described]:
     if catalogue.get("license") not in _OPEN_LICENCES:
         return []
     server = catalogue["package"]
-    return [describe(_document(row, server, f"{server}:{row['name']}"), "catalogues") for row in catalogue["tools"]]
+    return [_describe(_document(row, server, f"{server}:{row['name']}"), "catalogues") for row in catalogue["tools"]]
 
 
 def _document(row: Row, server: str, id_: str) -> Document:

@@ -3,6 +3,7 @@
 from .conformance import (
     check_closing,
     check_completion,
+    check_embedder,
     check_engine,
     check_index,
     check_prompts,
@@ -12,16 +13,18 @@ from .conformance import (
     check_subscribed,
     check_watched,
 )
-from .fakes import FakeAnsweringSource, FakeEngine, FakeIndex, FakeRecorder, FakeSource
+from .fakes import FakeAnsweringSource, FakeEmbedder, FakeEngine, FakeIndex, FakeRecorder, FakeSource
 
 __all__ = [
     "FakeAnsweringSource",
+    "FakeEmbedder",
     "FakeEngine",
     "FakeIndex",
     "FakeRecorder",
     "FakeSource",
     "check_closing",
     "check_completion",
+    "check_embedder",
     "check_engine",
     "check_index",
     "check_prompts",

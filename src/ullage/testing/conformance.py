@@ -10,7 +10,7 @@ import anyio
 
 from ullage.errors import BadInput, UnknownTool
 from ullage.ledger import Entry, Recorder
-from ullage.search import Document, Index
+from ullage.search import Document, Embedder, Index
 from ullage.tokens import Engine, drain
 from ullage.tool import (
     Call,
@@ -32,6 +32,7 @@ from ullage.tool import (
 __all__ = [
     "check_closing",
     "check_completion",
+    "check_embedder",
     "check_engine",
     "check_index",
     "check_prompts",
@@ -163,3 +164,22 @@ def check_index(index: Index) -> None:
     index.remove("2")
     index.remove("2")
     assert "2" not in index.scores("read mail"), "what was removed is still found"
+
+
+def check_embedder(embedder: Embedder) -> None:
+    """An `Embedder`: one row a text, of length one or of zeros, the same in any company, and as wide for queries."""
+    ferry = Document(id="1", name="book_ferry", description="Book a place on a ferry")
+    nothing = Document(id="2", name="")
+    both = embedder.embed_documents([nothing, ferry])
+    assert both.shape[0] == 2, "there is not one row a document"
+    assert both.dtype == "float32", "vectors are not of single precision"
+    lengths = [float((row @ row) ** 0.5) for row in both]
+    assert abs(lengths[1] - 1) < 1e-3, "a vector has not length one"
+    assert lengths[0] == 0 or abs(lengths[0] - 1) < 1e-3, "a vector of nothing has neither length one nor zero"
+    assert (embedder.embed_documents([ferry])[0] == both[1]).all(), "a document's vector depends on its company"
+    assert embedder.embed_documents([]).shape == (0, both.shape[1]), "no documents give other than no rows"
+    query = embedder.embed_query("book a ferry")
+    assert query.ndim == 2, "a query gives other than rows"
+    assert query.shape[1] == both.shape[1], "queries and documents have vectors of different length"
+    assert (embedder.embed_query("book a ferry") == query).all(), "the same query has another vector"
+    assert embedder.edition == embedder.edition != "", "it has no edition that stays"

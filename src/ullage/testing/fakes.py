@@ -3,8 +3,10 @@
 Each fake implements a public Protocol in full and keeps what it was asked, so that nobody needs to patch anything.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from zlib import crc32
 
 from ullage.errors import BadInput, UnknownTool
 from ullage.ledger import Entry
@@ -24,7 +26,10 @@ from ullage.tool import (
     Tool,
 )
 
-__all__ = ["FakeAnsweringSource", "FakeEngine", "FakeIndex", "FakeRecorder", "FakeSource"]
+if TYPE_CHECKING:
+    from ullage.search.embedder import Vectors
+
+__all__ = ["FakeAnsweringSource", "FakeEmbedder", "FakeEngine", "FakeIndex", "FakeRecorder", "FakeSource"]
 
 Answer = Callable[[Call], Awaitable[Reply]]
 
@@ -165,3 +170,31 @@ class FakeIndex:
         found = {key: f"{one.name} {one.description}".lower() for key, one in self.documents.items()}
         scored = {key: float(sum(word in text for word in words)) for key, text in found.items()}
         return {key: score for key, score in scored.items() if score > 0}
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeEmbedder:
+    """Texts are near each other as far as they share words."""
+
+    edition: str = "fake-1"
+    numbers: int = 64
+    asked: list[str] = field(default_factory=list[str])
+    """Every text that was embedded."""
+
+    def embed_documents(self, documents: Sequence[Document]) -> "Vectors":
+        return self._vectors([f"{one.server} {one.name} {one.description}" for one in documents])
+
+    def embed_query(self, query: str) -> "Vectors":
+        return self._vectors([query])
+
+    def _vectors(self, texts: Sequence[str]) -> "Vectors":
+        import numpy as np
+
+        self.asked += texts
+        found = np.zeros((len(texts), self.numbers), dtype=np.float32)
+        for place, text in enumerate(texts):
+            for word in text.lower().replace("_", " ").split():
+                found[place, crc32(word.encode()) % self.numbers] += 1
+        lengths = np.sqrt((found * found).sum(axis=1, keepdims=True))
+        lengths[lengths == 0] = 1
+        return found / lengths

@@ -2,12 +2,13 @@
 
 Words are parted where names join them, in lower case and without accents; a word that has no row of its own becomes the
 longest pieces that have one, from its beginning (WordPiece). Scripts without spaces become the longest words that have
-rows. What has no row is left out. Pure Python, no vectors.
+rows. What has no row is left out. Knows no vectors. Whatever changes here makes other weights necessary: the table was
+trained on these pieces.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 __all__ = ["Pieces", "fold"]
 
@@ -17,10 +18,12 @@ _LONG_WORD = 40
 """Letters of a word that count."""
 _LONG_ENTRY = 24
 """Letters of the longest row."""
+_REMEMBERED = 32_768
+"""Words whose rows are kept; then all are forgotten."""
 
 
 def fold(text: str) -> str:
-    """One spelling for what differs in width or accent only."""
+    """One spelling for what differs in width or accent only. Unlike that of `words`, without Japanese voicing too."""
     if text.isascii():
         return text
     apart = unicodedata.normalize("NFKD", text)
@@ -35,31 +38,37 @@ class Pieces:
         self._rows = {piece: row for row, piece in enumerate(vocabulary)}
         self._known: dict[str, tuple[int, ...]] = {}
 
-    def rows(self, text: str) -> list[int]:
-        """The rows of a text in its order, repeated as often as they occur."""
-        return [row for run in _RUN.findall(fold(text)) for row in self._of_run(run[:_LONG_WORD])]
+    def rows(self, text: str, most: int | None = None) -> list[int]:
+        """The rows of a text in its order, repeated as often as they occur, and no more than so many."""
+        found = list[int]()
+        for run in _RUN.findall(fold(text)):
+            known = self._known.get(run)
+            found += self._learn(run[:_LONG_WORD]) if known is None else known
+            if most is not None and len(found) >= most:
+                return found[:most]
+        return found
 
-    def _of_run(self, run: str) -> tuple[int, ...]:
-        known = self._known.get(run)
-        if known is None:
-            whole = self._rows.get(run.lower())
-            known = (whole,) if whole is not None else tuple(self._of_parts(_PART.findall(run)))
-            self._known[run] = known
-        return known
+    def _learn(self, run: str) -> tuple[int, ...]:
+        whole = self._rows.get(run.lower())
+        rows = (whole,) if whole is not None else tuple(self._of_parts(run))
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[run] = rows
+        return rows
 
-    def _of_parts(self, found: Sequence[str]) -> list[int]:
-        return [row for part in found for row in self._longest_first(part.lower())]
+    def _of_parts(self, run: str) -> Iterator[int]:
+        for part in _PART.findall(run):
+            yield from self._longest_first(part.lower())
 
-    def _longest_first(self, word: str) -> list[int]:
-        rows, start = list[int](), 0
+    def _longest_first(self, word: str) -> Iterator[int]:
+        start = 0
         joint = "##" if word.isascii() else ""
         while start < len(word):
             for end in range(min(len(word), start + _LONG_ENTRY), start, -1):
                 row = self._rows.get((joint if start else "") + word[start:end])
                 if row is not None:
-                    rows.append(row)
+                    yield row
                     break
             else:
                 end = start + 1
             start = end
-        return rows

@@ -1,0 +1,83 @@
+"""Which vector has a text, by looking up its words?
+
+A table of weights: a row for each word or piece of a word. A query is the sum of its rows, each times how much it tells
+in queries; a document the sum over its aspects of weight times the mean of their rows; both of length one. Sums are not
+left to a library of linear algebra, whose last bits differ from one machine to the next. Reads no file; how the weights
+came to be, `training/` tells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .asked import asked
+from .aspects import aspects
+from .document import Document
+from .pieces import Pieces
+
+__all__ = ["StaticTable"]
+
+_WAY = 1
+"""Raised whenever the same weights would give another vector."""
+_LONGEST = (16, 24, 64, 128, 48)
+"""Rows that count of each aspect, as in training."""
+_LONG_QUERY = 96
+
+_Numbers = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticTable:
+    """An `Embedder`."""
+
+    digest: str
+    """Of the weights."""
+    pieces: Pieces
+    rows: NDArray[np.int8]
+    steps: _Numbers
+    """What one of a row's numbers is worth."""
+    telling: _Numbers
+    """How much a row tells in a query."""
+    weights: tuple[float, ...]
+    """One an aspect."""
+
+    @property
+    def edition(self) -> str:
+        return f"table-{_WAY}-{self.digest}"
+
+    def embed_documents(self, documents: Sequence[Document]) -> _Numbers:
+        sums = np.zeros((len(documents), self.rows.shape[1]), dtype=np.float32)
+        for place, document in enumerate(documents):
+            rows, shares = self._of_document(document)
+            self._sum(rows, np.array(shares, dtype=np.float32), sums[place])
+        return _of_length_one(sums)
+
+    def embed_query(self, query: str) -> _Numbers:
+        texts = asked(query)
+        sums = np.zeros((len(texts), self.rows.shape[1]), dtype=np.float32)
+        for place, text in enumerate(texts):
+            rows = self.pieces.rows(text, _LONG_QUERY)
+            self._sum(rows, self.telling[rows], sums[place])
+        return _of_length_one(sums)
+
+    def _of_document(self, document: Document) -> tuple[list[int], list[float]]:
+        """Its rows, and the share that each has."""
+        rows, shares = list[int](), list[float]()
+        for text, longest, weight in zip(aspects(document), _LONGEST, self.weights, strict=True):
+            found = self.pieces.rows(text, longest)
+            rows += found
+            shares += [weight / max(len(found), 1)] * len(found)
+        return rows, shares
+
+    def _sum(self, rows: list[int], shares: _Numbers, into: _Numbers) -> None:
+        if rows:
+            np.add.reduce(self.rows[rows] * (shares * self.steps[rows])[:, None], axis=0, out=into)
+
+
+def _of_length_one(sums: _Numbers) -> _Numbers:
+    """Except where nothing was known."""
+    lengths = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
+    lengths[lengths == 0] = 1
+    return sums / lengths
