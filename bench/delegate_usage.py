@@ -6,24 +6,17 @@ the provider's own total. The recordings are read from `DATA` and never copied.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rows import format_of
 
-from ullage.messages import Format
-from ullage.messages.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
+from ullage.messages import Format, read_usage
 from ullage.models import Usage
-from ullage.tool import JsonObject
 
-READERS: Mapping[Format, Callable[[JsonObject], Usage]] = {
-    Format.OPENAI_CHAT: chat_usage,
-    Format.OPENAI_RESPONSES: responses_usage,
-    Format.ANTHROPIC: anthropic_usage,
-    Format.GEMINI: gemini_usage,
-}
+FORMATS = (Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.GEMINI)
 _NO_ANSWERS = ("embeddings", "rerank", "countTokens", "count_tokens")
 """What asks for no answer: its usage has no output."""
 _OTHER_WIRES = ("/api/chat",)
@@ -44,11 +37,11 @@ class Read:
 
 
 def measure(folder: Path) -> dict[str, Read]:
-    found = {form.value: Read() for form in READERS}
+    found = {form.value: Read() for form in FORMATS}
     for raw in _rows(folder):
         form = format_of(raw)
         if form is not None:
-            _add(found[form.value], raw, READERS[form](raw["usage"]))
+            _add(found[form.value], raw, read_usage(raw["usage"], form))
     return found
 
 

@@ -1,4 +1,5 @@
-import time
+import sys
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -18,15 +19,28 @@ from context.talks import (
     user,
 )
 from ullage.context import Entry
-from ullage.context.cut import Parting, cut, stays
+from ullage.context.cut import Parting
 from ullage.context.difference import weight_of
-from ullage.context.groups import seams
+from ullage.context.groups import groups
 from ullage.context.pairing import pair
 from ullage.context.placing import assembled, bridges
 from ullage.messages import Message, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tokens import drain
 
 THOUGHT = Thinking(text="hm", signature="sealed")
+
+
+def seams(messages: Sequence[Message]) -> set[int]:
+    """The places before which a tail may begin, and the end."""
+    return {0, *(group.stop for group in groups(messages, pair(messages)))}
+
+
+def cut(entries: Sequence[Entry], room: int) -> int:
+    return Parting(entries).cut(room)
+
+
+def stays(entries: Sequence[Entry], at: int) -> tuple[int, ...]:
+    return Parting(entries).stays(at)
 
 
 def summary() -> Entry:
@@ -320,13 +334,17 @@ def test_a_bridge_of_an_earlier_time_is_used_again():
     assert left == (told, old, latest)
 
 
-def test_a_long_session_is_planned_in_no_time():
-    def took(count: int) -> float:
+def test_ten_times_the_messages_are_ten_times_the_work():
+    def work(count: int) -> int:
+        """Functions called while a session of so many messages is parted."""
         step = [user("a"), assistant(THOUGHT, call("1")), tool(result("1")), assistant("b")]
-        entries = entries_of(step * (count // 4))
-        started = time.perf_counter()
-        parting = Parting(entries)
-        parting.stays(parting.cut(count))
-        return time.perf_counter() - started
+        entries, calls = entries_of(step * (count // 4)), list[str]()
+        sys.setprofile(lambda frame, event, argument: calls.append(event))
+        try:
+            parting = Parting(entries)
+            parting.stays(parting.cut(count))
+        finally:
+            sys.setprofile(None)
+        return len(calls)
 
-    assert min(took(10_000) for _ in range(3)) < 40 * max(min(took(1_000) for _ in range(5)), 0.001)
+    assert work(4_000) < 12 * work(400)

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.messages.usage import anthropic_usage, chat_usage, gemini_usage, responses_usage
+from ullage.messages import Format, read_usage
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
@@ -32,18 +32,18 @@ _SOUND: JsonObject = {
     ids=["all named", "thoughts beside", "thoughts unnamed", "a recording beside", "a total too small"],
 )
 def test_what_only_the_total_holds_was_used_too(said: JsonObject, usage: Usage):
-    assert chat_usage(said) == usage
+    assert read_usage(said, Format.OPENAI_CHAT) == usage
 
 
 def test_what_was_cached_is_found_where_each_puts_it():
     said: JsonObject = {"prompt_tokens": 64, "completion_tokens": 6, "num_cached_tokens": 32}
-    assert chat_usage(said) == Usage(input=64, output=6, cache_read=32)
+    assert read_usage(said, Format.OPENAI_CHAT) == Usage(input=64, output=6, cache_read=32)
     detailed: JsonObject = {**said, "prompt_tokens_details": {"cached_tokens": 0}}
-    assert chat_usage(detailed) == Usage(input=64, output=6, cache_read=0)
+    assert read_usage(detailed, Format.OPENAI_CHAT) == Usage(input=64, output=6, cache_read=0)
 
 
 @pytest.mark.requirement("S4:usage")
 def test_what_a_provider_does_not_say_stays_unknown():
-    for read in (chat_usage, responses_usage, anthropic_usage, gemini_usage):
-        assert read({}) == Usage()
-    assert chat_usage({"prompt_tokens": 7, "total_tokens": 9}) == Usage(input=7)
+    for form in (Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.GEMINI):
+        assert read_usage({}, form) == Usage()
+    assert read_usage({"prompt_tokens": 7, "total_tokens": 9}, Format.OPENAI_CHAT) == Usage(input=7)

@@ -63,16 +63,18 @@ class Teller:
         earlier, rest = _earlier(head)
         summary, warning = await self._summary(rest, earlier, room)
         if summary is not None:
-            return Account(text=await self._carried(head, beside, summary, measure))
+            return Account(text=await self._carried(rest, earlier, summary, (beside, measure)))
         if self.summarizer is not None and not must:
             return Account(text=None, warning=warning)
         messages = [entry.message for entry in rest]
         said = await run_sync(partial(digest, messages, room=room, count=self.scale.count, earlier=earlier))
-        return Account(text=await self._carried(head, beside, said, measure), tier="digest", warning=warning)
+        return Account(text=await self._carried(rest, earlier, said, (beside, measure)), tier="digest", warning=warning)
 
-    async def _carried(self, head: Sequence[Entry], beside: Sequence[Entry], summary: str, measure: int) -> str:
+    async def _carried(
+        self, rest: Sequence[Entry], earlier: Carried | None, summary: str, around: tuple[Sequence[Entry], int]
+    ) -> str:
         """The summary with the identifiers, which have what it leaves of its room, and with how to find the rest."""
-        earlier, rest = _earlier(head)
+        beside, measure = around
         spare = max(0, _summary_room(measure) - self.scale.count(summary))
         ledger = await patiently(
             identifier_steps(

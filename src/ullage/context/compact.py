@@ -81,11 +81,13 @@ class _Work:
     async def run(self) -> Compaction:
         if self.limits.is_irreducible and not self.is_over:
             return Compaction(entries=self.entries, warning=self._hopeless())
-        eased = await self._eased(Compaction(entries=self.entries))
-        if weight_of(eased.entries) <= self.limits.goal:
-            return await self._settled(eased)
-        told = await self._told()
-        best = told if told.compacted else replace(eased, warning=told.warning)
+        eased = await run_sync(self._masked, Compaction(entries=self.entries))
+        kept = await self._noted(self.entries, eased) if weight_of(eased.entries) <= self.limits.goal else None
+        if kept is not None and weight_of(kept.entries) <= self.limits.goal:
+            return await self._settled(kept)
+        best = await self._told()
+        if not best.compacted:
+            best = replace(kept or await self._noted(self.entries, eased), warning=best.warning)
         if self.limits.is_over(weight_of(best.entries)):
             best = await run_sync(self._trimmed, best)
         return await self._settled(best)
@@ -96,10 +98,8 @@ class _Work:
             f"{self.limits.soft:,}: nothing is let go before the window is full"
         )
 
-    async def _eased(self, work: Compaction) -> Compaction:
-        """Without a summary: giants clamped, then old results masked where that is still needed."""
-        before = work.entries
-        work = await run_sync(self._masked, work)
+    async def _noted(self, before: tuple[Entry, ...], work: Compaction) -> Compaction:
+        """With the identifiers of what was clamped and masked, which takes long and is done where it is kept."""
         if work.entries is before:
             return work
         entries = await patiently(noted(before, work.entries, self.scale, ledger_room(self.limits.measure)))
@@ -108,6 +108,7 @@ class _Work:
         return replace(work, entries=entries, sheds=(*sheds, replace(last, tokens=last.tokens - note)))
 
     def _masked(self, work: Compaction) -> Compaction:
+        """Without a summary: giants clamped, then old results masked where that is still needed."""
         giant = max(1, int(_GIANT * self.limits.measure))
         work = _after(work, clamp(work.entries, self.scale, giant, recalls=self.teller.recalls))
         if weight_of(work.entries) <= self.limits.goal:
@@ -125,7 +126,9 @@ class _Work:
             return Compaction(entries=self.entries, warning=account.warning)
         told = await run_sync(self._with_account, parted, account)
         # What stays may itself be too much: a tail of one giant result, say.
-        return await self._eased(told) if weight_of(told.entries) > self.limits.goal else told
+        if weight_of(told.entries) <= self.limits.goal:
+            return told
+        return await self._noted(told.entries, await run_sync(self._masked, told))
 
     def _parted(self) -> _Parted | None:
         """None where too little would be let go to be worth it."""

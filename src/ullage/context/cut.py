@@ -16,20 +16,9 @@ from .entry import Entry
 from .groups import groups, is_instruction, is_picture, leading, speaks
 from .pairing import Pairing, pair
 
-__all__ = ["Parting", "cut", "last_said", "stays", "tail_weights"]
+__all__ = ["Parting", "last_said", "tail_weights"]
 
 _TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
-
-
-def cut(entries: Sequence[Entry], room: int) -> int:
-    """The place at which the tail begins: as early as it weighs no more than `room`, and never behind the last group,
-    however much that weighs."""
-    return Parting(entries).cut(room)
-
-
-def stays(entries: Sequence[Entry], cut: int) -> tuple[int, ...]:
-    """The places before the cut of what must remain."""
-    return Parting(entries).stays(cut)
 
 
 class Parting:
@@ -50,6 +39,8 @@ class Parting:
         return [group.start for group in self._groups]
 
     def cut(self, room: int) -> int:
+        """The place at which the tail begins: as early as it weighs no more than `room`, and never behind the last
+        group, however much that weighs."""
         places = self.places
         if not places:
             return 0
@@ -57,6 +48,7 @@ class Parting:
         return places[min(first, len(places) - 1)]
 
     def stays(self, cut: int) -> tuple[int, ...]:
+        """The places before the cut of what must remain."""
         staying = sorted(place for place in self._bound if place < cut)
         return tuple(sorted({*staying, *self._thought(staying, cut)}))
 

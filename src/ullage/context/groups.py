@@ -11,18 +11,13 @@ from itertools import accumulate, chain, groupby, pairwise
 
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
 
-from .pairing import Pairing, pair
+from .pairing import Pairing
 
-__all__ = ["groups", "is_instruction", "is_picture", "leading", "seams", "speaks"]
+__all__ = ["groups", "is_instruction", "is_picture", "leading", "speaks"]
 
 Span = tuple[int, int]
 """The places of the first and the last of some messages that hold together."""
 Rule = Callable[[Sequence[Message]], Iterator[Span]]
-
-
-def seams(messages: Sequence[Message]) -> frozenset[int]:
-    """The places before which a tail may begin; the beginning and the end are always among them."""
-    return frozenset(_seams(messages, pair(messages)))
 
 
 def groups(messages: Sequence[Message], pairing: Pairing) -> tuple[range, ...]:

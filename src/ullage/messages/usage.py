@@ -12,10 +12,10 @@ from ullage.tool import JsonObject
 from .fields import table_at, tokens_at
 from .parts import Format
 
-__all__ = ["anthropic_usage", "chat_usage", "gemini_usage", "read_usage", "responses_usage"]
+__all__ = ["read_usage"]
 
 
-def chat_usage(said: JsonObject) -> Usage:
+def _chat_usage(said: JsonObject) -> Usage:
     """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning. A provider that
     gives only a total counts it all as input."""
     prompt, completion = tokens_at(said, "prompt_tokens"), tokens_at(said, "completion_tokens")
@@ -42,7 +42,7 @@ def _with_unnamed(said: JsonObject, prompt: int, completion: int, total: int) ->
     return (prompt + unnamed, completion) if "prompt_audio_seconds" in said else (prompt, completion + unnamed)
 
 
-def responses_usage(said: JsonObject) -> Usage:
+def _responses_usage(said: JsonObject) -> Usage:
     """OpenAI Responses: as chat, under other names."""
     details = table_at(said, "input_tokens_details")
     return _sound(
@@ -54,7 +54,7 @@ def responses_usage(said: JsonObject) -> Usage:
     )
 
 
-def anthropic_usage(said: JsonObject) -> Usage:
+def _anthropic_usage(said: JsonObject) -> Usage:
     """Anthropic: `input_tokens` leaves out what was read from and written to the cache."""
     fresh, read, write = (
         tokens_at(said, key) for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -64,7 +64,7 @@ def anthropic_usage(said: JsonObject) -> Usage:
     return _sound(whole, tokens_at(said, "output_tokens"), cache_read=read, cache_write=write, reasoning=thinking)
 
 
-def gemini_usage(said: JsonObject) -> Usage:
+def _gemini_usage(said: JsonObject) -> Usage:
     """Gemini: the prompt includes what was cached; the candidates leave out the thoughts. Results of its own tools are
     a prompt of their own."""
     prompt, tool = tokens_at(said, "promptTokenCount"), tokens_at(said, "toolUsePromptTokenCount")
@@ -104,10 +104,10 @@ def _within(part: int | None, whole: int | None) -> int | None:
 
 
 _READERS: Mapping[Format, Callable[[JsonObject], Usage]] = {
-    Format.OPENAI_CHAT: chat_usage,
-    Format.OPENAI_RESPONSES: responses_usage,
-    Format.ANTHROPIC: anthropic_usage,
-    Format.GEMINI: gemini_usage,
+    Format.OPENAI_CHAT: _chat_usage,
+    Format.OPENAI_RESPONSES: _responses_usage,
+    Format.ANTHROPIC: _anthropic_usage,
+    Format.GEMINI: _gemini_usage,
 }
 
 
