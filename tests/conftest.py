@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 # Machines are slow and shared: how long an example took is no reason to fail it.
 # The same few examples each time; `HYPOTHESIS_PROFILE=thorough make test` takes many others.
 settings.register_profile(
-    "house", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "house", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.register_profile("thorough", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))

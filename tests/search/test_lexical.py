@@ -1,8 +1,15 @@
+import math
+from collections import Counter
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.search import Document, Field, Index, LexicalIndex, Named
+from ullage.search import Document, Field, Index, LexicalIndex, Named, terms
+from ullage.search.counted import count
+from ullage.search.postings import Postings
+from ullage.search.words import wanted
 
 DOCUMENTS = (
     Document(id="1", server="github", name="create_issue", description="Open a new issue in a repository."),
@@ -99,6 +106,12 @@ def test_equal_documents_keep_their_order():
     assert _ids("ping", index=LexicalIndex(twins), limit=2) == list("za")
 
 
+def test_many_equal_documents_keep_their_order_among_others():
+    kinds = [Document(id=str(place), name=("ping", "ping all", "ping them all")[place % 3]) for place in range(600)]
+    found = _ids("pings", index=LexicalIndex(kinds), limit=600)
+    assert found == [*map(str, (*range(0, 600, 3), *range(1, 600, 3), *range(2, 600, 3)))]
+
+
 def test_a_replaced_document_keeps_its_place_and_loses_its_old_words():
     index = LexicalIndex(Document(id=id_, name="ping") for id_ in "abc")
     index.add(Document(id="b", name="pong"))
@@ -170,3 +183,76 @@ def test_no_text_makes_the_index_fail(name: str, query: str):
     assert len(index.search(query)) <= 10
     index.remove("odd")
     assert "odd" not in [hit.document.id for hit in index.search(name)]
+
+
+WEIGHTS = (1.0, 3.0, 1.0, 1.0, 0.3, 0.3)
+TEXTS = st.lists(st.sampled_from(["find", "search", "Issue", "the", "get_user", "日本語", "ö", "x1"]), max_size=9).map(
+    " ".join
+)
+SOME = st.lists(
+    st.builds(
+        Document,
+        id=st.sampled_from("abcdefghij"),
+        name=TEXTS,
+        server=TEXTS,
+        description=TEXTS,
+        parameter_names=st.lists(TEXTS, max_size=2).map(tuple),
+    ),
+    max_size=10,
+)
+
+
+def _by_the_book(documents: Sequence[Document], query: str) -> dict[str, float]:
+    """BM25F, document by document."""
+    counts = {one.id: [Counter(terms(text)) for text in one.texts()] for one in documents}
+    means = [sum(fields[place].total() for fields in counts.values()) / len(counts) for place in range(6)]
+    scores = dict.fromkeys(counts, 0.0)
+    for term, want in wanted(query).items():
+        holders = [id_ for id_, fields in counts.items() if any(term in field for field in fields)]
+        rarity = math.log(1 + (len(counts) - len(holders) + 0.5) / (len(holders) + 0.5))
+        for id_ in holders:
+            share = sum(
+                weight * field[term] / (0.25 + 0.75 * field.total() / (mean or 1))
+                for weight, field, mean in zip(WEIGHTS, counts[id_], means, strict=True)
+            )
+            scores[id_] += want.weight * rarity * share / (share + 2)
+    return {id_: score for id_, score in scores.items() if score}
+
+
+@given(SOME, TEXTS)
+def test_scores_are_those_by_the_book(documents: list[Document], query: str):
+    held = [*{document.id: document for document in documents}.values()]
+    scores = LexicalIndex(documents).scores(query)
+    assert scores == pytest.approx(_by_the_book(held, query) if held else {}, rel=1e-12)
+    assert [*scores] == [document.id for document in held if document.id in scores]
+
+
+@given(SOME, SOME, TEXTS)
+def test_what_was_counted_before_is_taken_over_as_it_would_be_counted_now(
+    before: list[Document], new: list[Document], query: str
+):
+    old = [*{document.id: document for document in before}.values()]
+    now = [*{document.id: document for document in (*new, *old[::2])}.values()]
+    after, anew = Postings(now, Postings(old)), Postings(now)
+    assert after.totals(wanted(query)).tolist() == anew.totals(wanted(query)).tolist()
+    for place in range(len(now)):
+        assert {*after.reasons(place, wanted(query))} == {*anew.reasons(place, wanted(query))}
+
+
+def test_terms_of_documents_that_are_gone_take_no_room_for_ever():
+    many = [Document(id=str(number), name=f"n{number}") for number in range(3_000)]
+    before = count(many)
+    after = count(many[-5:], before)
+    assert len(after.numbers) < 20 < len(before.numbers)
+    assert Postings(many[-5:], Postings(many)).holds("n2999")
+    assert not Postings(many[-5:], Postings(many)).holds("n1")
+
+
+def test_an_index_of_a_field_that_repeats_one_word_without_end_is_sound():
+    index = LexicalIndex([Document(id="1", name="a", description="spam " * 40_000), *DOCUMENTS[1:]])
+    assert _ids("spam", index=index) == ["1"]
+
+
+def test_an_empty_index_finds_nothing():
+    assert LexicalIndex().search("anything") == ()
+    assert LexicalIndex().scores("anything") == {}

@@ -1,9 +1,41 @@
 """What is near this query?"""
 
 from .document import Document, Field, document_of
-from .hit import Hit, Named, Reason
+from .embedder import Embedder
+from .hit import Hit, Named, Reason, Why
+from .hybrid import HybridIndex
 from .index import Index
 from .lexical import LexicalIndex
-from .words import terms
+from .loading import encoder_lacks, load_encoder, load_table
+from .uses import MOST_BONUS, MOST_USES, Need, Use, Used, Uses, need_of, restrained
+from .vectors import packed, unpacked
+from .words import parts, terms
 
-__all__ = ["Document", "Field", "Hit", "Index", "LexicalIndex", "Named", "Reason", "document_of", "terms"]
+__all__ = [
+    "MOST_BONUS",
+    "MOST_USES",
+    "Document",
+    "Embedder",
+    "Field",
+    "Hit",
+    "HybridIndex",
+    "Index",
+    "LexicalIndex",
+    "Named",
+    "Need",
+    "Reason",
+    "Use",
+    "Used",
+    "Uses",
+    "Why",
+    "document_of",
+    "encoder_lacks",
+    "load_encoder",
+    "load_table",
+    "need_of",
+    "packed",
+    "parts",
+    "restrained",
+    "terms",
+    "unpacked",
+]

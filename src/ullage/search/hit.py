@@ -1,6 +1,6 @@
 """Why is this document among the results?
 
-The values that a search returns: a hit, how the query named it, and what each term in each field gave to its score.
+The values that a search returns: a hit, how the query named it, and what gave it its score: words, meaning, use.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from .document import Document, Field
 
-__all__ = ["Hit", "Named", "Reason"]
+__all__ = ["Hit", "Named", "Reason", "Why"]
 
 
 class Named(IntEnum):
@@ -28,7 +28,7 @@ class Named(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """What one term in one field gave. A hit's reasons sum to its score."""
+    """What one term in one field gave. The reasons of a hit sum to what words gave it."""
 
     term: str
     """As indexed: lower case and stemmed."""
@@ -39,6 +39,23 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """What gave a hit its score: words, meaning and use sum to it."""
+
+    words: float
+    reasons: tuple[Reason, ...]
+    """What each term in each field gave to that, greatest first."""
+    meaning: float = 0.0
+    nearness: float | None = None
+    """Of meanings: 1 for the same, about 0 for what has nothing to do with one another. None where meaning is not known
+    to the index."""
+    share: float = 0.0
+    """What meaning could give to this query's hits at the most; words could give the rest."""
+    use: float = 0.0
+    """What having been of use before added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A document that is near the query."""
 
@@ -46,10 +63,10 @@ class Hit:
     score: float
     """Comparable within one query only. 0 where the name alone matched."""
     named: Named
-    explain: Callable[[], tuple[Reason, ...]] = field(repr=False, compare=False)
+    explain: Callable[[], Why] = field(repr=False, compare=False)
     """Why, worked out when asked for, of the index as it was at the search."""
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """What gave the score, greatest first."""
-        return self.explain()
+        """What each term in each field gave to the score, greatest first."""
+        return self.explain().reasons

@@ -1,8 +1,7 @@
-"""What must an index offer to be fused with others?
+"""What must an index offer that documents can be put into and taken out of?
 
-The seam for a semantic index. An index of any kind holds documents and says how near each is to a query; whoever fuses
-two of them divides each one's scores by its best and adds what remains. Scores are fused, not ranks: a rank forgets
-whether the first was near or only the least far. No index is implemented here.
+The seam for whoever searches other things than tools: passages of a session, passages of files. An index of any kind
+holds documents and says how near each is to a query. None is implemented here.
 """
 
 from collections.abc import Mapping

@@ -2,91 +2,109 @@
 
 Whoever knows the name must get the tool, however they spell it and whatever else scores well: `createIssue`,
 `create-issue`, `github.create_issue`, `mcp__github__create_issue`, or the beginning of it. Knows names only; what
-else a query is near to, the index knows.
+else a query is near to, the index knows. Never changes once made; no look-up walks through all names.
 """
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .document import Document
 from .hit import Named
+from .lines import Lines
+from .spellings import Spellings
+from .stayed import moved, places_before
 from .words import parts
 
-__all__ = ["Names"]
+__all__ = ["Levels", "Names"]
 
 _LONGEST = 100
 """Letters of a query that can still be part of a name."""
 _LEAST_INSIDE = 4
 """Letters that a query must have to be found in the midst of a word."""
+_NAME = b"\0"
+"""Stands before the name's words, and in no word."""
+
+Levels = NDArray[np.int8]
+"""How the query names each document: a `Named` a place."""
 
 
 class Names:
-    """Names of documents by slot, in every spelling."""
+    """Names of documents by place, in every spelling."""
 
-    def __init__(self) -> None:
-        self._spellings: dict[str, dict[int, None]] = {}
-        """The slots of each name: run together, alone and behind its server's; and as it stands, between quotes."""
-        self._words: dict[int, tuple[str, str, str]] = {}
-        """The words of server and name, of the server, and of the name, with a space before every word."""
-
-    def add(self, slot: int, document: Document) -> None:
-        server, name = _spaced(parts(document.server)), _spaced(parts(document.name))
-        self._words[slot] = server + name, server, name
-        for spelling in _spellings(document):
-            self._spellings.setdefault(spelling, {})[slot] = None
-
-    def remove(self, slot: int, document: Document) -> None:
-        del self._words[slot]
-        for spelling in _spellings(document):
-            slots = self._spellings[spelling]
-            del slots[slot]
-            if not slots:
-                del self._spellings[spelling]
-
-    def named(self, query: str) -> dict[int, Named]:
-        """The slots that the query names, and how."""
-        found = dict.fromkeys(self._among_others(query), Named.AMONG_OTHERS)
-        if len(query) <= _LONGEST:
-            words = parts(query)
-            found = dict.fromkeys(self._in_part(query, words), Named.IN_PART) | found
-            found |= dict.fromkeys(self._spellings.get("".join(words), ()), Named.WHOLLY)
-        return found | dict.fromkeys(self._spellings.get(_quoted(query.strip()), ()), Named.EXACTLY)
-
-    def _in_part(self, query: str, words: list[str]) -> list[int]:
-        """Slots whose name goes on where the query ends, or begins before it; the server's words may lead."""
-        if not words:
-            return []
-        spaced, together = _spaced(words), "".join(words)
-        inside = len(together) >= _LEAST_INSIDE and not any(map(str.isspace, query.strip()))
-        found = [
-            slot
-            for slot, (both, server, name) in self._words.items()
-            if spaced in both and (spaced in name or spaced not in server)
+    def __init__(self, documents: Sequence[Document], before: "Names | None" = None) -> None:
+        """What was made of documents that stayed as they were is taken over."""
+        self.documents = documents
+        places = places_before(documents, () if before is None else before.documents)
+        self.texts: list[bytes] = [
+            _text(document) if before is None or old < 0 else before.texts[old]
+            for document, old in zip(documents, places.tolist(), strict=True)
         ]
-        if inside:
-            found += [slot for slot, (_, _, name) in self._words.items() if together in name.replace(" ", "")]
-        return found
+        new = np.flatnonzero(places < 0).tolist()
+        self.spellings = Spellings.of((spelling, place) for place in new for spelling in _spellings(documents[place]))
+        if before is not None:
+            self.spellings = before.spellings.taken_over(moved(places, len(before.documents)), self.spellings)
+        self._servers = np.array([text.index(_NAME) for text in self.texts], dtype=np.int64)
+        """How many letters of a document's line are the server's."""
+        self._lines = Lines([text.replace(_NAME, b"") for text in self.texts])
+        self._together = Lines([text.partition(_NAME)[2].replace(b" ", b"") for text in self.texts])
 
-    def _among_others(self, query: str) -> list[int]:
-        """Slots whose name stands in the query as one word that is made of several."""
-        return [
-            slot
-            for word in query[: _LONGEST * _LONGEST].split()
-            if len(word) <= _LONGEST and len(made_of := parts(word)) > 1
-            for slot in self._longest_ending(made_of)
-        ]
+    def named(self, query: str) -> Levels:
+        """How the query names each document."""
+        levels = np.zeros(len(self.documents), dtype=np.int8)
+        words = parts(query) if len(query) <= _LONGEST else []
+        for places in self._in_part(query, words):
+            levels[places] = Named.IN_PART
+        for places in self._among_others(query):
+            levels[places] = Named.AMONG_OTHERS
+        if words:
+            levels[self.spellings.holders("".join(words))] = Named.WHOLLY
+        levels[self.spellings.holders(_quoted(query.strip()))] = Named.EXACTLY
+        return levels
 
-    def _longest_ending(self, words: list[str]) -> dict[int, None]:
-        """The slots named by the word, or by what remains of it behind prefixes, in two words at the least."""
+    def _in_part(self, query: str, words: list[str]) -> Iterator[NDArray[np.int64]]:
+        """Places whose name goes on where the query ends, or begins before it; the server's words may lead."""
+        if words:
+            yield self._from_a_word_on(_spaced(words))
+            together = "".join(words)
+            if len(together) >= _LEAST_INSIDE and not any(map(str.isspace, query.strip())):
+                yield self._together.find(together.encode())[0]
+
+    def _from_a_word_on(self, spaced: bytes) -> NDArray[np.int64]:
+        """Places where these words stand in the name, or in server and name and not in the server alone."""
+        places, starts = self._lines.find(spaced)
+        servers = self._servers[places]
+        in_server, in_name = starts + len(spaced) <= servers, starts >= servers
+        across = places[~in_server & ~in_name]
+        return np.concatenate([places[in_name], np.setdiff1d(across, places[in_server])])
+
+    def _among_others(self, query: str) -> Iterator[NDArray[np.int32]]:
+        """Places whose name stands in the query as one word that is made of several."""
+        for word in query[: _LONGEST * _LONGEST].split():
+            if len(word) <= _LONGEST and len(made_of := parts(word)) > 1:
+                yield self._longest_ending(made_of)
+
+    def _longest_ending(self, words: list[str]) -> NDArray[np.int32]:
+        """The places named by the word, or by what remains of it behind prefixes, in two words at the least."""
         for start in range(len(words) - 1):
-            slots = self._spellings.get("".join(words[start:]))
-            if slots:
-                return slots
-        return {}
+            places = self.spellings.holders("".join(words[start:]))
+            if len(places):
+                return places
+        return np.zeros(0, dtype=np.int32)
 
 
-def _spaced(words: list[str]) -> str:
-    return "".join(f" {word}" for word in words)
+def _text(document: Document) -> bytes:
+    """The words of server and name, with a space before every word and a mark between the two."""
+    return _spaced(parts(document.server)) + _NAME + _spaced(parts(document.name))
+
+
+def _spaced(words: Sequence[str]) -> bytes:
+    return "".join(f" {word}" for word in words).encode()
 
 
 def _spellings(document: Document) -> set[str]:
+    """Each name run together, alone and behind its server's; and as it stands, between quotes."""
     server, names = "".join(parts(document.server)), (document.name, *document.aliases)
     together = {"".join(parts(name)) for name in names} - {""}
     return together | {server + name for name in together} | {_quoted(name) for name in names}

@@ -13,7 +13,7 @@ from fuzz.mutations import BENDING, HARMING, KEEPING, mutate
 from fuzz.scanning import scan
 
 SEED = "2026"
-ATTACKS, QUESTIONS = 2_000, 1_000
+ATTACKS, QUESTIONS = 5_000, 2_500
 DIALECTS = ("postgres", "mysql", "sqlite", "duckdb", "tsql", "oracle")
 
 

@@ -1,0 +1,62 @@
+"""What is a document's score, by words, by meaning and by use together?
+
+Words and meaning are each divided by their best, so that both are on one scale, and share the score as the query has
+it: where many rare words fit, words decide, and where few do, meaning. Scores are fused, not ranks: a rank forgets
+whether the first was near or only the least far. Knows numbers by place, not what they are of.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .meaning import Nearness
+from .ranking import Scores
+
+__all__ = ["Fused", "fuse"]
+
+_EVIDENCE = 7.0
+"""The best score by words at which both sides have half. Anything from 5 to 10 does as well."""
+_LEAST, _GROWTH, _START = 0.1, 0.04, 0.06
+"""Of what is nearest to a text without sense: half of such texts come nearer than 0.10 to one of 45 tools, than 0.14 to
+one of 100, 0.22 of 500, 0.28 of 4,000. The more tools, the nearer chance comes, as the logarithm of their number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """Numbers by place."""
+
+    scores: Scores
+    """What words, meaning and use sum to; 0 for what was not found."""
+    words: Scores
+    meaning: Scores
+    use: Scores
+    nearness: Nearness | None
+    share: float
+    """What meaning can give at the most."""
+    worth: float
+    """What a point of the score by words alone became."""
+
+
+def fuse(totals: Scores, nearness: Nearness | None, use: Scores) -> Fused:
+    """Of one document or more: scores by words, nearness where it is known, and what use adds, 0 or more."""
+    near = np.zeros(len(totals)) if nearness is None else np.maximum(nearness, 0)
+    best_total, nearest = float(totals.max()), float(near.max())
+    share = _EVIDENCE / (_EVIDENCE + best_total) if nearest else 0.0
+    worth = (1 - share) / best_total if best_total else 0.0
+    found = (totals > 0) | (near >= _floor(len(totals)))
+    words, meaning = worth * totals, np.where(found, near * (share / nearest if nearest else 0.0), 0.0)
+    return Fused(
+        scores=words + meaning + use,
+        words=words,
+        meaning=meaning,
+        use=use,
+        nearness=nearness,
+        share=share,
+        worth=worth,
+    )
+
+
+def _floor(number: int) -> float:
+    """What shares no word with the query must be nearer than chance would bring one of so many documents."""
+    return max(_LEAST, _GROWTH * math.log(number) - _START)

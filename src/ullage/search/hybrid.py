@@ -1,0 +1,129 @@
+"""Which documents are near this query, by their words and by their meaning?
+
+Words find what is called by its name, meaning what is asked for in other words: each sees where the other is blind.
+Names come before all scores. Without an embedder it is words alone. The documents do not change: for others, make
+another index and hand it this one. Deterministic; equal scores keep the order of documents.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .document import Document
+from .embedder import Embedder
+from .hit import Hit, Named, Why
+from .uses import MOST_BONUS
+from .words import Wanted, wanted
+
+if TYPE_CHECKING:
+    from .fusion import Fused
+    from .meaning import Vector
+    from .postings import Postings
+    from .ranking import Scores
+
+__all__ = ["HybridIndex"]
+
+_NOTHING: Mapping[str, float] = {}
+
+
+class HybridIndex:
+    """Finds documents by words and meaning. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        embedder: Embedder | None = None,
+        *,
+        vectors: "Mapping[str, Vector] | None" = None,
+        before: "HybridIndex | None" = None,
+    ) -> None:
+        """May take long. `vectors` are those known already, by their documents' ids and of the embedder's edition; the
+        rest is made now. What `before` has of documents that stayed as they were is taken over."""
+        # Not at the top, here and below: numpy takes a tenth of a second, and not everyone who imports this searches.
+        from .meaning import Meaning
+        from .names import Names
+        from .postings import Postings
+
+        old = (None, None, None) if before is None else (before.postings, before.names, before.meaning)
+        held = tuple({document.id: document for document in documents}.values())
+        self.postings = Postings(held, old[0])
+        self.names = Names(held, old[1])
+        self.meaning = None if embedder is None else Meaning(held, embedder, vectors or {}, old[2])
+        self._places = {document.id: place for place, document in enumerate(held)}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, document_id: object) -> bool:
+        return document_id in self._places
+
+    @property
+    def made(self) -> "Mapping[str, Vector]":
+        """The vectors that were made now, by their documents' ids: kept, they spare the next start the work."""
+        return {} if self.meaning is None else self.meaning.made
+
+    def holds(self, term: str) -> bool:
+        """Whether any document has this term, as `terms` gives it."""
+        return self.postings.holds(term)
+
+    def search(self, query: str, limit: int = 10, *, learnt: Mapping[str, float] = _NOTHING) -> tuple[Hit, ...]:
+        """The nearest documents, best first: those the query names, then those it is near to; fewer than `limit` where
+        no more are near. `learnt` is what having been of use adds to a score, by id, bounded by
+        `MOST_BONUS`."""
+        if not self._places:
+            return ()
+        from .ranking import ranked
+
+        wants = wanted(query)
+        fused, named = self._fused(query, wants, learnt), self.names.named(query)
+        return tuple(
+            _hit(self.postings, place, Named(named[place]), wants, fused)
+            for place in ranked(fused.scores, named, limit)
+        )
+
+    def scores(self, query: str) -> dict[str, float]:
+        """How near each document is that was found, by id, in the order of documents; 1 for one that is best by both
+        words and meaning."""
+        if not self._places:
+            return {}
+        scores = self._fused(query, wanted(query), _NOTHING).scores.tolist()
+        return {id_: score for id_, score in zip(self._places, scores, strict=True) if score}
+
+    def _fused(self, query: str, wants: Mapping[str, Wanted], learnt: Mapping[str, float]) -> "Fused":
+        from .fusion import fuse
+
+        nearness = None if self.meaning is None else self.meaning.nearness(query)
+        return fuse(self.postings.totals(wants), nearness, self._use(learnt))
+
+    def _use(self, learnt: Mapping[str, float]) -> "Scores":
+        import numpy as np
+
+        use = np.zeros(len(self._places))
+        for id_, gain in learnt.items():
+            if id_ in self._places:
+                use[self._places[id_]] = min(max(0.0, gain), MOST_BONUS)
+        return use
+
+
+def _hit(postings: "Postings", place: int, named: Named, wants: Mapping[str, Wanted], fused: "Fused") -> Hit:
+    why = Why(
+        words=float(fused.words[place]),
+        meaning=float(fused.meaning[place]),
+        use=float(fused.use[place]),
+        nearness=None if fused.nearness is None else float(fused.nearness[place]),
+        share=fused.share,
+        reasons=(),
+    )
+    return Hit(
+        document=postings.documents[place],
+        score=float(fused.scores[place]),
+        named=named,
+        explain=partial(_explained, why, postings, place, wants, fused.worth),
+    )
+
+
+def _explained(why: Why, postings: "Postings", place: int, wants: Mapping[str, Wanted], worth: float) -> Why:
+    """With its reasons, on the scale of the fused score."""
+    reasons = postings.reasons(place, wants)
+    return replace(why, reasons=tuple(replace(reason, score=worth * reason.score) for reason in reasons))

@@ -1,0 +1,91 @@
+"""How near in meaning is each document to this query?
+
+Vectors of documents that were made before are taken as they are; the rest is made now. What a vector says, the embedder
+knows; what nearness is worth beside words, `fusion`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .document import Document
+from .embedder import Embedder
+from .matrix import Matrix, Vector
+from .stayed import places_before
+
+__all__ = ["Meaning", "Nearness", "Vector"]
+
+Nearness = NDArray[np.float64]
+
+_OF_SENTENCE = 0.7
+"""What the nearest sentence counts where there are several; the whole query counts the rest."""
+_DECIMALS = 5
+"""Machines add in different orders, so that the last bits of sums differ; less than this is no difference."""
+_AT_ONCE = 1_000
+"""Documents that are embedded at a time, so that it takes little memory."""
+
+
+class Meaning:
+    """The vectors of documents, by place. Never changes once made."""
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        embedder: Embedder,
+        vectors: Mapping[str, Vector],
+        before: "Meaning | None" = None,
+    ) -> None:
+        """`vectors` by the documents' ids, of this embedder's edition. Those of documents that stayed as they were are
+        taken over from before."""
+        self.documents, self.edition = documents, embedder.edition
+        self._embedder = embedder
+        self.matrix = Matrix(len(documents), embedder.embed_query("").shape[1])
+        same = before is not None and before.edition == self.edition
+        self._absent = self._take(vectors, self._take_over(before if same else None))
+        """The places of documents whose vectors were not known."""
+        self._fresh = self._make()
+
+    @property
+    def made(self) -> dict[str, Vector]:
+        """The vectors that were not known before, by their documents' ids."""
+        ids = (self.documents[place].id for place in self._absent)
+        return dict(zip(ids, self._fresh.astype(np.float32), strict=True))
+
+    def nearness(self, query: str) -> Nearness:
+        """Of each document: 1 for the same, about 0 for what has nothing to do with the query, or less."""
+        nearness = self.matrix.nearness(self._embedder.embed_query(query), _OF_SENTENCE)
+        return np.round(nearness.astype(np.float64), _DECIMALS)
+
+    def _take_over(self, before: "Meaning | None") -> list[int]:
+        """Takes rows over, and says which documents had none."""
+        if before is None:
+            return [*range(len(self.documents))]
+        places = places_before(self.documents, before.documents)
+        stayed = np.flatnonzero(places >= 0)
+        self.matrix.take(stayed, before.matrix, places[stayed])
+        return np.flatnonzero(places < 0).tolist()
+
+    def _take(self, vectors: Mapping[str, Vector], places: Sequence[int]) -> list[int]:
+        """Puts the vectors of documents at these places that are known, and says which are not."""
+        size, absent = (self.matrix.size,), list[int]()
+        for some in _portions(places):
+            found = [(place, vectors.get(self.documents[place].id)) for place in some]
+            known = [(place, vector) for place, vector in found if vector is not None and vector.shape == size]
+            if known:
+                self.matrix.put(np.array([place for place, _ in known]), np.stack([vector for _, vector in known]))
+            absent += sorted({*some} - {place for place, _ in known})
+        return absent
+
+    def _make(self) -> NDArray[np.float16]:
+        """In half precision, as they are kept: a search finds the same now and after the next start."""
+        made = np.zeros((len(self._absent), self.matrix.size), dtype=np.float16)
+        for start in range(0, len(self._absent), _AT_ONCE):
+            some = self._absent[start : start + _AT_ONCE]
+            made[start : start + _AT_ONCE] = self._embedder.embed_documents([self.documents[place] for place in some])
+            self.matrix.put(np.array(some), made[start : start + _AT_ONCE].astype(np.float32))
+        return made
+
+
+def _portions(places: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (places[start : start + _AT_ONCE] for start in range(0, len(places), _AT_ONCE))
