@@ -15,7 +15,7 @@ run: .venv/.run ## serve MCP over HTTP on loopback, on the next free port, with 
 
 test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage run -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 	@# A worker that ends with the tests has its figures still to write.
 	@for try in 1 2 3; do sleep 2; $(BIN)/coverage combine --quiet --keep && break; done; rm -f .coverage.*
 	@$(BIN)/coverage report --skip-covered
@@ -52,7 +52,7 @@ bench-hold: .venv/.dev ## how long counting holds an event loop, and what hostil
 bench-start: .venv/.dev ## what one `ullage count` costs from start to end
 	@$(BIN)/python bench/start.py
 
-bench-search: .venv/.dev ## how well tools are found, beside other rankings
+bench-search: .venv/.dev .bench/encoder/.installed ## how well tools are found and at what cost, beside other rankings; ONLY=part for one
 	@$(BIN)/python bench/search.py
 
 bench-surface: .venv/.dev ## what tool definitions weigh as they are, slimmed, as one line and through find_tool
@@ -123,6 +123,12 @@ clean: ## remove the environment and everything made
 	@$(PYTHON) -m venv .bench/adapters
 	@.bench/adapters/bin/pip install --quiet langchain==1.4.7 pydantic-ai-slim==2.66.0 openai-agents==0.24.0
 	@touch $@
+
+.bench/encoder/.installed: pyproject.toml encoder/pyproject.toml
+	@echo "Installing the encoder and what runs it …" >&2
+	@mkdir -p .bench && $(PYTHON) -m venv .bench/encoder
+	@if .bench/encoder/bin/pip install --quiet --editable . --editable encoder onnxruntime==1.31.1; then touch $@; \
+		else echo "The encoder cannot be installed here and is left out" >&2; fi
 
 .bench/agents/.installed: .bench/node/.installed
 	@echo "Installing agent programs (over a gigabyte) …" >&2

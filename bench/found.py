@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import mean
 
 import anyio
+from search_shape_replies import WHOLE, shown_in
 
 from ullage.gateway.definition import definition_text
 from ullage.gateway.find.find import Find
@@ -135,6 +136,6 @@ async def _reply(find: Find, words: str, budget: int) -> str:
 
 
 def _shares(reply: dict, wanted: frozenset[str]) -> tuple[float, float]:
-    whole = {tool["name"] for tool in reply["tools"]}
-    shown = whole | {line.split(" ", 1)[0].split("(", 1)[0] for line in reply["more"]}
-    return len(whole & wanted) / len(wanted), len(shown & wanted) / len(wanted)
+    shown = shown_in(reply)
+    whole = {name for name, form in shown.items() if form == WHOLE}
+    return len(whole & wanted) / len(wanted), len(shown.keys() & wanted) / len(wanted)

@@ -87,4 +87,4 @@ REQUIREMENTS = {
     "S4:more": "delegate.diff, delegate.tests, delegate.consensus, retrieve.search and system prompts per task.",
 }
 
-NOT_YET_BUILT = frozenset({"U:ledger", "U:scan", "U:pin", "S1:hybrid"})
+NOT_YET_BUILT = frozenset({"U:ledger", "U:scan", "U:pin"})

@@ -81,10 +81,15 @@ EDGES = {
     "ullage.gateway.catalog.forms",
     "ullage.gateway.catalog.kept",
     "ullage.gateway.catalog.rows",
+    "ullage.gateway.catalog.uses",
+    "ullage.gateway.catalog.vectors",
     "ullage.gateway.find.aside",
+    "ullage.gateway.find.embedders",
     "ullage.gateway.find.figures",
     "ullage.gateway.find.find",
     "ullage.gateway.find.index",
+    "ullage.gateway.find.learning",
+    "ullage.gateway.find.searching",
     "ullage.gateway.merge.hearing",
     "ullage.gateway.merge.merge",
     "ullage.gateway.merge.resources",
@@ -101,6 +106,7 @@ EDGES = {
     "ullage.retrieve.settings",
     "ullage.retrieve.source",
     "ullage.retrieve.walking",
+    "ullage.search.loading",
     "ullage.sql.asking",
     "ullage.sql.dialect",
     "ullage.sql.embedded.engine",
@@ -212,7 +218,7 @@ def _loaded_by(code: str) -> set[str]:
     return set(run.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"mcp", "mcp_types", "pydantic", "httpx", "httpx2", "genai_prices", "starlette", "uvicorn"}
+HEAVY = {"mcp", "mcp_types", "numpy", "pydantic", "httpx", "httpx2", "genai_prices", "starlette", "uvicorn"}
 
 
 @pytest.mark.parametrize(
@@ -228,6 +234,18 @@ HEAVY = {"mcp", "mcp_types", "pydantic", "httpx", "httpx2", "genai_prices", "sta
 def test_counting_imports_neither_mcp_nor_pydantic_nor_an_http_client(code: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     assert _loaded_by(code) & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import ullage.search",
+        "import ullage.context",
+        "from ullage.search import LexicalIndex; LexicalIndex().scores('x')",
+    ],
+)
+def test_nobody_waits_for_numpy_who_does_not_search(code: str):
+    assert "numpy" not in _loaded_by(code)
 
 
 def test_importing_the_package_loads_none_of_its_rooms():

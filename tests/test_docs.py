@@ -12,8 +12,18 @@ from ullage.cli.main import VERBS, parser_of
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ROOT_FILES = {
-    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "bench", "docs"),
-    *("pyproject.toml", "requirements-dev.lock", "requirements.lock", "scripts", "src", "tests", "training"),
+    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md", "bench"),
+    *(
+        "docs",
+        "encoder",
+        "pyproject.toml",
+        "requirements-dev.lock",
+        "requirements.lock",
+        "scripts",
+        "src",
+        "tests",
+        "training",
+    ),
 }
 MADE = {
     ".git",

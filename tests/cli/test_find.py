@@ -5,6 +5,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from ullage.cli import main
+from ullage.search import encoder_lacks
 from upstreams import scripted, tool, unruly, write_json, write_toml
 
 SCHEMA = {
@@ -30,15 +31,14 @@ def test_what_is_found_is_shown_with_its_parameters(servers: Path, capsys: pytes
 hub__list_issues(owner: string, labels?: string[]) [write]
   List the issues of a repository.
 
-count-tokens(text: string, model?: string)
-  Count the tokens of a text for a model. Replies with token_count and model, how the count was
-  found, and its error band where it is not exact.
+hub__merge(text?: string) [write]
+  Merge a pull request.
 
-hub__merge(text?: string) — Merge a pull request [write]
+count-tokens(text: string, model?: string) — Count the tokens of a text for a model
 """)
     assert captured.err == snapshot("""\
 ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
-171 tokens of definitions; those of all servers' tools are 80.
+118 tokens of definitions; those of all servers' tools are 80.
 """)
 
 
@@ -47,6 +47,19 @@ def test_json_is_what_an_agent_gets(servers: Path, capsys: pytest.CaptureFixture
     found = json.loads(capsys.readouterr().out)
     assert found["tools"][0]["name"] == "hub__merge"
     assert found["token_metrics"]["baseline_tokens"] > found["token_metrics"]["returned_tokens"] > 0
+
+
+def test_tools_that_do_the_same_are_named_beside_the_one_that_is_shown(work: Path, capsys: pytest.CaptureFixture[str]):
+    issues = tool("list_issues", "List the issues of a repository.", inputSchema=SCHEMA)
+    write_json(work / "mcp.json", **{"hub": scripted(issues), "hub-work": scripted(issues)})
+    assert main(["find", "hub:", "--include", "mcp.json"]) == 0
+    assert "also:" not in capsys.readouterr().out
+    assert main(["find", "list issues of a repository at hub-work", "--include", "mcp.json"]) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "hub-work__list_issues(owner: string, labels?: string[]) [write]",
+        "  List the issues of a repository.",
+        "  also: hub__list_issues",
+    ]
 
 
 def test_a_small_budget_gives_lines(servers: Path, capsys: pytest.CaptureFixture[str]):
@@ -112,3 +125,18 @@ def test_what_cannot_be_asked_is_refused_in_terms_of_the_command_line(
 ):
     assert main(["find", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not encoder_lacks(), reason="the encoder is installed here")
+def test_an_encoder_that_is_not_installed_is_said_and_the_table_searches(
+    work: Path, capsys: pytest.CaptureFixture[str]
+):
+    forecast = tool("get_forecast", "Weather forecast for a city.")
+    write_toml(work / "ullage.toml", '[search]\nindex = "encoder"\n', sky=scripted(forecast))
+    assert main(["find", "will it rain tomorrow"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("sky__get_forecast")
+    (said,) = [line for line in captured.err.splitlines() if "encoder" in line]
+    assert said.endswith("tools are ranked by the table that comes with Ullage (pip install 'ullage[encoder]')")
+    assert main(["doctor"]) == 1
+    assert "tools are ranked by the table that comes with Ullage" in capsys.readouterr().out

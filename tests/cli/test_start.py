@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from upstreams import settle_in
+from upstreams import settle_in, write_toml
 
-LATER = ("sqlalchemy.dialects.postgresql", "psycopg", "splintr")
+LATER = ("sqlalchemy.dialects.postgresql", "psycopg", "splintr", "numpy")
 
 WARM = """
 import os, sys
@@ -19,14 +19,14 @@ from ullage.config import Flags, load
 
 async def main():
     async with open_gateway(load(Flags(), os.environ, Path.cwd()), environment=os.environ) as gateway:
-        print("splintr" in sys.modules)
-        gateway.warm_up()
+        print({module!r} in sys.modules)
+        {begin}
         await anyio.sleep(0.05)
-        print("splintr" in sys.modules)
+        print({module!r} in sys.modules)
         with anyio.fail_after(20):
-            while "splintr" not in sys.modules:
+            while {module!r} not in sys.modules:
                 await anyio.sleep(0.05)
-        print("splintr" in sys.modules)
+        print({module!r} in sys.modules)
 
 anyio.run(main)
 """
@@ -68,6 +68,12 @@ def test_garbage_is_not_looked_for_among_what_importing_made():
     assert printed(code) == ["True", "True", "True", "0"]
 
 
-def test_vocabularies_are_loaded_when_the_first_answers_are_given(tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "begin"), [("splintr", "gateway.warm_up()"), ("numpy", "await gateway.settle('searching')")]
+)
+def test_vocabularies_and_what_searches_need_are_loaded_when_the_first_answers_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, begin: str
+):
     settle_in(tmp_path, monkeypatch)
-    assert printed(WARM) == ["False", "False", "True"]
+    write_toml(Path("ullage.toml"), "[clients.searching]\nmode = 'search'\n")
+    assert printed(WARM.format(module=module, begin=begin)) == ["False", "False", "True"]

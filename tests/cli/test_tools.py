@@ -50,7 +50,7 @@ Not known, and not counted; `ullage doctor` says more:
   dead  ended with exit status 3; it last said: no such table
 
 74 tokens of definitions in every request without Ullage (o200k_base),
-441 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
+444 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
 """)
 
 

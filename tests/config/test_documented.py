@@ -9,10 +9,20 @@ from typing import get_args
 import pytest
 
 import ullage.config.loading
-from ullage.config import ClientProfile, DelegateSettings, Flags, Folders, Gateway, ProviderSettings, Results, Timing
+from ullage.config import (
+    ClientProfile,
+    DelegateSettings,
+    Flags,
+    Folders,
+    Gateway,
+    ProviderSettings,
+    Results,
+    Search,
+    Timing,
+)
 from ullage.config.delegate_keys import CEILING, DELEGATE, POLICY, PROVIDER, RETRIEVE, SCOPES, SPENDING, TIMING
 from ullage.config.delegating import Budget
-from ullage.config.keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SERVER, TABLES, reference
+from ullage.config.keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SEARCH, SERVER, TABLES, reference
 from ullage.config.page import Page
 from ullage.config.source_keys import LIMITS, SOURCE
 from ullage.config.ullage_toml import read_ullage_toml
@@ -51,6 +61,7 @@ def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in HANDLING} == handled
     assert {key.target for key in SERVER} == (names(Server) | written | handled) - {"name", "rules", "came_from"}
     assert {key.target for key in RESULTS} == names(Results)
+    assert {key.target for key in SEARCH} == names(Search)
     assert set(LIMITS) == names(Limits)
     known = names(DatabaseSettings) | names(Limits)
     assert {key.target for key in SOURCE} == known - {"name", "limits", "came_from"}
@@ -88,6 +99,8 @@ def test_the_defaults_in_the_reference_are_the_defaults():
         assert shown[name] == f"{getattr(server, name)}".lower().removesuffix(".0")
     for key in RESULTS:
         assert key.default == f"{getattr(Results(), key.name)}".lower().removesuffix(".0")
+    for key in SEARCH:
+        assert key.default.strip("`") == f"{getattr(Search(), key.name)}".lower()
 
 
 def test_the_defaults_of_a_source_in_the_reference_are_the_defaults():

@@ -82,8 +82,31 @@ def test_flags_come_before_variables_before_the_project_before_the_user(desk: De
         "results.encode": "default",
         "results.keep_hours": "default",
         "results.keep_megabytes": "default",
+        "search.index": "default",
+        "search.learn": "default",
         "store.url": "ULLAGE_STORE",
     }
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "learns", "by"),
+    [
+        (None, None, True, "default"),
+        (None, False, False, PROJECT),
+        (None, True, True, PROJECT),
+        (True, False, False, PROJECT),
+        (False, True, False, USER),
+        (False, None, False, USER),
+    ],
+)
+def test_a_project_may_switch_learning_off_and_not_on(
+    desk: Desk, *, user: bool | None, project: bool | None, learns: bool, by: str
+):
+    for path, said in ((USER, user), (PROJECT, project)):
+        desk.write(path, "" if said is None else f"[search]\nlearn = {str(said).lower()}\n")
+    loaded = desk.load()
+    assert loaded.settings.search.learn is learns
+    assert loaded.why["search.learn"] == (by if by == "default" else str(desk.home / by))
 
 
 def test_every_flag_decides(desk: Desk):

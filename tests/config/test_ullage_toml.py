@@ -61,6 +61,10 @@ window = 100
 mode = "direct"
 underscore_names = true
 
+[search]
+index = "words"
+learn = false
+
 [own]
 pinned = ["count-tokens"]
 deny = ["query"]
@@ -92,6 +96,8 @@ def test_every_key_reaches_the_settings(page: MakePage):
         "gateway.find_budget": 900,
         "gateway.start_wait": 0.0,
         "gateway.underscore_names": True,
+        "search.index": "words",
+        "search.learn": False,
         "own.pinned": ("count-tokens",),
         "own.deny": ("query",),
         "store.url": "postgresql://me:s3cret@host/ullage",
@@ -183,6 +189,7 @@ def test_an_unknown_key_that_is_near_to_none_is_answered_with_all(page: MakePage
         ("http = true", "`http` must be a table, and is true or false"),
         ("[http]\ntokens = 1", "`http.tokens` must be a table, and is a number"),
         ("[gateway]\nmode = 'quick'", "`gateway.mode` must be `auto`, `search` or `direct`"),
+        ("[search]\nindex = 'magic'", "`search.index` must be `static`, `encoder` or `words`"),
         ("[gateway]\nwindow = -1", "`gateway.window` must be a whole number above 0"),
         ("[gateway]\nwindow = true", "`gateway.window` must be a whole number above 0, and is true or false"),
         ("[gateway]\nfind_budget = 1.5", "`gateway.find_budget` must be a whole number above 0"),

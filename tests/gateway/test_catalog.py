@@ -1,6 +1,5 @@
 import json
 import logging
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from store.databases import ENGINES, fresh_place, in_processes, opened
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.catalog.forms import StoredForms
 from ullage.gateway.catalog.stored import Stored, StoredTool
+from ullage.gateway.catalog.vectors import StoredVectors
 from ullage.gateway.definition import definition_hash, definition_text
 from ullage.gateway.introduction import Introduction
 from ullage.gateway.server import Server
@@ -108,9 +108,11 @@ async def _listed(catalogue: Catalogue, server: Server) -> tuple[Tool, ...]:
 
 
 @pytest.mark.requirement("S1:catalog")
-async def test_a_changed_definition_changes_weight_and_embedding_and_nothing_else(catalogue: Catalogue, clock: Clock):
+async def test_a_changed_definition_changes_weight_and_embedding_and_nothing_else(
+    catalogue: Catalogue, database: Database, clock: Clock
+):
     before = _named(await catalogue.replace(SHOP, [_tool("buy"), _tool("sell"), _tool("lend")]))
-    await catalogue.keep_embeddings(SHOP, {before[name].definition_hash: name.encode() for name in ("buy", "sell")})
+    StoredVectors(database).save({("shop", before[name].definition_hash): name.encode() for name in ("buy", "sell")})
     clock.now += timedelta(hours=1)
     new = [_tool("give"), _tool("sell", "Does it better, and for longer"), _tool("buy")]
     stored = await catalogue.replace(SHOP, new)
@@ -131,17 +133,6 @@ async def test_the_same_tools_in_any_order_change_nothing(catalogue: Catalogue, 
     clock.now += timedelta(days=3)
     again = await catalogue.replace(SHOP, [_tool("sell"), _tool("buy")], INTRODUCTION)
     assert again == replace(first, changed=False)
-
-
-async def test_an_embedding_of_an_earlier_definition_is_not_kept(catalogue: Catalogue):
-    before = await catalogue.replace(SHOP, [_tool("buy")])
-    await catalogue.replace(SHOP, [_tool("buy", "Changed meanwhile")])
-    await catalogue.keep_embeddings(SHOP, {before.tools[0].definition_hash: b"late"})
-    await catalogue.keep_embeddings(OTHER, {before.tools[0].definition_hash: b"nobody's"})
-    await catalogue.keep_embeddings(SHOP, {})
-    stored = await catalogue.listing(SHOP)
-    assert stored is not None
-    assert stored.tools[0].embedding is None
 
 
 @pytest.mark.requirement("S1:catalog")
@@ -239,23 +230,17 @@ async def test_many_processes_replace_one_list_and_the_last_one_stands_whole(pla
     }
 
 
-async def test_thousands_of_tools_are_no_burden(tmp_path: Path):
+async def test_thousands_of_tools_are_kept_in_their_order(tmp_path: Path):
     properties = {
         f"parameter_{n}": {"type": "string", "description": "What it is for, at some length"} for n in range(8)
     }
     big = {"type": "object", "properties": properties}
     tools = [Tool(name=f"tool_{n}", description=f"The {n}th", input_schema=big) for n in range(5000)]
     with opened(str(tmp_path / "x.db")) as database:
-        began = time.perf_counter()
         await Catalogue(database, len).replace(SHOP, tools)
-        replaced = time.perf_counter()
         stored = await Catalogue(database, len).listing(SHOP)
-        loaded = time.perf_counter()
     assert stored is not None
-    assert len(stored.tools) == 5000
-    # Several times what it takes on an idle machine.
-    assert replaced - began < 4
-    assert loaded - replaced < 2
+    assert [one.tool.name for one in stored.tools] == [tool.name for tool in tools]
 
 
 def _only_in_memory(place: str) -> Database:
@@ -290,7 +275,6 @@ async def _check_memory(catalogue: Catalogue, caplog: pytest.LogCaptureFixture) 
     assert again.changed
     assert again.tools[0] == first.tools[0]
     assert not (await catalogue.replace(SHOP, [_tool("buy"), _tool("sell")], INTRODUCTION)).changed
-    await catalogue.keep_embeddings(SHOP, {"a": b""})
     await catalogue.forget(OTHER)
     assert len(caplog.records) == 1
 

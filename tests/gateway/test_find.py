@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from ullage.gateway.definition import definition_text
 from ullage.gateway.find.calling import HEALED, UNCHECKED
 from ullage.gateway.find.find import SAVINGS, Find
 from ullage.gateway.find.index import Hashes
+from ullage.gateway.find.narrow import Scope, scope_of
 from ullage.gateway.find.query import read_query
 from ullage.gateway.find.reply import LEAST_BUDGET
 from ullage.gateway.find.savings import TokenMetrics
@@ -414,6 +416,169 @@ async def test_a_servers_name_gives_that_servers_tools():
     assert [each["name"] for each in found["tools"]] == [f"github__{each.name}" for each in ISSUES]
 
 
+# Keeping to a server
+
+
+TOOLS_OF_GITHUB = [f"github__{each.name}" for each in ISSUES]
+
+
+def shown(found: dict[str, Value]) -> list[str]:
+    """The names of a reply's tools, in its order."""
+    return [each["name"] for each in found["tools"]] + [re.split(r"[ (]", line)[0] for line in found["more"]]
+
+
+@pytest.mark.requirement("S1:find")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tool_description": "github: report a new issue"},
+        {"tool_description": "GitHub : report a new issue"},
+        {"tool_description": "report a new issue @github"},
+        {"tool_description": "@GitHub, report a new issue"},
+        {"tool_description": "report a new issue", "server_name": "github"},
+        {"tool_description": "report a new issue", "server_name": "GitHub"},
+        {"tool_description": "report a new issue", "server_name": ["github"]},
+        {"tool_description": "report a new issue", "server_name": "mcp-github"},
+        {"tool_keywords": "report new issue", "server": "github"},
+        {"tool_description": "github", "tool_keywords": "report new issue"},
+    ],
+)
+async def test_a_search_that_names_a_server_keeps_to_its_tools_nearest_first(asked: dict[str, Value]):
+    found = said(await finding().call(Call(tool="find_tool", arguments=asked)))
+    assert sorted(shown(found)) == sorted(TOOLS_OF_GITHUB)
+    assert shown(found)[0] == "github__create_issue"
+
+
+async def test_without_a_server_all_are_searched():
+    everywhere = shown(await find(finding(), "report a new issue of github"))
+    assert "weather__create_issue" in everywhere, "a server's name among other words is a word like them"
+
+
+@pytest.mark.parametrize("servers", ["github, weather", ["github", "weather"]])
+async def test_a_search_may_keep_to_several_servers(servers: Value):
+    found = shown(await find(finding(), "create issue", server_name=servers))
+    assert sorted(found) == sorted([*TOOLS_OF_GITHUB, "weather__forecast", "weather__create_issue"])
+    found = shown(await find(finding(), "create issue @github @weather"))
+    assert not any(name.startswith("shop") for name in found)
+
+
+async def test_named_as_for_a_call_a_tool_is_given_alone():
+    arguments = {"server_name": "weather", "tool_name": "create_issue"}
+    reply = await finding().call(Call(tool="find_tool", arguments=arguments))
+    assert shown(said(reply)) == ["weather__create_issue"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["GitHub", "github tools", "all tools of github", "List the tools available in the GitHub server", "github:"],
+)
+async def test_nothing_but_a_servers_name_gives_all_of_its_tools(query: str):
+    assert shown(await find(finding(), query)) == TOOLS_OF_GITHUB
+
+
+async def test_a_servers_name_alone_names_all_tools_before_it_says_more_of_any():
+    found = await find(finding(), "shop", max_tokens=600)
+    assert shown(found) == [f"shop__book_{number}" for number in range(60)]
+
+
+@pytest.mark.parametrize(
+    "query", ["time: 12 o'clock", "mail @ann about an issue", "see https://github.com/a/b", "note: x"]
+)
+async def test_what_names_no_server_is_words(query: str):
+    source = finding()
+    view = await source.inner.view()
+    assert scope_of(query, (), view) == Scope(query)
+    await find(source, query)
+
+
+@pytest.mark.requirement("U:errors")
+async def test_a_server_that_is_not_there_is_refused_with_the_nearest_names():
+    with pytest.raises(InvalidArguments) as caught:
+        await find(finding(), "create an issue", server_name="gitbub")
+    assert caught.value.wire() == {
+        "error_code": "INVALID_ARGUMENTS",
+        "message": "no server is called `gitbub`",
+        "suggestion": "Leave the server out, or name one of the options.",
+        "available_options": ["github"],
+    }
+
+
+async def test_a_server_that_is_still_starting_can_be_named():
+    source = finding(member("github", ISSUES), member("late", (), source=Slow(WEATHER)), start_wait=0.0)
+    found = await find(source, "weather forecast", server_name="late")
+    assert shown(found) == []
+    assert found["missing"]
+
+
+async def test_a_tool_called_like_a_server_comes_before_that_servers_tools():
+    source = finding(member("search", ISSUES), member("web", (tool("search", "Search the web.", reads=True),)))
+    assert shown(await find(source, "search"))[:2] == ["web__search", "search__create_issue"]
+
+
+# Tools that do the same
+
+
+FORGE = (
+    tool("create_issue", "Create a new issue in a repository.", owner=STRING, title=STRING, labels_={"type": "array"}),
+    tool("get_issue", "Get one issue by its number.", reads=True, owner=STRING, issue_number={"type": "integer"}),
+)
+BOTH = (member("github", FORGE), member("github-work", FORGE), member("weather", WEATHER))
+
+
+@pytest.mark.requirement("S1:budget")
+async def test_of_tools_that_do_the_same_one_is_shown_and_names_the_others():
+    found = await find(finding(*BOTH), "create an issue in a repository")
+    first, *others = found["tools"]
+    assert list(first) == ["name", "description", "inputSchema", "also", "call"]
+    assert {first["name"], *first["also"]} == {"github__create_issue", "github-work__create_issue"}
+    assert not {first["name"], *first["also"]}.intersection(each["name"] for each in others)
+    assert "weather__create_issue" in shown(found), "the same name, and another tool"
+    brief = await find(finding(*BOTH), "create an issue in a repository", max_tokens=120)
+    line = next(line for line in brief["more"] if "create_issue" in line)
+    assert line.startswith(first["name"])
+    assert line.endswith(f" (also: {first['also'][0]}) [write]")
+
+
+async def test_the_tool_whose_server_is_asked_for_stands_for_the_others():
+    for query in ("create an issue at github-work", "github-work create_issue", "github-work__create_issue"):
+        first = (await find(finding(*reversed(BOTH)), query))["tools"][0]
+        assert first["name"] == "github-work__create_issue"
+    alone = await find(finding(*BOTH), "create an issue", server_name="github-work")
+    assert alone["tools"][0]["name"] == "github-work__create_issue"
+    assert "also" not in alone["tools"][0]
+
+
+async def test_a_name_that_twins_share_gives_one_definition_and_the_others_names():
+    found = await find(finding(*BOTH), "get_issue")
+    assert {*shown(found), *found["tools"][0]["also"]} == {"github__get_issue", "github-work__get_issue"}
+    assert len(shown(found)) == 1
+
+
+async def test_a_line_with_others_in_it_can_be_copied_whole_as_a_name():
+    source = finding(*BOTH, *(member(f"github-{name}", FORGE) for name in ("home", "dev", "test", "local", "main")))
+    found = await find(source, "get one issue by its number")
+    assert found["tools"][0]["also"][-1] == "…1 more"
+    brief = await find(source, "get one issue by its number", max_tokens=130)
+    line = next(line for line in brief["more"] if "(also: " in line)
+    reply = await run(source, line, {"owner": "ann", "issue_number": 3})
+    assert reply.origin is not None
+
+
+@pytest.mark.requirement("S1:budget")
+@given(st.integers(2, 9), st.integers(100, 700))
+@settings(max_examples=30)
+def test_however_many_do_the_same_the_budget_holds(number: int, budget: int):
+    async def ask() -> None:
+        source = finding(*(member(f"github-{at}", FORGE) for at in range(number)))
+        for query in ("create an issue", "get_issue", "github-1: issue"):
+            arguments = {"tool_description": query, "max_tokens": budget}
+            reply = await source.call(Call(tool="find_tool", arguments=arguments))
+            assert tokens(text_of(reply)) <= budget
+            TokenMetrics(**said(reply)["token_metrics"])
+
+    anyio.run(ask)
+
+
 @pytest.mark.parametrize("keywords", ["city days", ["city", "days", 3]])
 async def test_keywords_are_taken_as_a_text_or_a_list(keywords: Value):
     source = finding()
@@ -550,6 +715,7 @@ async def test_tools_that_no_budget_so_small_can_name_are_at_least_announced():
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=200)
 
 
+@pytest.mark.requirement("S1:budget")
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=6), words, st.integers(100, 600))
 @settings(max_examples=40)
 def test_whatever_servers_write_the_budget_holds_and_the_reply_is_json(
@@ -561,11 +727,12 @@ def test_whatever_servers_write_the_budget_holds_and_the_reply_is_json(
     )
 
     async def ask() -> None:
-        source = finding(member("s", offered))
-        arguments = {"tool_description": f"t {query}", "max_tokens": budget}
-        reply = await source.call(Call(tool="find_tool", arguments=arguments))
-        assert tokens(text_of(reply)) <= budget
-        TokenMetrics(**said(reply)["token_metrics"])
+        source = finding(member("s", offered), member("s-2", offered))
+        for asked in (f"t {query}", f"s: {query}", "s"):
+            arguments = {"tool_description": asked, "max_tokens": budget}
+            reply = await source.call(Call(tool="find_tool", arguments=arguments))
+            assert tokens(text_of(reply)) <= budget
+            TokenMetrics(**said(reply)["token_metrics"])
 
     anyio.run(ask)
 

@@ -4,16 +4,25 @@ from hypothesis import strategies as st
 
 from ullage.gateway.find.fit import Candidate, Fitted, Piece, fit
 
+FORMS = ("full", "signature", "line", "name")
+COSTS = (200, 60, 25, 5)
 
-def candidate(name: str, costs: tuple[int, int, int, int] = (200, 60, 25, 5), *, named: bool = False) -> Candidate:
+
+def candidate(
+    name: str, costs: tuple[int, int, int, int] = COSTS, *, named: bool = False, near: bool = True
+) -> Candidate:
     definition, signature, line, alone = (
-        Piece(f"{name}:{form}", cost) for form, cost in zip(("full", "signature", "line", "name"), costs, strict=True)
+        Piece(f"{name}:{form}", cost) for form, cost in zip(FORMS, costs, strict=True)
     )
-    return Candidate(definition=definition, signature=signature, line=line, name=alone, named=named)
+    return Candidate(definition=definition, signature=signature, line=line, name=alone, named=named, near=near)
 
 
 def forms(fitted: Fitted) -> list[str]:
     return [piece.text for piece in (*fitted.tools, *fitted.more)]
+
+
+def number(fitted: Fitted, form: str) -> int:
+    return sum(text.endswith(f":{form}") for text in forms(fitted))
 
 
 MANY = [candidate(str(rank)) for rank in range(40)]
@@ -21,30 +30,56 @@ costs = st.tuples(*[st.integers(1, 500)] * 4)
 
 
 @pytest.mark.requirement("S1:budget")
-@given(st.lists(st.tuples(costs, st.booleans()), max_size=20), st.integers(0, 3_000))
-def test_what_is_shown_never_costs_more_than_the_room(tools: list[tuple[tuple[int, ...], bool]], room: int):
-    candidates = [
-        candidate(str(rank), (each[0], each[1], each[2], each[3]), named=named)
-        for rank, (each, named) in enumerate(tools)
-    ]
+@given(st.lists(st.tuples(costs, st.booleans(), st.booleans()), max_size=60), st.integers(0, 6_000))
+def test_what_is_shown_never_costs_more_than_the_room_and_nothing_is_shown_twice(
+    tools: list[tuple[tuple[int, int, int, int], bool, bool]], room: int
+):
+    candidates = [candidate(str(rank), each, named=named, near=near) for rank, (each, named, near) in enumerate(tools)]
     fitted = fit(candidates, room)
     shown = [text.split(":")[0] for text in forms(fitted)]
     assert fitted.cost <= room
     assert len(set(shown)) == len(shown)
+    for pieces in (fitted.tools, fitted.more):
+        ranks = [int(piece.text.split(":")[0]) for piece in pieces]
+        assert ranks == sorted(ranks), "best first"
 
 
 @pytest.mark.requirement("S1:budget")
-def test_few_definitions_and_many_lines_are_shown():
+@given(st.integers(0, 5_000), st.integers(1, 60))
+def test_with_as_much_room_for_each_the_nearer_is_never_shown_in_less(room: int, number: int):
+    fitted = fit([candidate(str(rank)) for rank in range(number)], room)
+    shown = {int(text.split(":")[0]): FORMS.index(text.split(":")[1]) for text in forms(fitted)}
+    assert sorted(shown) == list(range(len(shown)))
+    assert [shown[rank] for rank in sorted(shown)] == sorted(shown.values())
+
+
+@pytest.mark.requirement("S1:budget")
+def test_the_best_are_whole_the_next_are_signatures_then_lines_and_names_take_the_rest():
     fitted = fit(MANY, 1_000)
     assert [piece.text for piece in fitted.tools] == ["0:full", "1:full"]
-    assert len(fitted.more) == 24
-    assert fitted.more[0].text == "2:line"
+    assert [piece.text for piece in fitted.more[:6]] == [*(f"{rank}:signature" for rank in range(2, 7)), "7:line"]
+    assert (number(fitted, "signature"), number(fitted, "line"), number(fitted, "name")) == (5, 6, 27)
 
 
-def test_with_more_room_lines_become_signatures_best_first():
+def test_no_more_than_three_are_whole_before_all_others_are_shown():
+    small = [candidate(str(rank), (50, 20, 15, 10)) for rank in range(40)]
+    assert (number(fit(small, 500), "full"), len(forms(fit(small, 500)))) == (3, 27)
+    assert (number(fit(small, 2_000), "full"), len(forms(fit(small, 2_000)))) == (8, 40)
+    assert number(fit(small, 100_000), "full") == 8, "beyond, a definition is no better a guess than a signature"
+
+
+def test_with_more_room_all_become_fuller_best_first():
     fitted = fit(MANY[:6], 1_000)
     assert forms(fitted)[:4] == ["0:full", "1:full", "2:full", "3:full"]
     assert fitted.more[0].text == "4:signature"
+
+
+def test_what_is_far_down_waits_until_all_before_are_as_full_as_they_may_be():
+    many = [candidate(str(rank)) for rank in range(60)]
+    enough = 8 * 200 + 32 * 60
+    assert len(forms(fit(many, enough))) == 40
+    assert number(fit(many, enough + 25), "name") == 5
+    assert number(fit(many, enough + 20 * 25), "line") == 20
 
 
 def test_a_definition_that_is_too_large_gives_way_to_a_signature_and_to_the_next():
@@ -63,6 +98,14 @@ def test_the_definition_of_a_tool_asked_for_by_name_may_take_all_the_room():
     others = [candidate(str(rank)) for rank in range(5)]
     assert forms(fit([candidate("asked", (395, 60, 25, 5), named=True), *others], 400)) == ["asked:full", "0:name"]
     assert forms(fit([candidate("found", (395, 60, 25, 5)), *others], 400))[-1] != "found:full"
+
+
+def test_a_list_in_no_order_of_nearness_names_everything_before_it_says_more_of_anything():
+    listed = [candidate(str(rank), near=False) for rank in range(60)]
+    assert number(fit(listed, 300), "name") == 60
+    assert forms(fit(listed, 320))[0] == "0:line"
+    near = [candidate("near"), *listed]
+    assert forms(fit(near, 500))[:2] == ["near:full", "0:name"]
 
 
 def test_less_takes_the_last_line_first_and_then_the_last_definition():

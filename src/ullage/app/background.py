@@ -15,12 +15,12 @@ from ullage.models import DEFAULT_MODEL
 
 from .counting import meter
 
-__all__ = ["Work", "guarded", "load_vocabularies"]
+__all__ = ["QUIET", "Work", "guarded", "load_vocabularies"]
 
 _log = logging.getLogger(__name__)
 
-_QUIET = 0.5
-"""Seconds after which a vocabulary is loaded that nobody has asked for yet."""
+QUIET = 0.5
+"""Seconds after which something is loaded that nobody has asked for yet."""
 
 Work = Callable[[], Awaitable[None]]
 
@@ -28,7 +28,7 @@ Work = Callable[[], Awaitable[None]]
 async def load_vocabularies() -> None:
     for model in dict.fromkeys((ASSUMED.counted_as, DEFAULT_MODEL)):
         # A client that starts us waits for its first answers; loading would take the interpreter from them.
-        await anyio.sleep(_QUIET)
+        await anyio.sleep(QUIET)
         await anyio.to_thread.run_sync(meter().count, "ready", model)
 
 

@@ -21,7 +21,6 @@ from ullage.gateway import (
     Metered,
     ResultRules,
     Rules,
-    StoredForms,
     Surroundings,
     Underscored,
     Vault,
@@ -30,12 +29,13 @@ from ullage.ledger import Recorder
 from ullage.tool import Caller, ToolSource
 from ullage.wire import Identity, Profile
 
-from .background import Work
+from .background import QUIET, Work
 from .counting import meter
 from .delegating import DELEGATED
 from .fingerprint import fingerprint
 from .referring import references
 from .retrieving import RETRIEVED
+from .searches import Searches
 from .surfaces import StoredSurfaces
 
 __all__ = ["LISTED", "OWN", "Kit", "Served", "find_settings"]
@@ -65,7 +65,7 @@ class Kit:
     rules: Callable[[], ResultRules]
     recorder: Recorder
     surfaces: StoredSurfaces
-    forms: StoredForms
+    searches: Searches
     spawn: Callable[[Work], None]
 
     def serve(self, settings: Settings, client: str | None) -> Served:
@@ -75,8 +75,12 @@ class Kit:
             recorder=self.recorder,
             reference=reference,
             memory=self.surfaces,
-            forms=self.forms,
+            forms=self.searches.forms,
+            embedders=self.searches.embedders,
+            vectors=self.searches.vectors,
+            learning=self.searches.learning,
             spawn=self.spawn,
+            quiet=QUIET,
             lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
         )
         budgeted = Budgeted(
@@ -114,6 +118,8 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         mode=chosen.mode,
         direct_below=chosen.direct_below,
         find_budget=chosen.find_budget,
+        index=settings.search.index,
+        learn=settings.search.learn,
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
         own=_listed(settings.own),

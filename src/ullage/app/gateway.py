@@ -20,7 +20,6 @@ from ullage.config import Loaded, Settings
 from ullage.errors import StoreFailed, UnknownResource
 from ullage.gateway import (
     ASSUMED,
-    EDITION,
     NAMES,
     Cached,
     Catalogue,
@@ -51,6 +50,7 @@ from .held_tables import HeldTables
 from .own import OwnTools
 from .referring import Weighing, references
 from .retrieving import Retrieving
+from .searches import Searches
 from .servers import Servers
 from .storing import open_store
 from .surfaces import StoredSurfaces
@@ -70,7 +70,7 @@ class Gateway:
     vault: Vault
     recorder: Recorder
     surfaces: StoredSurfaces
-    forms: StoredForms
+    searches: Searches
     spawn: Callable[[Work], None]
     environment: Mapping[str, str] = field(repr=False)
     database: Database | None = None
@@ -212,7 +212,7 @@ class Gateway:
             rules=lambda: self._rules,
             recorder=self.recorder,
             surfaces=self.surfaces,
-            forms=self.forms,
+            searches=self.searches,
             spawn=self.spawn,
         ).serve(self.settings, client)
 
@@ -249,6 +249,7 @@ async def open_gateway(
         finally:
             with anyio.CancelScope(shield=True):
                 await gateway.surfaces.save()
+                await gateway.searches.save()
                 await gateway.databases.close()
                 await gateway.tables.close()
                 await gateway.delegating.close()
@@ -286,7 +287,7 @@ def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
         vault=Vault(database, size=int(results.keep_megabytes * 1_000_000), age=results.keep_hours * 3_600),
         recorder=ground.recording or Unrecorded(),
         surfaces=StoredSurfaces(StoredForms(database, edition="surface"), spawn),
-        forms=StoredForms(database, edition=EDITION),
+        searches=Searches.of(database, spawn),
         spawn=spawn,
         environment=ground.environment,
         database=database,

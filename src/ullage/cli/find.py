@@ -7,14 +7,16 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+from ullage.app.forgetting import forget_uses
 from ullage.app.gateway import Gateway
 from ullage.errors import InvalidArguments
-from ullage.gateway import signature
+from ullage.gateway import Explained, signature
 from ullage.tool import Call, Json, Tool
 
 from .configured import add_flags, caller_of, read, say, with_gateway
 from .output import bold, dim, emit, emit_json
 from .shown import without_ullage
+from .why import explained, why_json, why_lines
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
@@ -25,10 +27,14 @@ _LEAST_TOKENS = 100
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", nargs="+", metavar="QUERY", help="what the tool should do, or its name")
+    parser.add_argument("query", nargs="*", metavar="QUERY", help="what the tool should do, or its name")
     parser.add_argument("--keywords", metavar="WORDS", help="further words to look for")
     parser.add_argument("--max-tokens", metavar="N", type=int, help="what the reply may cost")
+    parser.add_argument("--why", action="store_true", help="say of each tool why it is there: words, meaning, use")
     parser.add_argument("--json", action="store_true", help="print the reply as an agent gets it")
+    parser.add_argument(
+        "--forget", action="store_true", help="search for nothing, and forget which tools were called after searches"
+    )
     add_flags(parser)
 
 
@@ -42,32 +48,55 @@ class _Found:
     is_direct: bool
     writing: Set[str]
     """Tools that may change something."""
+    why: Mapping[str, Explained]
+    """By name; empty where nobody asked."""
+
+    @property
+    def shown(self) -> list[Explained]:
+        """Why each tool of the reply is there."""
+        names = (*(tool["name"] for tool in self.said["tools"]), *self.said["more"])
+        return [one for name in names if (one := explained(name, self.why)) is not None]
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.forget:
+        return _forget(arguments)
     asked = _asked(arguments)
 
     async def search(gateway: Gateway) -> _Found:
         caller, find = caller_of(gateway, arguments.client), gateway.find(arguments.client)
         reply = await find.call(Call(tool="find_tool", arguments=asked, caller=caller))
+        why = await find.explain(asked, caller) if arguments.why else ()
         view = await gateway.view()
         return _Found(
             said=json.loads(str(reply.content[0]["text"])),
             baseline=without_ullage(view),
             is_direct=find.surface == "direct",
             writing={entry.listed for entry in view.entries if not entry.is_read_only},
+            why={one.listed: one for one in why},
         )
 
     loaded = read(arguments)
     found = with_gateway(loaded, search)
     if arguments.json:
-        emit_json(dict(found.said))
+        emit_json({**found.said, **({"why": why_json(found.shown)} if arguments.why else {})})
     else:
         _print(found)
         settings = loaded.settings
         if not (settings.servers or settings.databases or settings.retrieves or settings.delegate.is_wanted):
             say(NO_SERVERS)
     return 0 if found.said["tools"] or found.said["more"] else 1
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    if arguments.query:
+        raise InvalidArguments("--forget searches for nothing", suggestion="leave the query out: ullage find --forget")
+    forgotten = forget_uses(read(arguments).settings)
+    if arguments.json:
+        emit_json({"forgotten": forgotten})
+    else:
+        emit(f"{how_many(forgotten, 'use')} forgotten.")
+    return 0
 
 
 def _asked(arguments: argparse.Namespace) -> dict[str, Json]:
@@ -94,15 +123,23 @@ def _print(found: _Found) -> None:
         if number:
             emit()
         _print_tool(tool, is_writing=tool["name"] in found.writing)
+        _print_why(tool["name"], found.why)
     if found.said["tools"] and found.said["more"]:
         emit()
     for line in found.said["more"]:
         name, dash, rest = line.partition(" — ")
         emit(f"{name}{dim(dash + rest)}")
+        _print_why(line, found.why)
     for missing in found.said.get("missing", []):
         server, _, reason = missing.partition(": ")
         say(f"ullage: `{server}` was not searched: {without_name(reason, server)}")
     say(f"ullage: {found.said['hint']}" if "hint" in found.said else _figures(found))
+
+
+def _print_why(line: str, why: Mapping[str, Explained]) -> None:
+    one = explained(line, why)
+    for said in () if one is None else why_lines(one):
+        emit(dim(said))
 
 
 def _figures(found: _Found) -> str:
@@ -122,3 +159,5 @@ def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
     said = " ".join(str(tool.get("description") or "").split())
     if said:
         emit(dim(textwrap.fill(said, _WIDTH, initial_indent="  ", subsequent_indent="  ")))
+    if tool.get("also"):
+        emit(dim(f"  also: {', '.join(tool['also'])}"))

@@ -5,7 +5,7 @@ from .folders import Folders
 from .issue import Issue, Severity
 from .loading import Flags, Loaded, examine, load, read_tokens
 from .places import Places
-from .settings import ClientProfile, Gateway, Mode, Results, Settings, Token
+from .settings import ClientProfile, Gateway, Mode, Results, Search, Settings, Token
 from .watching import Reload, Reloading, watch
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Reload",
     "Reloading",
     "Results",
+    "Search",
     "Settings",
     "Severity",
     "Timing",

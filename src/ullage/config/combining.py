@@ -20,7 +20,7 @@ from .holding import held_back
 from .issue import Issue
 from .layer import Layer
 from .narrowing import within
-from .settings import ClientProfile, Gateway, Results, Settings, Token
+from .settings import ClientProfile, Gateway, Results, Search, Settings, Token
 from .sources import bound
 
 __all__ = ["DEFAULT", "Combined", "combine"]
@@ -41,6 +41,7 @@ class Combined:
 def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "") -> Combined:
     """All layers, highest first, as one; `store` is where things live if nobody says."""
     values, why = _decided(layers)
+    _stay_off("search.learn", layers, values, why)
     servers, issues = _servers(layers, why)
     databases, notes = _databases(layers, why)
     clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
@@ -52,6 +53,7 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
         store=values.get("store.url", store),
         servers=tuple(servers[name] for name in sorted(servers)),
         gateway=Gateway(**_under("gateway.", values)),
+        search=Search(**_under("search.", values)),
         own=_own(layers, values),
         clients=dict(sorted(clients.items())),
         tokens=tuple(tokens[name] for name in sorted(tokens)),
@@ -70,12 +72,20 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
 
 def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
     values = dict[str, Any]()
-    names = (*(f"gateway.{one.name}" for one in fields(Gateway)), *(f"results.{one.name}" for one in fields(Results)))
+    tables = {"gateway": Gateway, "search": Search, "results": Results}
+    names = (f"{table}.{one.name}" for table, kind in tables.items() for one in fields(kind))
     why = dict.fromkeys(("store.url", *names), DEFAULT)
     for layer in reversed(layers):
         values |= layer.values
         why |= dict.fromkeys(layer.values, layer.source)
     return values, why
+
+
+def _stay_off(key: str, layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
+    """What the user switched off, a project does not switch on."""
+    users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
+    if users is not None and not users.values[key]:
+        values[key], why[key] = False, users.source
 
 
 def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from .kinds import (
     BUDGETS,
     FLAG,
     FRACTION,
+    INDEX,
     LINES,
     MODE,
     NAMES,
@@ -30,7 +31,8 @@ from .kinds import (
 from .source_keys import SOURCE
 
 __all__ = [
-    "CLIENT", "GATEWAY", "HANDLING", "OWN", "RESULTS", "SERVER", "STORE_KEYS", "TABLES", "TOKEN", "TOP", "reference",
+    "CLIENT", "GATEWAY", "HANDLING", "OWN", "RESULTS", "SEARCH", "SERVER", "STORE_KEYS", "TABLES", "TOKEN", "TOP",
+    "reference",
 ]  # fmt: skip
 
 _ALLOW = Key(name="allow", kind=NAMES, means="Tools allowed whatever `ask` and `deny` say.")
@@ -78,7 +80,7 @@ GATEWAY = (
         name="find_budget",
         kind=WHOLE,
         means="Tokens that a reply of `find_tool` may cost where the caller names no budget.",
-        default="1500",
+        default="1000",
     ),
     Key(
         name="start_wait",
@@ -91,6 +93,22 @@ GATEWAY = (
         kind=FLAG,
         means="List Ullage's own tools with underscores: `count_tokens`, not `count-tokens`.",
         default="false",
+    ),
+)
+SEARCH = (
+    Key(
+        name="index",
+        kind=INDEX,
+        means="Rank tools by words and the table that comes with Ullage (`static`), by words and an encoder "
+        "(`encoder`, with `ullage[encoder]`), or by words alone (`words`).",
+        default="`static`",
+    ),
+    Key(
+        name="learn",
+        kind=FLAG,
+        means="Remember which tools were called after which search, and rank later searches by it. Of a query only "
+        "words are kept that tools have too; a project's file may switch it off, not on.",
+        default="true",
     ),
 )
 RESULTS = (
@@ -241,7 +259,8 @@ STORE_KEYS = (
     Key(
         name="url",
         kind=STORE,
-        means="Where the catalogue, the ledger, budgets and results that were cut live: `sqlite:///path` or `postgresql://…`.",
+        means="Where the catalogue, the ledger, budgets, what was learnt and results that were cut live: "
+        "`sqlite:///path` or `postgresql://…`.",
         default="an SQLite file in the user's data folder",
     ),
 )
@@ -254,6 +273,7 @@ OWN = (_PINNED, _HIDDEN, _ALLOW, _ASK, _DENY)
 TABLES: dict[str, tuple[Key, ...]] = {
     "": TOP,
     "gateway": GATEWAY,
+    "search": SEARCH,
     "results": RESULTS,
     "servers.NAME": SERVER,
     "sources.NAME": SOURCE,

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast, get_args
 
+from ullage.gateway import IndexKind
+
 from .delegating import LogLevel, WireKind
 
 __all__ = [
-    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHOICES", "DATABASE", "FLAG", "FRACTION", "KEY_VARIABLE", "LEVEL",
-    "LINES", "MODE", "MONEY", "NAMES", "PAIRS", "PREFIX", "SECONDS", "SHARES", "STORE", "TABLE", "TEXT", "TIMES",
-    "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "WIRE", "Kind", "described",
+    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHOICES", "DATABASE", "FLAG", "FRACTION", "INDEX", "KEY_VARIABLE",
+    "LEVEL", "LINES", "MODE", "MONEY", "NAMES", "PAIRS", "PREFIX", "SECONDS", "SHARES", "STORE", "TABLE", "TEXT",
+    "TIMES", "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "WIRE", "Kind", "described",
 ]  # fmt: skip
 
 
@@ -134,6 +136,7 @@ TRANSPORTS = {
 }
 """Every spelling in use, to what is meant."""
 _MODES = ("auto", "search", "direct")
+_INDEXES: tuple[str, ...] = get_args(IndexKind)
 _WIRES: tuple[str, ...] = get_args(WireKind)
 _LEVELS: tuple[str, ...] = get_args(LogLevel)
 _KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|nvapi)[_-]|AIza")
@@ -159,6 +162,7 @@ KEY_VARIABLE = Kind("the name of a variable, never a key", _key_variable)
 STORE = Kind("a database's URL", _matching(r"(?s)(?:[a-z][a-z0-9]*(?:\+[a-z0-9_]+)?://|\$\{).*"))
 DATABASE = Kind("a database's URL, a file of SQLite or DuckDB, or `sample`", _text)
 MODE = Kind("`auto`, `search` or `direct`", _one_of({mode: mode for mode in _MODES}))
+INDEX = Kind("`static`, `encoder` or `words`", _one_of({one: one for one in _INDEXES}))
 TRANSPORT = Kind("`stdio`, `http` or `sse`", _one_of(TRANSPORTS))
 WIRE = Kind("`openai`, `openai-chat`, `anthropic`, `google` or `compatible`", _one_of({one: one for one in _WIRES}))
 LEVEL = Kind("`debug`, `info`, `warn` or `error`", _one_of({one: one for one in _LEVELS}))
@@ -168,6 +172,7 @@ TABLE = Kind("a table", lambda value: cast("object", value) if isinstance(value,
 
 CHOICES = {
     MODE.wanted: _MODES,
+    INDEX.wanted: _INDEXES,
     TRANSPORT.wanted: ("stdio", "http", "sse"),
     WIRE.wanted: _WIRES,
     LEVEL.wanted: _LEVELS,

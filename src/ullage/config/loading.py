@@ -5,12 +5,13 @@ The flags, the variables and every file, highest first, joined and checked. Whic
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ullage.errors import BadConfiguration, UnsupportedModel
 from ullage.models import shipped
+from ullage.search import encoder_lacks
 from ullage.tokens import PLAIN_RULES
 
 from .combining import combine
@@ -20,6 +21,7 @@ from .kinds import CHOICES, LEVEL, MONEY, TEXT, Kind
 from .layer import Layer
 from .places import Places
 from .reading import Reading
+from .searching import installed
 from .settings import Settings, Token
 from .sources import sample_shop
 from .stamp import Stamps
@@ -87,9 +89,10 @@ def examine(flags: Flags, environment: Mapping[str, str], directory: Path, *, pl
     today = datetime.now(UTC).date()
     combined = combine(layers, store=reading.places.store, sample=reading.places.sample, today=today)
     unknown = _unknown_models(combined.settings, combined.why)
+    search, lost = installed(combined.settings.search, encoder_lacks(), combined.why["search.index"])
     return Loaded(
-        settings=combined.settings,
-        issues=(*combined.issues, *reading.issues, *unknown),
+        settings=replace(combined.settings, search=search),
+        issues=(*combined.issues, *reading.issues, *unknown, *lost),
         stamps=reading.stamps,
         why=combined.why,
         unread=tuple(reading.unread),

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ullage.gateway import ResultRules, Rules, Server, ServerResults
+from ullage.gateway import IndexKind, ResultRules, Rules, Server, ServerResults
 from ullage.sql import DatabaseSettings
 
 from .delegating import BUILT_IN, DelegateSettings, ProviderSettings
 from .folders import Folders
 
-__all__ = ["ClientProfile", "Gateway", "Mode", "Results", "Settings", "Token"]
+__all__ = ["ClientProfile", "Gateway", "Mode", "Results", "Search", "Settings", "Token"]
 
 Mode = Literal["auto", "search", "direct"]
 
@@ -33,12 +33,22 @@ class Gateway:
     """In tokens, instead of the model's."""
     join_calls: bool = False
     """One `call_tool` for all tools instead of one for reading and one for the rest."""
-    find_budget: int = 1500
+    find_budget: int = 1000
     """Tokens that a reply of find_tool may cost, where the caller does not say."""
     start_wait: float = 10.0
     """Seconds that find_tool waits for servers that are still starting."""
     underscore_names: bool = False
     """List Ullage's own tools as `count_tokens`, not `count-tokens`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """How tools are ranked."""
+
+    index: IndexKind = "static"
+    """What stands beside the search by words: the table that ships, an encoder, or nothing."""
+    learn: bool = True
+    """Whether what was called after a search is remembered, and later searches are ranked by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,7 @@ class Settings:
     servers: tuple[Server, ...] = ()
     """By name, the disabled ones among them; a server that cannot be started for want of a variable is not."""
     gateway: Gateway = field(default_factory=Gateway)
+    search: Search = field(default_factory=Search)
     own: Rules = field(default_factory=Rules)
     """For Ullage's own tools."""
     clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])

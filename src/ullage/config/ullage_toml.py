@@ -17,7 +17,7 @@ from .entry import Entry, launch_fault, server_of
 from .findings import Findings, Path, Table
 from .issue import Issue
 from .key import Key
-from .keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SERVER, STORE_KEYS, TABLES, TOKEN, TOP
+from .keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SEARCH, SERVER, STORE_KEYS, TABLES, TOKEN, TOP
 from .layer import Layer
 from .page import Page
 from .settings import ClientProfile, Token
@@ -64,6 +64,7 @@ def _layer(document: Table, findings: _Findings) -> Layer:
     values = {
         **_settings(document, "gateway", GATEWAY, findings),
         **_settings(document, "own", OWN, findings),
+        **_settings(document, "search", SEARCH, findings),
         **_settings(document, "results", RESULTS, findings),
         **_store(document, findings),
     }

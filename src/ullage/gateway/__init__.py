@@ -2,10 +2,21 @@
 
 from .access import Guarded
 from .cached import Cached
-from .catalog import Catalogue, Kept, StoredForms
+from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
 from .definition import definition, definition_hash, definition_text
 from .failed import failed
-from .find import EDITION, NAMES, Decision, Find, FindSettings, Surroundings
+from .find import (
+    EDITION,
+    NAMES,
+    Decision,
+    Embedders,
+    Explained,
+    Find,
+    FindSettings,
+    IndexKind,
+    Learning,
+    Surroundings,
+)
 from .introduction import Introduced, Introduction
 from .merge import Entry, Member, Merge, Missing, View
 from .metered import META, Metered
@@ -25,13 +36,17 @@ __all__ = [
     "Cached",
     "Catalogue",
     "Decision",
+    "Embedders",
     "Entry",
+    "Explained",
     "Find",
     "FindSettings",
     "Guarded",
+    "IndexKind",
     "Introduced",
     "Introduction",
     "Kept",
+    "Learning",
     "Member",
     "Merge",
     "Metered",
@@ -44,6 +59,8 @@ __all__ = [
     "Server",
     "ServerResults",
     "StoredForms",
+    "StoredUses",
+    "StoredVectors",
     "Surroundings",
     "Transport",
     "Underscored",

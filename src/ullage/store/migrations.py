@@ -175,3 +175,26 @@ def spends(connection: Connection) -> None:
         Column("picodollars", BigInteger),
         Column("settled", Boolean, nullable=False),
     ).create(connection, checkfirst=False)
+
+
+@migration
+def vectors(connection: Connection) -> None:
+    """A tool's row is found by its definition."""
+    connection.execute(text("CREATE INDEX ullage_tools_of_definition ON ullage_tools (definition_hash)"))
+
+
+@migration
+def uses(connection: Connection) -> None:
+    """What was called after which search."""
+    Table(
+        "ullage_uses",
+        MetaData(),
+        Column("id", String(64), primary_key=True),
+        Column("principal", Text, nullable=False),
+        Column("server", Text, nullable=False),
+        Column("tool", Text, nullable=False),
+        Column("terms", Text, nullable=False),
+        Column("count", Integer, nullable=False),
+        Column("last", Double, nullable=False, index=True),
+        Index("ullage_uses_of_principal", "principal", "last"),
+    ).create(connection, checkfirst=False)

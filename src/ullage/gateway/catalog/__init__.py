@@ -3,5 +3,7 @@
 from .catalog import Catalogue
 from .forms import StoredForms
 from .kept import Kept
+from .uses import StoredUses
+from .vectors import StoredVectors
 
-__all__ = ["Catalogue", "Kept", "StoredForms"]
+__all__ = ["Catalogue", "Kept", "StoredForms", "StoredUses", "StoredVectors"]

@@ -7,7 +7,7 @@ database fails, the catalogue goes on in memory and says so once. It asks no ser
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -28,7 +28,6 @@ from .rows import (
     delete_server,
     find_server,
     load_tools,
-    save_embeddings,
     save_server,
     save_tools,
     thin_out,
@@ -98,20 +97,11 @@ class Catalogue:
         """Forgets a server that left the settings, and its tools with it. Others of that name, as other projects have
         them, stay; a project that starts this very one as well lists it anew."""
         self._memory.pop((server.name, server.key), None)
-        await self._write(lambda connection: delete_server(connection, server))
 
-    async def keep_embeddings(self, server: Server, embeddings: Mapping[str, bytes]) -> None:
-        """Adds embeddings by the `definition_hash` of the tool they were made of; later definitions get none."""
+        def delete(database: Database) -> None:
+            database.write(lambda connection: delete_server(connection, server))
 
-        def save(connection: Connection) -> None:
-            row = find_server(connection, server)
-            if row is not None:
-                save_embeddings(connection, row.id, embeddings)
-
-        await self._write(save)
-
-    async def _write(self, work: Callable[[Connection], None]) -> None:
-        await self._stored(lambda database: database.write(work), None)
+        await self._stored(delete, None)
 
     async def _stored(self, work: Callable[[Database], Result], otherwise: Result) -> Result:
         """What `work` does with the database, in a thread of its own; `otherwise` where the database fails."""

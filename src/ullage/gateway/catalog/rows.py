@@ -28,7 +28,6 @@ __all__ = [
     "delete_server",
     "find_server",
     "load_tools",
-    "save_embeddings",
     "save_server",
     "save_tools",
     "thin_out",
@@ -168,11 +167,3 @@ def _row(position: int, stored: StoredTool) -> dict[str, object]:
         "created": seconds(stored.created),
         "updated": seconds(stored.updated),
     }
-
-
-def save_embeddings(connection: Connection, server_id: UUID, embeddings: Mapping[str, bytes]) -> None:
-    """By the hash of the definition they were made of: one made of an earlier definition finds no row."""
-    this = (_tools.c.server_id == str(server_id)) & (_tools.c.definition_hash == bindparam("hash"))
-    rows = [{"hash": hash_, "embedding": embedding} for hash_, embedding in embeddings.items()]
-    if rows:
-        connection.execute(update(_tools).where(this), rows)

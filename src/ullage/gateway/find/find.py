@@ -7,30 +7,31 @@ untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the f
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-import anyio.to_thread
+import anyio
 
 from ullage.errors import InvalidArguments
 from ullage.tokens import Meter
-from ullage.tool import Call, Caller, Change, Json, Listener, Listing, Reply, Tool
+from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listing, Reply, Tool
 
 from ..access import Consent
 from ..definition import revision_of
-from ..merge.view import Entry, View, denied
+from ..merge.view import View, denied
 from ..passing import Passing
 from ..spawn import Work
 from .calling import HEALED, Calling
 from .figures import Figures
-from .forms import Forms
 from .index import Hashes, Shelf
+from .indexing import Indexing
 from .instructions import introduce
 from .latest import Latest
+from .learning import Learning
 from .own import listed_own, own_entry
-from .query import Query, Ranked, rank, read_query
-from .reply import Beside, Found, candidate, compose
+from .query import Query, read_query
 from .savings import Carried
+from .searching import Asked, Explained, Searching
 from .settings import FindSettings, Searched, Surroundings
 from .standing import Standing
 from .surface import Surface
@@ -43,10 +44,6 @@ SAVINGS = "dev.ullage/savings"
 """In a search's `meta`: what the client saved, first request and session, with everything of ours charged."""
 _MOMENT = 1.0
 """Seconds that a list waits for a server whose tools were never heard, where it has others to show."""
-_LETTERS = 50_000
-"""Of definitions found, above which they are weighed in a worker thread."""
-_SERVERS = 20
-"""Named to whoever found nothing."""
 
 
 class Find(Passing[Searched]):
@@ -63,8 +60,10 @@ class Find(Passing[Searched]):
         self.settings = settings or FindSettings()
         self._around = around or Surroundings()
         self._hashes = Hashes()
-        self._shelf = Shelf(self._hashes, self._around.forms)
+        indexing = Indexing(self._around.embedders, self._around.vectors)
+        self._shelf = Shelf(self._hashes, indexing, self._around.forms, self._around.spawn)
         self._figures = Figures(meter, self._shelf, self._around)
+        self._searching = Searching(self._shelf, self._figures, self._around.learning)
         self._calling = Calling(inner, self._hashes, Checker())
         self._standing = Standing(
             memory=self._around.memory,
@@ -78,7 +77,6 @@ class Find(Passing[Searched]):
         self._consent = Consent()
         self._introduced = Latest[str]()
         self._listed = Latest[Listing]()
-        self._by_name = Latest[dict[str, Entry]]()
         self._listeners: list[Listener] = []
         self._unwatch: Callable[[], None] | None = None
 
@@ -95,14 +93,17 @@ class Find(Passing[Searched]):
         view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
         listing = await self._listing(view)
         self._was_listed = True
-        if self._note(listing) and self._around.spawn is not None:
-            self._around.spawn(self.prepare)
+        if self._note(listing) and self._around.spawn is not None and self.surface == "search":
+            self._around.spawn(self._prepare_quietly)
         return listing
 
     async def call(self, call: Call) -> Reply:
         self._figures.called(call.caller)
         try:
-            return await self._answer(call)
+            reply = await self._answer(call)
+            if self._learning is not None:
+                await self._learning.called(call.caller, reply)
+            return reply
         finally:
             if self._was_listed and not self._figures.has_definitions(call.caller):
                 await self._soon(partial(self._write_definitions, call.caller))
@@ -145,9 +146,17 @@ class Find(Passing[Searched]):
     def surface(self) -> Surface:
         return self._standing.surface(self.settings)
 
+    @property
+    def _learning(self) -> Learning | None:
+        return self._around.learning if self.settings.learn else None
+
     async def prepare(self) -> None:
         """Makes everything that searches will ask for; to be run in the background."""
-        await self._shelf.prepare(await self.inner.view())
+        await self._shelf.prepare(await self.inner.view(), self.settings.index)
+
+    async def _prepare_quietly(self) -> None:
+        await anyio.sleep(self._around.quiet)
+        await self.prepare()
 
     def watch(self, listener: Listener) -> Callable[[], None]:
         """Tells of changed tools only where the list itself changed."""
@@ -167,7 +176,7 @@ class Find(Passing[Searched]):
         began = self._around.clock()
         query = read_query(call.arguments, self.settings.find_budget)
         view = await self._awaited(self.settings.start_wait)
-        found = await self._search(query, view, call.caller)
+        found = await self._searching.search(self._asked(query, view, call.caller))
         carried = await self._carried(view, call.caller)
         if self._was_listed:
             self._figures.record_definitions(call.caller, carried)
@@ -177,6 +186,14 @@ class Find(Passing[Searched]):
         if query.notes:
             meta[HEALED] = list(query.notes)
         return Reply.text(found.text, meta=meta)
+
+    async def explain(self, arguments: JsonObject, caller: Caller) -> tuple[Explained, ...]:
+        """What a search with these arguments comes upon, and why; nothing of it is written down."""
+        query = read_query(arguments, self.settings.find_budget)
+        return await self._searching.explain(self._asked(query, await self.inner.view(), caller))
+
+    def _asked(self, query: Query, view: View, caller: Caller) -> Asked:
+        return Asked(query=query, view=view, caller=caller, settings=self.settings)
 
     async def _to_be_shown(self) -> View:
         """Where tools are shown and not found, a list is the only door: the first one waits for somebody to show, later
@@ -193,33 +210,6 @@ class Find(Passing[Searched]):
             self._waited_for |= late
             view = await self.inner.view(longest)
         return view
-
-    async def _search(self, query: Query, view: View, caller: Caller) -> Found:
-        index = await self._shelf.index(view)
-        entries = self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
-        hits = [(each, entries[each.listed]) for each in rank(index, view, query) if each.listed in entries]
-        forms = await self._shelf.forms([entry for _, entry in hits])
-        baseline = await self._figures.baseline(view, caller)
-        work = partial(self._compose, query, view, caller, list(zip(hits, forms, strict=True)), baseline)
-        # Definitions may be of any length, and are counted when they are first found.
-        letters = sum(len(form.definition) for form in forms)
-        return await anyio.to_thread.run_sync(work) if letters > _LETTERS else work()
-
-    def _compose(
-        self,
-        query: Query,
-        view: View,
-        caller: Caller,
-        found: Sequence[tuple[tuple[Ranked, Entry], Forms]],
-        baseline: int,
-    ) -> Found:
-        weigh, doors = self._figures.weigh(caller), not self.settings.join_calls
-        candidates = [
-            candidate(form, weigh, named=each.named, writes=doors and not entry.is_read_only, baseline=baseline)
-            for (each, entry), form in found
-        ]
-        beside = Beside(view.missing, None if found else _hint(view))
-        return compose(candidates, baseline=baseline, budget=query.budget, weigh=weigh, beside=beside)
 
     async def _write_definitions(self, caller: Caller) -> None:
         """What a session carries in each request, written down at its first call."""
@@ -256,7 +246,8 @@ class Find(Passing[Searched]):
         listing = await self._listing(view)
         if self._was_listed:
             self._note(listing)
-        await self._shelf.prepare(view)
+        if self.surface == "search":
+            await self._shelf.prepare(view, self.settings.index)
 
     def _note(self, listing: Listing) -> bool:
         """Whether the list is another than was last known. Whoever notices first has everybody told: one client that
@@ -284,10 +275,3 @@ def _listed(view: View, surface: Surface, settings: FindSettings) -> tuple[Tool,
         return tuple(entry.tool for entry in view.entries)
     pinned = (entry.tool for entry in view.entries if entry.is_pinned and entry.listed not in NAMES)
     return (*listed_own(settings), *pinned)
-
-
-def _hint(view: View) -> str:
-    servers = list(view.servers or dict.fromkeys(entry.server for entry in view.entries))
-    rest = f" and {len(servers) - _SERVERS} more" if len(servers) > _SERVERS else ""
-    named = f" Servers: {', '.join(servers[:_SERVERS])}{rest}." if servers else " No server is connected."
-    return f"Nothing is near this; try other words, or a server's name.{named}"

@@ -6,17 +6,20 @@ here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 
 import anyio
 import anyio.to_thread
 
-from ullage.search import Document, LexicalIndex, document_of
+from ullage.search import HybridIndex
 from ullage.tool import Tool
 
 from ..definition import definition_hash, definition_text
 from ..merge.view import Entry, View
+from ..spawn import Spawn, Work
+from .embedders import IndexKind
 from .forms import Forms, FormsCache, FormsKept
+from .indexing import Indexed, Indexing
 from .reply import Weigh
 
 __all__ = ["Hashes", "Shelf"]
@@ -52,21 +55,47 @@ class Hashes:
 class Shelf:
     """Keeps what was made of the last view."""
 
-    def __init__(self, hashes: Hashes, cache: FormsCache | None = None) -> None:
+    def __init__(
+        self, hashes: Hashes, indexing: Indexing, cache: FormsCache | None = None, spawn: Spawn | None = None
+    ) -> None:
         self._hashes = hashes
+        self._indexing = indexing
         self._forms = FormsKept(cache)
+        self._spawn = spawn
         self._lock: anyio.Lock | None = None
-        self._index: tuple[str, LexicalIndex] | None = None
+        self._index: tuple[str, IndexKind, HybridIndex] | None = None
         self._weights: dict[tuple[str, str], tuple[int, int]] = {}
 
-    async def index(self, view: View) -> LexicalIndex:
-        if self._index is None or self._index[0] != view.revision:
+    async def index(self, view: View, kind: IndexKind) -> HybridIndex:
+        found = self._made_of(view, kind)
+        if found is None:
             async with self._one_at_a_time():
-                if self._index is None or self._index[0] != view.revision:
-                    index = await anyio.to_thread.run_sync(lambda: LexicalIndex(map(_document, view.entries)))
-                    self._index = view.revision, index
-                    self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
-        return self._index[1]
+                found = self._made_of(view, kind)
+                # Asked by identity: an index of nothing is false.
+                return await self._make(view, kind) if found is None else found
+        return found
+
+    def _made_of(self, view: View, kind: IndexKind) -> HybridIndex | None:
+        return self._index[2] if self._index is not None and self._index[:2] == (view.revision, kind) else None
+
+    async def _make(self, view: View, kind: IndexKind) -> HybridIndex:
+        before = None if self._index is None else self._index[2]
+        indexed = await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, before)
+        self._index = view.revision, kind, indexed.index
+        self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
+        if indexed.made:
+            await self._behind(partial(self._keep, indexed))
+        return indexed.index
+
+    async def _keep(self, indexed: Indexed) -> None:
+        await anyio.to_thread.run_sync(self._indexing.keep, indexed.made)
+
+    async def _behind(self, work: Work) -> None:
+        """While nobody waits, where somebody runs what nobody waits for."""
+        if self._spawn is None:
+            await work()
+        else:
+            self._spawn(work)
 
     async def weights(self, view: View, model: str, weigh: Weigh, *, stored: bool) -> tuple[int, int]:
         """What all definitions of servers weigh for a model, and what our own do; `stored` says whether the catalogue's
@@ -85,9 +114,9 @@ class Shelf:
             await anyio.to_thread.run_sync(self._forms.make, absent)
         return [forms for key in keys if (forms := self._forms.get(key)) is not None]
 
-    async def prepare(self, view: View) -> None:
+    async def prepare(self, view: View, kind: IndexKind) -> None:
         """Makes everything that searches of this view will ask for, a little at a time."""
-        await self.index(view)
+        await self.index(view, kind)
         await self._hashes.find(entry.tool for entry in view.entries)
         keys: Mapping[str, Tool] = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
         self._forms.keep_only(keys)
@@ -99,12 +128,6 @@ class Shelf:
         if self._lock is None:
             self._lock = anyio.Lock()
         return self._lock
-
-
-def _document(entry: Entry) -> Document:
-    """Searched under the tool's own name; the listed one, which holds the server's too, is known when asked for."""
-    tool = replace(entry.tool, name=entry.original, aliases=(entry.listed, *entry.aliases))
-    return document_of(tool, server=entry.server, document_id=entry.listed)
 
 
 def _weights(entries: Iterable[Entry], weigh: Weigh, *, stored: bool) -> tuple[int, int]:

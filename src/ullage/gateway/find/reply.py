@@ -16,12 +16,14 @@ from .forms import Forms, written
 from .savings import TokenMetrics
 from .tools import CALL_WRITE
 
-__all__ = ["LEAST_BUDGET", "Beside", "Found", "Weigh", "candidate", "compose"]
+__all__ = ["LEAST_BUDGET", "About", "Beside", "Found", "Weigh", "candidate", "compose"]
 
 LEAST_BUDGET = 100
 """Tokens below which no reply says anything."""
 _WRITES = " [write]"
-_VIA = f',"call":"{CALL_WRITE.name}"}}'
+_VIA = f',"call":"{CALL_WRITE.name}"'
+_MOST_ALSO = 5
+"""Tools named beside one that does the same."""
 _NOTES = 0.3
 """Of the budget, that everything beside tools and figures may take."""
 
@@ -45,23 +47,45 @@ class Found:
     """Of the text."""
 
 
-def candidate(forms: Forms, weigh: Weigh, *, named: bool, writes: bool, baseline: int) -> Candidate:
-    """The tool in all its forms with their costs; one that goes through the other door says so, unless the definition
-    would for that exceed all that there is."""
-    definition = forms.definition[:-1] + _VIA if writes else forms.definition
-    if writes and weigh(definition).tokens > baseline:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What is known of a tool besides its definition."""
+
+    named: bool = False
+    near: bool = True
+    writes: bool = False
+    """Whether it goes through the other door."""
+    also: Sequence[str] = ()
+    """Others that do the same."""
+
+    @property
+    def others(self) -> list[Json]:
+        """The first few of them."""
+        rest = len(self.also) - _MOST_ALSO
+        return [*self.also[:_MOST_ALSO], *([f"…{rest} more"] if rest > 0 else [])]
+
+
+def candidate(forms: Forms, about: About, weigh: Weigh, *, baseline: int) -> Candidate:
+    """The tool in all its forms with their costs. Which door it takes, and who else does the same, is said in all but
+    the name, unless the definition would for that exceed all that there is."""
+    others = about.others
+    mark = (f" (also: {', '.join(map(str, others))})" if others else "") + (_WRITES if about.writes else "")
+    beside = (f',"also":{written(others)}' if others else "") + (_VIA if about.writes else "")
+    definition = f"{forms.definition[:-1]}{beside}}}"
+    if beside and weigh(definition).tokens > baseline:
         definition = forms.definition
     return Candidate(
         definition=_piece(definition, weigh),
-        signature=_piece(_marked(forms.signature, writes=writes), weigh),
-        line=_piece(_marked(forms.line, writes=writes), weigh),
+        signature=_piece(_marked(forms.signature, mark), weigh),
+        line=_piece(_marked(forms.line, mark), weigh),
         name=_piece(forms.name, weigh),
-        named=named,
+        named=about.named,
+        near=about.near,
     )
 
 
-def _marked(line: str, *, writes: bool) -> str:
-    return f'{line[:-1]}{_WRITES}"' if writes else line
+def _marked(line: str, mark: str) -> str:
+    return f"{line[:-1]}{written(mark)[1:]}" if mark else line
 
 
 def _piece(text: str, weigh: Weigh) -> Piece:

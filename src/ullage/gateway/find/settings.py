@@ -13,8 +13,11 @@ from ..merge.view import View
 from ..reference import ASSUMED, Reference
 from ..server import Rules
 from ..spawn import Spawn
+from .embedders import Embedders, IndexKind
 from .forms import FormsCache
+from .learning import Learning
 from .surface import Mode, Remembered, SurfaceMemory
+from .vectors import VectorCache
 
 __all__ = ["FindSettings", "Searched", "Surroundings"]
 
@@ -24,8 +27,12 @@ class FindSettings:
     mode: Mode = "auto"
     direct_below: float = 0.02
     """In `auto`: the part of the window below which a catalogue is shown directly."""
-    find_budget: int = 1_500
+    find_budget: int = 1_000
     """Tokens of a search's reply where the caller names no budget."""
+    index: IndexKind = "static"
+    """What ranks tools beside their words."""
+    learn: bool = True
+    """Whether searches are ranked by what was called after earlier ones."""
     join_calls: bool = False
     """Whether one `call_tool` takes every tool, as in the original."""
     start_wait: float = 10.0
@@ -53,8 +60,15 @@ class Surroundings:
     """Keeps the choice of surface between starts."""
     forms: FormsCache | None = None
     """Keeps the forms of definitions between starts."""
+    embedders: Embedders = field(default_factory=Embedders)
+    vectors: VectorCache | None = None
+    """Keeps what definitions mean between starts."""
+    learning: Learning | None = None
+    """Knows what was called after which search."""
     spawn: Spawn | None = None
     """Runs in the background what searches will ask for."""
+    quiet: float = 0.0
+    """Seconds after a list in which nothing is made in the background: a client waits for its first answers."""
     lister: Caller = ANONYMOUS
     """Stands for whoever lists tools, since a list is asked for by nobody in particular."""
     clock: Callable[[], float] = time.perf_counter

@@ -21,7 +21,7 @@ FIND = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "tool_description": {"type": "string", "description": "What it should do, or its name"},
+            "tool_description": {"type": "string", "description": "[server:] what it should do, or its name"},
             "tool_keywords": {"type": "string"},
             "max_tokens": {"type": "integer"},
         },

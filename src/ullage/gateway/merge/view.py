@@ -136,7 +136,7 @@ class View:
         """The tool of that name, in any spelling; raises `UnknownTool` for none or several, `Denied` if withheld,
         `SourceFailed` if its server could not say what it offers, `Unavailable` if it cannot be called from here."""
         assert self.book is not None
-        owner = None if server is None else self._server(server)
+        owner = None if server is None else self.server(server)
         found = self.book.find(name, owner)
         if not found and (absent := self._absent(name, owner)) is not None and absent.has_failed:
             raise _failed(absent)
@@ -148,7 +148,8 @@ class View:
             raise _uncallable(found[0])
         return found[0]
 
-    def _server(self, name: str) -> str:
+    def server(self, name: str) -> str:
+        """The server of that name, in any spelling; raises `UnknownTool` for none or several."""
         names = self.servers or tuple(dict.fromkeys(entry.server for entry in self.entries))
         alike = [one for one in names if key(name) and key(one) == key(name)]
         if name in names or len(alike) == 1:

@@ -1,0 +1,122 @@
+"""What answers a search, and why?
+
+Ranks a view's tools by a query and by what was learnt, and makes the reply of them; or says of each why it is there,
+by the same ranking, with nothing noted. How near a tool is, the index knows; what fits the budget, `reply`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import anyio.to_thread
+
+from ullage.search import Hit
+from ullage.tool import Caller
+
+from ..merge.view import Entry, View
+from .figures import Figures
+from .forms import Forms
+from .index import Shelf
+from .latest import Latest
+from .learning import Learning
+from .lesson import Lesson, begin
+from .query import Query, Ranked, Search, rank
+from .reply import About, Beside, Found, candidate, compose
+from .settings import FindSettings
+
+__all__ = ["Asked", "Explained", "Searching"]
+
+_LETTERS = 50_000
+"""Of definitions found, above which they are weighed in a worker thread."""
+_MANY = 20_000
+"""Tools among which one is looked for in a worker thread; so it is wherever an encoder reads the query."""
+_SERVERS = 20
+"""Named to whoever found nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    query: Query
+    view: View
+    caller: Caller
+    settings: FindSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """A tool that was found."""
+
+    listed: str
+    hit: Hit | None
+    """With what gave its score; None where it is there for its server's sake and not for what it does."""
+
+
+class Searching:
+    """Of one `Find`."""
+
+    def __init__(self, shelf: Shelf, figures: Figures, learning: Learning | None) -> None:
+        self._shelf = shelf
+        self._figures = figures
+        self._learning = learning
+        self._by_name = Latest[dict[str, Entry]]()
+
+    async def search(self, asked: Asked) -> Found:
+        lesson, entries = await self._begin(asked), self._entries(asked.view)
+        ranked = await _rank(lesson.search, asked, entries)
+        hits = [(each, entries[each.listed]) for each in ranked]
+        forms = await self._shelf.forms([entry for _, entry in hits])
+        baseline = await self._figures.baseline(asked.view, asked.caller)
+        work = partial(self._compose, asked, list(zip(hits, forms, strict=True)), baseline)
+        # Definitions may be of any length, and are counted when they are first found.
+        letters = sum(len(form.definition) for form in forms)
+        found = await anyio.to_thread.run_sync(work) if letters > _LETTERS else work()
+        lesson.note(found.text, ranked, entries)
+        return found
+
+    async def explain(self, asked: Asked) -> tuple[Explained, ...]:
+        """What the same search comes upon, nearest first."""
+        lesson, heard = await self._begin(asked), dict[str, Hit]()
+
+        def search(text: str, limit: int) -> Sequence[Hit]:
+            hits = lesson.search(text, limit)
+            for hit in hits:
+                heard.setdefault(hit.document.id, hit)
+            return hits
+
+        ranked = await _rank(search, asked, self._entries(asked.view))
+        return tuple(
+            Explained(listed=each.listed, hit=heard.get(each.listed) if each.near else None) for each in ranked
+        )
+
+    async def _begin(self, asked: Asked) -> Lesson:
+        index = await self._shelf.index(asked.view, asked.settings.index)
+        learning = self._learning if asked.settings.learn else None
+        return await begin(learning, asked.query.text, index, asked.view, asked.caller)
+
+    def _entries(self, view: View) -> dict[str, Entry]:
+        return self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
+
+    def _compose(self, asked: Asked, found: Sequence[tuple[tuple[Ranked, Entry], Forms]], baseline: int) -> Found:
+        weigh, doors = self._figures.weigh(asked.caller), not asked.settings.join_calls
+        candidates = [
+            candidate(form, _about(each, entry, doors=doors), weigh, baseline=baseline) for (each, entry), form in found
+        ]
+        beside = Beside(asked.view.missing, None if found else _hint(asked.view))
+        return compose(candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside)
+
+
+async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
+    work = partial(rank, search, asked.view, asked.query, entries)
+    takes_long = asked.settings.index == "encoder" or len(entries) > _MANY
+    return await anyio.to_thread.run_sync(work) if takes_long else work()
+
+
+def _about(each: Ranked, entry: Entry, *, doors: bool) -> About:
+    return About(named=each.named, near=each.near, writes=doors and not entry.is_read_only, also=each.also)
+
+
+def _hint(view: View) -> str:
+    servers = list(view.servers or dict.fromkeys(entry.server for entry in view.entries))
+    rest = f" and {len(servers) - _SERVERS} more" if len(servers) > _SERVERS else ""
+    named = f" Servers: {', '.join(servers[:_SERVERS])}{rest}." if servers else " No server is connected."
+    return f"Nothing is near this; try other words, or a server's name.{named}"

@@ -1,0 +1,83 @@
+import logging
+import threading
+
+import pytest
+
+from ullage.errors import BadConfiguration
+from ullage.gateway.find.embedders import Embedders, IndexKind
+from ullage.testing import FakeEmbedder
+
+
+class Counting:
+    """A loader that says how often it was asked."""
+
+    def __init__(self, edition: str) -> None:
+        self.edition = edition
+        self.times = 0
+
+    def __call__(self) -> FakeEmbedder:
+        self.times += 1
+        return FakeEmbedder(edition=self.edition)
+
+
+def _missing() -> FakeEmbedder:
+    raise BadConfiguration("`onnxruntime` is not installed", suggestion="pip install 'ullage[encoder]'")
+
+
+def _damaged() -> FakeEmbedder:
+    raise OSError("no space left on disk")
+
+
+def _edition(embedders: Embedders, kind: IndexKind) -> str | None:
+    embedder = embedders.of(kind)
+    return None if embedder is None else embedder.edition
+
+
+def test_each_is_loaded_when_first_wanted_and_then_kept():
+    table, encoder = Counting("table"), Counting("encoder")
+    embedders = Embedders({"static": table, "encoder": encoder})
+    assert (table.times, encoder.times) == (0, 0)
+    assert [_edition(embedders, "static") for _ in range(3)] == ["table"] * 3
+    assert (table.times, encoder.times) == (1, 0)
+    assert _edition(embedders, "encoder") == "encoder"
+
+
+def test_words_alone_need_nobody():
+    table = Counting("table")
+    assert _edition(Embedders({"static": table}), "words") is None
+    assert table.times == 0
+
+
+def _said(embedders: Embedders, caplog: pytest.LogCaptureFixture, found: str | None) -> list[str]:
+    """What the log says of wanting the encoder three times and getting `found`."""
+    with caplog.at_level(logging.WARNING):
+        assert [_edition(embedders, "encoder") for _ in range(3)] == [found] * 3
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_the_table_stands_in_for_an_encoder_that_cannot_be_had_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+):
+    (said,) = _said(Embedders({"static": Counting("table"), "encoder": _missing}), caplog, "table")
+    assert said == (
+        "search by meaning (`encoder`) cannot be loaded: `onnxruntime` is not installed (pip install 'ullage[encoder]')"
+        "; tools are searched by the table that comes with the package"
+    )
+
+
+def test_words_stand_in_for_whatever_else_is_broken(caplog: pytest.LogCaptureFixture):
+    _, said = _said(Embedders({"static": _damaged, "encoder": _missing}), caplog, None)
+    assert said == (
+        "search by meaning (`static`) cannot be loaded: no space left on disk; tools are searched by words alone"
+    )
+
+
+def test_many_threads_load_it_once():
+    table = Counting("table")
+    embedders = Embedders({"static": table})
+    threads = [threading.Thread(target=embedders.of, args=("static",)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert table.times == 1
