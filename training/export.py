@@ -52,7 +52,7 @@ def main(pack: Path, out: Path, first: Path, folder: Path) -> None:
 
 
 def describe(folder: Path, first: Path) -> None:
-    """The files beside it: a digest, so that nobody has to compute it at a start, the size, and the pieces."""
+    """The files beside it: a digest, by which it is named and known to be whole, the size, and the pieces."""
     data = (folder / "encoder.onnx").read_bytes()
     (folder / "digest.txt").write_text(f"{sha256(data).hexdigest()[:_DIGITS]} {len(data)}\n", encoding="utf-8")
     pieces = (first / "vocab.txt").read_text(encoding="utf-8").rstrip("\n")

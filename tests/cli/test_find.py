@@ -1,4 +1,6 @@
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,28 @@ def servers(work: Path) -> Path:
     issues = tool("list_issues", "List the issues of a\n  repository.", inputSchema=SCHEMA)
     write_json(work / "mcp.json", hub=scripted(issues, tool("merge", "Merge a pull request.")), dead=unruly("exits"))
     return work
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_no_line_is_wider_than_the_terminal_and_a_program_gets_one_line_a_tool(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    tools = [tool(f"list_{kind}", f"Lists {kind} " + "of a repository " * 4, inputSchema=SCHEMA) for kind in "abcde"]
+    write_toml(work / "ullage.toml", hub=scripted(*tools))
+    words = ["find", "list of a repository", "--why", "--max-tokens", "300"]
+    assert main(words) == 0
+    piped = capsys.readouterr().out
+    assert max(map(len, piped.splitlines())) > 100
+    monkeypatch.setattr(sys, "stdout", terminal := _Terminal())
+    assert main(words) == 0
+    assert max(map(len, terminal.getvalue().splitlines())) <= 60
+    assert terminal.getvalue().split() == piped.split()
 
 
 @pytest.mark.requirement("S1:find")

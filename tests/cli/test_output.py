@@ -42,6 +42,12 @@ def test_a_reader_that_goes_away_is_no_error():
     assert run.stderr == ""
 
 
+def test_a_reader_that_is_gone_before_the_first_line_is_no_error_either():
+    command = f"env -u PYTHONUNBUFFERED {sys.executable} -m ullage models gpt-4o | true"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert run.stderr == ""
+
+
 def test_an_unknown_verb_and_no_verb_are_told_how(capsys: pytest.CaptureFixture[str]):
     assert main([]) == 2
     assert "how many tokens is this?" in capsys.readouterr().err

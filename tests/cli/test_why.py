@@ -78,20 +78,23 @@ def test_a_tool_of_the_server_that_was_asked_for_says_so(work: Path, capsys: pyt
     assert why_json([Explained(listed="x", hit=None)]) == {"x": None}
 
 
-def test_lines_are_aligned_and_no_wider_than_a_page():
+def test_lines_are_aligned_and_no_wider_than_a_page_and_no_figure_is_parted_from_what_it_is_of():
+    width = 80
     many = tuple(_reason(term, 0.1, field) for term in ("list", "issu", "repositori") for field in Field)
     rest = tuple(_reason(f"term{number}", 0.02, asked=False) for number in range(6))
     why = Why(words=1.92, reasons=(*many, *rest), meaning=0.4, nearness=0.51, share=0.6, use=0.1)
-    lines = why_lines(_found(why, Named.IN_PART))
-    assert max(map(len, lines)) <= 100
+    lines = why_lines(_found(why, Named.IN_PART), width)
+    assert max(map(len, lines)) <= width
     assert "\n".join(lines) == snapshot("""\
     score    2.42  the query is part of its name
-    words    1.92  list: server 0.10, name 0.10, title 0.10, description 0.10, parameter names 0.10,
-                   parameter descriptions 0.10; issues: server 0.10, name 0.10, title 0.10,
-                   description 0.10, parameter names 0.10, parameter descriptions 0.10; repository:
-                   server 0.10, name 0.10, title 0.10, description 0.10, parameter names 0.10,
-                   parameter descriptions 0.10; term0 (akin): name 0.02; term1 (akin): name 0.02;
-                   term2 (akin): name 0.02; 3 more
+    words    1.92  list: server 0.10, name 0.10, title 0.10, description 0.10,
+                   parameter names 0.10, parameter descriptions 0.10;
+                   issues: server 0.10, name 0.10, title 0.10, description 0.10,
+                   parameter names 0.10, parameter descriptions 0.10;
+                   repository: server 0.10, name 0.10, title 0.10,
+                   description 0.10, parameter names 0.10,
+                   parameter descriptions 0.10; term0 (akin): name 0.02;
+                   term1 (akin): name 0.02; term2 (akin): name 0.02; 3 more
     meaning  0.40  nearness 0.51; at most 0.60 for this query
     use      0.10  called after a search like this one\
 """)
@@ -107,13 +110,13 @@ def test_lines_are_aligned_and_no_wider_than_a_page():
     ],
 )
 def test_how_it_was_named_is_said(named: Named, said: str):
-    assert why_lines(_found(Why(words=0.5, reasons=(_reason("issu", 0.5),)), named))[0] == said
+    assert why_lines(_found(Why(words=0.5, reasons=(_reason("issu", 0.5),)), named), 100)[0] == said
 
 
 def test_words_are_told_as_they_stand_in_the_tool_and_those_that_give_nothing_are_not_told():
     why = Why(words=0.3, reasons=(_reason("issu", 0.3), _reason("a", 0.001)))
-    assert why_lines(_found(why))[1] == "    words    0.30  issues: name 0.30"
-    assert why_lines(_found(Why(words=0.001, reasons=(_reason("a", 0.001),))))[1].endswith(
+    assert why_lines(_found(why), 100)[1] == "    words    0.30  issues: name 0.30"
+    assert why_lines(_found(Why(words=0.001, reasons=(_reason("a", 0.001),))), 100)[1].endswith(
         "none in common that says much"
     )
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import textwrap
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -14,14 +15,13 @@ from ullage.gateway import Explained, signature
 from ullage.tool import Call, Json, Tool
 
 from .configured import add_flags, caller_of, read, say, with_gateway
-from .output import bold, dim, emit, emit_json
+from .output import bold, dim, emit, emit_json, page
 from .shown import without_ullage
 from .why import explained, why_json, why_lines
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
 
-_WIDTH = 100
 _LEAST_TOKENS = 100
 """Below it, `find_tool` has no room for anything."""
 
@@ -127,8 +127,8 @@ def _print(found: _Found) -> None:
     if found.said["tools"] and found.said["more"]:
         emit()
     for line in found.said["more"]:
-        name, dash, rest = line.partition(" — ")
-        emit(f"{name}{dim(dash + rest)}")
+        call, dash, rest = _folded(line).partition("—")
+        emit(f"{call}{dim(dash + rest)}")
         _print_why(line, found.why)
     for missing in found.said.get("missing", []):
         server, _, reason = missing.partition(": ")
@@ -138,7 +138,7 @@ def _print(found: _Found) -> None:
 
 def _print_why(line: str, why: Mapping[str, Explained]) -> None:
     one = explained(line, why)
-    for said in () if one is None else why_lines(one):
+    for said in () if one is None else why_lines(one, page()):
         emit(dim(said))
 
 
@@ -155,9 +155,16 @@ def _figures(found: _Found) -> str:
 def _print_tool(tool: Mapping[str, Any], *, is_writing: bool) -> None:
     """A person reads parameters in a line more easily than a schema; `--json` has the schema."""
     call, _, _ = signature(Tool(name=tool["name"], input_schema=tool["inputSchema"])).partition(" — ")
-    emit(bold(tool["name"]) + call.removeprefix(tool["name"]) + (" [write]" if is_writing else ""))
+    emit(bold(tool["name"]) + _folded(call + (" [write]" if is_writing else "")).removeprefix(tool["name"]))
     said = " ".join(str(tool.get("description") or "").split())
     if said:
-        emit(dim(textwrap.fill(said, _WIDTH, initial_indent="  ", subsequent_indent="  ")))
+        emit(dim(textwrap.fill(said, page(), initial_indent="  ", subsequent_indent="  ")))
     if tool.get("also"):
         emit(dim(f"  also: {', '.join(tool['also'])}"))
+
+
+def _folded(line: str) -> str:
+    """A line for a person to read; for a program it stays one."""
+    if not sys.stdout.isatty():
+        return line
+    return textwrap.fill(line, page(), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -91,7 +91,7 @@ def _imported(module: str) -> Verb:
 
 def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     try:
-        return run(arguments)
+        return _flushed(run(arguments))
     except UllageError as error:
         return _complained(error, arguments)
     except BaseExceptionGroup as group:
@@ -105,6 +105,12 @@ def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
         # Whoever read our output has gone (`ullage models | head`); standard output must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+def _flushed(code: int) -> int:
+    """Nothing is left to be written at exit, where a reader that has gone would be an error."""
+    sys.stdout.flush()
+    return code
 
 
 def _complained(error: UllageError, arguments: argparse.Namespace) -> int:

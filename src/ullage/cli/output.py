@@ -6,6 +6,7 @@ not set. What is printed is each verb's own affair.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -13,7 +14,23 @@ from typing import TextIO
 from ullage.errors import UllageError
 from ullage.tool import Json
 
-__all__ = ["bold", "columns", "complain", "dim", "emit", "emit_json", "green", "is_coloured", "red", "say", "yellow"]
+__all__ = [
+    "bold",
+    "columns",
+    "complain",
+    "dim",
+    "emit",
+    "emit_json",
+    "green",
+    "is_coloured",
+    "page",
+    "red",
+    "say",
+    "yellow",
+]
+
+_PAGE = 100
+"""Columns beyond which text is tiring to read."""
 
 
 def emit(line: str = "") -> None:
@@ -50,6 +67,11 @@ def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(
 
 def _pad(cell: str, width: int, flush_right: bool) -> str:  # noqa: FBT001
     return cell.rjust(width) if flush_right else cell.ljust(width)
+
+
+def page() -> int:
+    """Columns for running text: no wider than the terminal that shows it."""
+    return min(_PAGE, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _PAGE
 
 
 def bold(text: str) -> str:

@@ -13,7 +13,6 @@ from ullage.tool import Json
 
 __all__ = ["explained", "why_json", "why_lines"]
 
-_WIDTH = 100
 _LABEL = 9
 _INDENT = "    "
 _TERMS = 6
@@ -21,6 +20,8 @@ _TERMS = 6
 _LEAST = 0.005
 """Of a score, that is worth telling a person: less is 0 in two decimals."""
 _DECIMALS = 4
+_UNBROKEN = "\u00a0"
+"""A space at which no line ends."""
 _OF_SERVER = "it is of the server that was asked for"
 _NAMED: Mapping[Named, str] = {
     Named.NO: "",
@@ -36,8 +37,8 @@ def explained(line: str, found: Mapping[str, Explained]) -> Explained | None:
     return found.get(max((name for name in found if line.startswith(name)), key=len, default=""))
 
 
-def why_lines(one: Explained) -> list[str]:
-    """Aligned, and no wider than a page."""
+def why_lines(one: Explained, width: int) -> list[str]:
+    """Aligned, and no wider than that."""
     if one.hit is None:
         return [f"{_INDENT}{_OF_SERVER}"]
     hit, why = one.hit, one.hit.explain()
@@ -47,14 +48,13 @@ def why_lines(one: Explained) -> list[str]:
         *([("meaning", why.meaning, _meaning(why))] if why.nearness is not None else []),
         *([("use", why.use, "called after a search like this one")] if why.use else []),
     ]
-    return [line for label, score, said in rows for line in _row(label, score, said)]
+    return [line for label, score, said in rows for line in _row(label, score, said, width)]
 
 
-def _row(label: str, score: float, said: str) -> list[str]:
-    head = f"{_INDENT}{label:<{_LABEL}}{score:.2f}"
-    return textwrap.wrap(f"{head}  {said}", _WIDTH, subsequent_indent=" " * (len(head) + 2), drop_whitespace=True) or [
-        head
-    ]
+def _row(label: str, score: float, said: str, width: int) -> list[str]:
+    head = f"{_INDENT}{label:<{_LABEL}}{score:.2f}  "
+    lines = textwrap.wrap(head + said, width, subsequent_indent=" " * len(head), break_long_words=False)
+    return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
 def _written(document: Document) -> dict[str, str]:
@@ -76,7 +76,8 @@ def _words(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
 
 def _term(reasons: Sequence[Reason], written: Mapping[str, str]) -> str:
     word, kin = written.get(reasons[0].term, reasons[0].term), "" if reasons[0].asked else " (akin)"
-    return f"{word}{kin}: {', '.join(f'{reason.field.value} {reason.score:.2f}' for reason in reasons)}"
+    gave = (f"{reason.field.value} {reason.score:.2f}".replace(" ", _UNBROKEN) for reason in reasons)
+    return f"{word}{kin}: ".replace(" ", _UNBROKEN) + ", ".join(gave)
 
 
 def _meaning(why: Why) -> str:

@@ -7,6 +7,7 @@ what is done with them.
 
 import json
 from functools import cache
+from hashlib import file_digest
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from .embedder import Embedder
 if TYPE_CHECKING:
     from .encoder import Encoder
     from .table import StaticTable
+    from .together import Together
 
 __all__ = ["encoder_lacks", "load_encoder", "load_table", "read_encoder", "read_table"]
 
@@ -42,7 +44,7 @@ def encoder_lacks() -> tuple[str, ...]:
 
 
 def load_encoder() -> Embedder:
-    """The encoder of `ullage[encoder]`. Blocks for some tenths of a second the first time.
+    """The encoder of `ullage[encoder]`, with the table beside it. Blocks for some tenths of a second the first time.
 
     Raises `BadConfiguration` where that is not installed.
     """
@@ -56,8 +58,10 @@ def _table() -> "StaticTable":
 
 
 @cache
-def _encoder() -> "Encoder":
-    return read_encoder(_extra("ullage_encoder").files())
+def _encoder() -> "Together":
+    from .together import Together
+
+    return Together(encoder=read_encoder(_extra("ullage_encoder").files()), table=_table())
 
 
 def read_table(folder: Path) -> "StaticTable":
@@ -104,10 +108,16 @@ def _read_encoder(folder: Path) -> "Encoder":
 
     file = folder / "encoder.onnx"
     digest, size = (folder / "digest.txt").read_text(encoding="utf-8").split()
-    if file.stat().st_size != int(size):
+    if file.stat().st_size != int(size) or not _sha256(file).startswith(digest):
         raise ValueError(f"`{file.name}` is not whole")
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
     return Encoder(digest=digest, pieces=WordPiece(vocabulary), network=_network(file))
+
+
+def _sha256(file: Path) -> str:
+    """Takes hundredths of a second; else vectors of a damaged network would be kept under the name of a sound one."""
+    with file.open("rb") as data:
+        return file_digest(data, "sha256").hexdigest()
 
 
 def _network(file: Path) -> Any:  # noqa: ANN401 - its types are only there where the extra is
