@@ -592,6 +592,13 @@ async def test_other_words_for_the_description_are_understood_and_said():
     assert reply.meta[HEALED] == ["`query` read as `tool_description`", "find_tool has no argument `limit`; left aside"]
 
 
+async def test_a_document_in_place_of_a_query_is_read_from_its_beginning_and_that_is_said():
+    text = "weather forecast " + "and much besides " * 10_000
+    reply = await finding().call(Call(tool="find_tool", arguments={"tool_description": text}))
+    assert said(reply)["tools"][0]["name"] == "weather__forecast"
+    assert reply.meta[HEALED] == ["only the first 10,000 letters were read"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -5,10 +5,12 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import anyio.from_thread
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ from ullage.models import shipped
 from ullage.search import Document
 from ullage.testing import FakeEmbedder, FakeSource
 from ullage.tokens import Meter
-from ullage.tool import Call, Change, Tool
+from ullage.tool import Call, Change, JsonObject, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -157,6 +159,53 @@ async def test_embedding_is_done_aside_and_keeping_behind():
     for work in later:
         await work()
     assert len(cache.kept) == 2
+
+
+@pytest.mark.parametrize(("tools", "aside"), [(2, False), (2_000, True)])
+async def test_among_many_tools_one_is_looked_for_aside(tools: int, aside: bool):  # noqa: FBT001
+    asked = list[bool]()
+
+    class Asked(FakeEmbedder):
+        def embed_query(self, query: str) -> NDArray[np.float32]:
+            if query:
+                asked.append(threading.current_thread() is not threading.main_thread())
+            return FakeEmbedder.embed_query(self, query)
+
+    house = member("house", *(tool(f"paint_{number}", "Paints a wall.") for number in range(tools)))
+    assert await names(finding(house, embedder=Asked()), "paints a wall")
+    assert asked == [aside]
+
+
+async def test_a_search_goes_on_with_what_it_began_with_while_the_catalogue_changes():
+    class Changing:
+        """Has the catalogue changed and prepared anew while forms are being made for a search."""
+
+        def __init__(self) -> None:
+            self.once: Callable[[], Coroutine[Any, Any, None]] | None = None
+
+        def load(self, hashes: Iterable[str]) -> Mapping[str, JsonObject]:
+            if self.once is not None:
+                once, self.once = self.once, None
+                anyio.from_thread.run(once)
+            return {}
+
+        def save(self, forms: Mapping[str, JsonObject]) -> None: ...
+
+    forms = Changing()
+    inner = Merge((member("house", PAINT, MEND),), reserved=NAMES, patience=0.02)
+    source = Find(inner, METER, FindSettings(mode="search", index="words"), Surroundings(forms=forms))
+
+    async def once() -> None:
+        change(source, "house", tool("plant", "Plants a tree."))
+        await source.prepare()
+
+    assert await names(source, "paints") == ["house__paint"]
+    forms.once = once
+    assert [one.partition("(")[0] for one in await names(source, "paints a wall, mends a pipe")] == [
+        "house__paint",
+        "house__mend",
+    ]
+    assert await names(source, "plants a tree") == ["house__plant"]
 
 
 @pytest.mark.parametrize(("mode", "embedded"), [("search", 2), ("direct", 0)])

@@ -1,6 +1,6 @@
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -196,6 +196,25 @@ async def test_a_search_does_not_wait_for_a_store_that_hangs():
             assert await Learning(Hanging(), patience=0.01).bonuses(ANN, WANTED) == {}
     finally:
         ended.set()
+
+
+async def test_what_is_made_of_uses_is_made_aside():
+    threads = set[str]()
+
+    class Noting(tuple[Use, ...]):
+        __slots__ = ()
+
+        def __iter__(self) -> Iterator[Use]:
+            threads.add(threading.current_thread().name)
+            return tuple.__iter__(self)
+
+    class Full(Store):
+        def load(self, principal: str, now: float) -> tuple[Use, ...]:
+            return Noting([Use(terms=WANTED.terms, tool=ISSUE, last=now)])
+
+    assert list(await Learning(Full()).bonuses(ANN, WANTED)) == [ISSUE]
+    assert threads
+    assert threading.main_thread().name not in threads
 
 
 async def test_writing_holds_nobody_up(store: Store):

@@ -158,3 +158,26 @@ def test_a_servers_telling_words_are_those_that_say_what_it_serves(server: str, 
 def test_broken_schemas_are_compared_all_the_same(schema: Value):
     one, other = (replace(each, tool=replace(each.tool, input_schema=schema)) for each in (WORK, HOME))
     assert are_twins(one, other)
+
+
+def test_however_many_tools_have_one_name_few_of_them_are_compared():
+    asked = 0
+
+    class Counting(dict[str, Value]):
+        def get(self, key: str, default: Value = None) -> Value:
+            nonlocal asked
+            asked += 1
+            return dict.get(self, key, default)
+
+    def one(number: int) -> Entry:
+        made = entry(f"service{chr(97 + number // 26)}{chr(97 + number % 26)}", "search", "Searches.")
+        schema = Counting(type="object", properties={}, required=[f"p{number}"])
+        return replace(made, tool=replace(made.tool, input_schema=schema))
+
+    def comparing(number: int) -> int:
+        nonlocal asked
+        asked = 0
+        assert len(grouped([*map(one, range(number))])) == number
+        return asked
+
+    assert comparing(600) < 3 * comparing(300), "by the number of tools, and not by its square"

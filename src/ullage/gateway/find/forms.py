@@ -70,16 +70,19 @@ class FormsKept:
     def get(self, key: str) -> Forms | None:
         return self._forms.get(key)
 
-    def make(self, tools: Mapping[str, Tool]) -> None:
-        """Makes what is not there yet; may take long, and may run in any thread."""
-        wanted = {key: tool for key, tool in tools.items() if key not in self._forms}
+    def make(self, tools: Mapping[str, Tool]) -> Mapping[str, Forms]:
+        """The forms of these, made where they are not there yet; may take long, and may run in any thread."""
+        found = {key: forms for key in tools if (forms := self.get(key)) is not None}
+        wanted = [key for key in tools if key not in found]
         if self._cache and wanted:
             loaded = self._cache.load(wanted)
-            self._forms |= {key: forms for key, said in loaded.items() if (forms := _read(said)) is not None}
-        made = {key: forms_of(tool) for key, tool in wanted.items() if key not in self._forms}
-        self._forms |= made
+            found |= {key: forms for key, said in loaded.items() if (forms := _read(said)) is not None}
+        made = {key: forms_of(tool) for key, tool in tools.items() if key not in found}
+        found |= made
+        self._forms |= found
         if self._cache and made:
             self._cache.save({key: asdict(forms) for key, forms in made.items()})
+        return found
 
     def keep_only(self, keys: Iterable[str]) -> None:
         """Forgets the forms of definitions that are no longer offered."""

@@ -109,10 +109,12 @@ class Shelf:
         """The forms of these tools, in their order."""
         await self._hashes.find(entry.tool for entry in entries)
         keys = [self._hashes.of(entry.tool) for entry in entries]
-        absent = {key: entry.tool for key, entry in zip(keys, entries, strict=True) if self._forms.get(key) is None}
+        # Held here: of another view, that is prepared meanwhile, some may be let go.
+        found = {key: forms for key in keys if (forms := self._forms.get(key)) is not None}
+        absent = {key: entry.tool for key, entry in zip(keys, entries, strict=True) if key not in found}
         if absent:
-            await anyio.to_thread.run_sync(self._forms.make, absent)
-        return [forms for key in keys if (forms := self._forms.get(key)) is not None]
+            found |= await anyio.to_thread.run_sync(self._forms.make, absent)
+        return [found[key] for key in keys]
 
     async def prepare(self, view: View, kind: IndexKind) -> None:
         """Makes everything that searches of this view will ask for, a little at a time."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -135,16 +134,18 @@ class Learning:
     async def _uses(self, principal: str) -> Uses:
         read = self._read.get(principal)
         if read is None or self._clock() - read.at >= _STALE:
-            read = _Read(Uses(await self._load(principal)), self._clock())
+            read = _Read(await self._load(principal), self._clock())
             self._read[principal] = read
         _trim(self._read, principal, _PRINCIPALS)
         return read.uses
 
-    async def _load(self, principal: str) -> Sequence[Use]:
-        work = partial(self._store.load, principal, seconds(self._now()))
+    async def _load(self, principal: str) -> Uses:
+        now = seconds(self._now())
         with suppress(StoreFailed), anyio.move_on_after(self._patience):
-            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-        return ()
+            return await anyio.to_thread.run_sync(
+                lambda: Uses(self._store.load(principal, now)), abandon_on_cancel=True
+            )
+        return Uses()
 
 
 Key = TypeVar("Key")

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ullage.errors import InvalidArguments
 from ullage.search import Hit, Named, parts
@@ -33,6 +34,8 @@ _MUCH = 2_000
 _DEEP = 2_000
 """Tools looked at for those of one server."""
 _MOST_TOKENS = 100_000
+_LONGEST = 10_000
+"""Letters that are read of a description, and of keywords: what is longer is a document and no query."""
 _ONLY_A_NAME = re.compile(r"\w+(?:[-_.:/]+\w+)+")
 
 
@@ -85,6 +88,9 @@ def read_query(arguments: JsonObject, budget: int) -> Query:
             options=_ARGUMENTS,
         )
     notes += [f"find_tool has no argument `{name[:40]}`; left aside" for name in given]
+    if max(len(description), len(keywords)) > _LONGEST:
+        description, keywords = description[:_LONGEST], keywords[:_LONGEST]
+        notes.append(f"only the first {_LONGEST:,} letters were read")
     return Query(description=description, keywords=keywords, servers=servers, budget=most, notes=tuple(notes))
 
 
@@ -125,7 +131,7 @@ def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry])
     scope = scope_of(query.description, query.servers, view)
     most = _MOST if scope.text and query.budget < _MUCH else _MOST_OF_MUCH
     found = _found(search, query, scope, entries, 2 * most)
-    groups = grouped([entries[listed] for listed in found], parts(query.text.casefold()))
+    groups = grouped([entries[listed] for listed in islice(found, _DEEP)], parts(query.text.casefold()))
     return tuple(_ranked(group, found) for group in groups[:most])
 
 

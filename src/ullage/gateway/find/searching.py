@@ -28,7 +28,7 @@ __all__ = ["Asked", "Explained", "Searching"]
 
 _LETTERS = 50_000
 """Of definitions found, above which they are weighed in a worker thread."""
-_MANY = 20_000
+_MANY = 1_000
 """Tools among which one is looked for in a worker thread; so it is wherever an encoder reads the query."""
 _SERVERS = 20
 """Named to whoever found nothing."""

@@ -28,6 +28,8 @@ _SOME_EVIDENCE = 2
 """The same where one server's name says what the other's does and more: `calendar`, `google-calendar`."""
 _LONG = 4_000
 """Characters read of a description."""
+_MOST_COMPARED = 50
+"""Tools of one name that another of that name is compared with."""
 
 _ANY_SERVER = """
 mcp mcps server servers tool tools api apis client app service plugin agent ai js ts py python node go rust docker io
@@ -64,7 +66,7 @@ def grouped(entries: Sequence[Entry], wanted: Iterable[str] = ()) -> list[Group]
     of_name: dict[tuple[str, ...], list[list[Entry]]] = {}
     for entry in entries:
         known = of_name.setdefault(_name(entry), [])
-        group = next((group for group in known if are_twins(group[0], entry)), None)
+        group = next((group for group in known[:_MOST_COMPARED] if are_twins(group[0], entry)), None)
         if group is None:
             group = list[Entry]()
             known.append(group)
@@ -83,7 +85,7 @@ def are_twins(one: Entry, other: Entry) -> bool:
     if _name(one) != _name(other) or one.is_read_only != other.is_read_only:
         return False
     if one.server == other.server:
-        return _whole(one) == _whole(other)
+        return _are_the_same(one, other)
     return _take_the_same(one.tool, other.tool) and _say_the_same(one, other)
 
 
@@ -146,8 +148,12 @@ def _name_words(name: str, server: str) -> tuple[str, ...]:
     return tuple(sorted([word for word in words if word not in server_words(server)] or words)) or (name,)
 
 
-def _whole(entry: Entry) -> tuple[list[str], str, Json]:
-    return parts(entry.original), _description(entry), dict(entry.tool.input_schema)
+def _are_the_same(one: Entry, other: Entry) -> bool:
+    return (
+        _description(one) == _description(other)
+        and one.tool.input_schema == other.tool.input_schema
+        and parts(one.original) == parts(other.original)
+    )
 
 
 def _description(entry: Entry) -> str:
