@@ -503,6 +503,21 @@ async def test_a_server_that_is_not_there_is_refused_with_the_nearest_names():
     }
 
 
+@pytest.mark.parametrize("query", ["gitbub: create an issue", "create an issue @gitbub"])
+async def test_whoever_seems_to_name_a_server_that_is_not_there_is_told_that_all_were_searched(query: str):
+    assert (await find(finding(), query))["hint"] == "No server is called `gitbub`; all were searched."
+
+
+@pytest.mark.parametrize("query", ["github: create an issue", "create an issue", "open https://x.y", "at 10:30"])
+async def test_whoever_names_no_strange_server_is_told_nothing(query: str):
+    assert "hint" not in await find(finding(), query)
+
+
+@pytest.mark.parametrize("query", ["list_commits", "listCommits", "github.list_commits", "github__list_commits"])
+async def test_a_name_in_whatever_spelling_brings_that_tool_alone(query: str):
+    assert shown(await find(finding(), query)) == ["github__list_commits"]
+
+
 async def test_a_server_that_is_still_starting_can_be_named():
     source = finding(member("github", ISSUES), member("late", (), source=Slow(WEATHER)), start_wait=0.0)
     found = await find(source, "weather forecast", server_name="late")

@@ -332,3 +332,33 @@ async def test_words_and_meaning_are_fused_and_names_come_before_both():
     source = Find(Merge(members, reserved=NAMES), METER, FindSettings(mode="search"))
     assert (await names(source, "will it rain tomorrow"))[:2] == ["sky__get_rain", "sky__forecast_rain"]
     assert (await names(source, "will it rain tomorrow, says boil_egg"))[0] == "sky__boil_egg"
+
+
+async def test_while_an_encoder_reads_much_the_table_answers():
+    tools = tuple(tool(f"tool_{number}", f"Does the {number}th thing.") for number in range(150))
+    table, encoder, later = Noting(), Noting(), list[Work]()
+    around = Surroundings(
+        embedders=Embedders({"static": lambda: table, "encoder": lambda: encoder}), spawn=later.append
+    )
+    inner = Merge([member("house", *tools)], reserved=NAMES, patience=0.02)
+    source = Find(inner, METER, FindSettings(mode="search", start_wait=0.05, index="encoder"), around)
+    assert await names(source, "does the 7th thing")
+    assert await names(source, "does the 8th thing")
+    assert len(table.embedded) == 150
+    assert encoder.embedded == []
+    for work in later:
+        await work()
+    assert sorted(encoder.embedded) == sorted(table.embedded)
+    assert (await names(source, "does the 7th thing"))[0] == "house__tool_7"
+    assert len(table.embedded) == 150
+
+
+async def test_an_encoder_that_has_little_to_read_is_waited_for():
+    table, encoder, later = Noting(), Noting(), list[Work]()
+    around = Surroundings(
+        embedders=Embedders({"static": lambda: table, "encoder": lambda: encoder}), spawn=later.append
+    )
+    inner = Merge([member("house", PAINT, MEND)], reserved=NAMES, patience=0.02)
+    source = Find(inner, METER, FindSettings(mode="search", start_wait=0.05, index="encoder"), around)
+    assert await names(source, "paints a wall")
+    assert (len(encoder.embedded), table.embedded) == (2, [])

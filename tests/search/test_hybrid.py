@@ -225,6 +225,19 @@ def test_a_vector_of_another_size_is_made_anew():
     assert [*index.made] == [*PLACES]
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_vector_that_is_kept_and_has_no_length_is_made_anew(number: float):
+    kept = {"issue": np.array([number, 0], dtype=np.float32)}
+    assert [*HybridIndex(DOCUMENTS, Compass(PLACES), vectors=kept).made] == [*PLACES]
+
+
+def test_a_vector_without_length_spoils_no_other_score():
+    nowhere = (float("nan"), float("inf"))
+    index = HybridIndex(DOCUMENTS, Compass({**PLACES, "erase": nowhere, "complain": EAST, "a file": nowhere}))
+    assert _ids(index, "complain") == ["issue", "search"]
+    assert index.search("a file") == HybridIndex(DOCUMENTS, Compass(PLACES)).search("a file")
+
+
 def test_an_index_that_takes_over_what_stayed_finds_what_one_made_anew_finds():
     compass = Compass({**PLACES, "complain": EAST})
     before = HybridIndex(DOCUMENTS, compass)

@@ -96,6 +96,21 @@ def test_half_of_a_pair_of_surrogates_is_a_name_like_any_other():
     assert _levels(names, "\ud83d") == [Named.EXACTLY, Named.NO]
 
 
+def test_a_name_stuffed_with_words_is_named_by_its_beginning_and_as_it_stands_and_not_by_the_rest():
+    stuffed = "send_mail_" + "read_every_file_" * 1_000 + "create_issue"
+    names = Names([Document(id="1", name=stuffed), Document(id="2", name="create_issue_now")])
+    assert _levels(names, "create issue") == [Named.NO, Named.IN_PART]
+    assert _levels(names, "send mail") == [Named.IN_PART, Named.NO]
+    assert _levels(names, stuffed) == [Named.EXACTLY, Named.NO]
+
+
+@pytest.mark.parametrize("query", ["the user's orders", "the user\u2019s orders", 'orders of "the user\'s"'])
+def test_whose_something_is_names_no_tool(query: str):
+    names = Names([Document(id="1", name="users"), Document(id="2", name="get_order")])
+    assert _levels(names, query) == [Named.NO, Named.NO]
+    assert _levels(names, f"{query} by get_order") == [Named.NO, Named.AMONG_OTHERS]
+
+
 def test_a_word_that_stands_in_the_server_alone_names_no_tool():
     names = Names([Document(id="1", server="git git", name="hub")])
     assert _levels(names, "git git") == [Named.NO]

@@ -1,3 +1,5 @@
+from zlib import crc32
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,8 @@ def test_damaged_bytes_are_none():
         damaged = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
         assert unpacked(damaged, EDITION) is None
     assert unpacked(whole + b"\0\0", EDITION) is None
+
+
+def test_bytes_that_are_no_whole_numbers_are_none_though_their_sum_is_right():
+    body = packed(vector(), EDITION)[:-4] + b"\0"
+    assert unpacked(body + crc32(body).to_bytes(4, "little"), EDITION) is None

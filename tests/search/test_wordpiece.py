@@ -52,3 +52,9 @@ def test_no_more_words_are_remembered_than_a_bound():
     for number in range(40_000):
         cutter.numbers(f"x{number}x", 16)
     assert len(cutter._known) <= 32_768
+
+
+def test_what_is_too_long_for_a_word_is_not_remembered():
+    cutter = WordPiece(VOCABULARY)
+    assert cutter.numbers("x" * 10_000, 16) == cutter.numbers("mailzzz", 16)
+    assert [*cutter._known] == ["mailzzz"]

@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.search import terms
-from ullage.search.words import parts, wanted
+from ullage.search.words import _of_word, parts, wanted
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,11 @@ def test_forms_of_one_word_meet_in_one_stem(family: str):
 @pytest.mark.parametrize("word", ["news", "class", "status", "sing", "bed", "by", "sky", "ion", "feed", "agreed"])
 def test_a_stem_is_never_empty(word: str):
     assert all(terms(word))
+
+
+def test_what_is_too_long_for_a_word_keeps_its_ending():
+    assert terms("antidisestablishmentarianisms") == terms("antidisestablishmentarianism")
+    assert terms("a" * 30 + "b" * 20 + "ing") == ["a" * 30 + "b" * 20 + "ing"]
 
 
 def test_accents_widths_and_cases_are_folded():
@@ -78,3 +83,11 @@ def test_a_text_without_words_has_no_terms(text: str):
 
 def test_a_query_of_any_length_has_a_bounded_number_of_terms():
     assert len(wanted(" ".join(f"w{number}x" for number in range(100_000)))) < 300
+
+
+def test_what_has_no_spaces_between_words_is_not_remembered():
+    """Its runs hardly come again, and each has dozens of pairs."""
+    before = _of_word.cache_info().currsize
+    for number in range(100):
+        assert len(terms(chr(0x4E00 + number) * 64)) == 63
+    assert _of_word.cache_info().currsize == before

@@ -54,7 +54,7 @@ class Meaning:
 
     def nearness(self, query: str) -> Nearness:
         """Of each document: 1 for the same, about 0 for what has nothing to do with the query, or less."""
-        nearness = self.matrix.nearness(self._embedder.embed_query(query), _OF_SENTENCE)
+        nearness = self.matrix.nearness(_sound(self._embedder.embed_query(query)), _OF_SENTENCE)
         return np.round(nearness.astype(np.float64), _DECIMALS)
 
     def _take_over(self, before: "Meaning | None") -> list[int]:
@@ -71,7 +71,8 @@ class Meaning:
         size, absent = (self.matrix.size,), list[int]()
         for some in _portions(places):
             found = [(place, vectors.get(self.documents[place].id)) for place in some]
-            known = [(place, vector) for place, vector in found if vector is not None and vector.shape == size]
+            of_size = [(place, vector) for place, vector in found if vector is not None and vector.shape == size]
+            known = [(place, vector) for place, vector in of_size if np.isfinite(vector.sum())]
             if known:
                 self.matrix.put(np.array([place for place, _ in known]), np.stack([vector for _, vector in known]))
             absent += sorted({*some} - {place for place, _ in known})
@@ -82,9 +83,15 @@ class Meaning:
         made = np.zeros((len(self._absent), self.matrix.size), dtype=np.float16)
         for start in range(0, len(self._absent), _AT_ONCE):
             some = self._absent[start : start + _AT_ONCE]
-            made[start : start + _AT_ONCE] = self._embedder.embed_documents([self.documents[place] for place in some])
+            vectors = self._embedder.embed_documents([self.documents[place] for place in some])
+            made[start : start + _AT_ONCE] = _sound(vectors)
             self.matrix.put(np.array(some), made[start : start + _AT_ONCE].astype(np.float32))
         return made
+
+
+def _sound(vectors: Vector) -> Vector:
+    """With zeros for one that has no length: one such number would make nothing of the scores of all."""
+    return np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, np.float32(0))
 
 
 def _portions(places: Sequence[int]) -> Iterator[Sequence[int]]:

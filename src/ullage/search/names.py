@@ -5,6 +5,7 @@ Whoever knows the name must get the tool, however they spell it and whatever els
 else a query is near to, the index knows. Never changes once made; no look-up walks through all names.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,8 +22,13 @@ __all__ = ["Levels", "Names"]
 
 _LONGEST = 100
 """Letters of a query that can still be part of a name."""
+_LONG_NAME = 128
+"""Letters of a name that are looked at, which is as long as MCP wants one: who put more into a name, to be found by all
+of it, would come before every tool that only fits. As it stands, a name of any length is known."""
 _LEAST_INSIDE = 4
 """Letters that a query must have to be found in the midst of a word."""
+_OWNED = re.compile(r"['\u2019]s\b", re.IGNORECASE)
+"""Whoever writes `user's` does not mean `users`."""
 _NAME = b"\0"
 """Stands before the name's words, and in no word."""
 
@@ -82,7 +88,7 @@ class Names:
     def _among_others(self, query: str) -> Iterator[NDArray[np.int32]]:
         """Places whose name stands in the query as one word that is made of several."""
         for word in query[: _LONGEST * _LONGEST].split():
-            if len(word) <= _LONGEST and len(made_of := parts(word)) > 1:
+            if len(word) <= _LONGEST and len(made_of := parts(_OWNED.sub("", word))) > 1:
                 yield self._longest_ending(made_of)
 
     def _longest_ending(self, words: list[str]) -> NDArray[np.int32]:
@@ -96,7 +102,11 @@ class Names:
 
 def _text(document: Document) -> bytes:
     """The words of server and name, with a space before every word and a mark between the two."""
-    return _spaced(parts(document.server)) + _NAME + _spaced(parts(document.name))
+    return _spaced(_parts(document.server)) + _NAME + _spaced(_parts(document.name))
+
+
+def _parts(name: str) -> list[str]:
+    return parts(name[:_LONG_NAME])
 
 
 def _spaced(words: Sequence[str]) -> bytes:
@@ -105,8 +115,8 @@ def _spaced(words: Sequence[str]) -> bytes:
 
 def _spellings(document: Document) -> set[str]:
     """Each name run together, alone and behind its server's; and as it stands, between quotes."""
-    server, names = "".join(parts(document.server)), (document.name, *document.aliases)
-    together = {"".join(parts(name)) for name in names} - {""}
+    server, names = "".join(_parts(document.server)), (document.name, *document.aliases)
+    together = {"".join(_parts(name)) for name in names} - {""}
     return together | {server + name for name in together} | {_quoted(name) for name in names}
 
 

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from .apart import apart
+
 __all__ = ["Pieces", "fold"]
 
 _RUN = re.compile(r"[^\W_]+")
@@ -26,9 +28,8 @@ def fold(text: str) -> str:
     """One spelling for what differs in width or accent only. Unlike that of `words`, without Japanese voicing too."""
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text)
-    bare = "".join(letter for letter in apart if not unicodedata.category(letter).startswith("M"))
-    return unicodedata.normalize("NFC", bare)
+    bare = (letter for letter in apart(text, "NFKD") if not unicodedata.category(letter).startswith("M"))
+    return unicodedata.normalize("NFC", "".join(bare))
 
 
 class Pieces:

@@ -14,6 +14,8 @@ __all__ = ["stem"]
 
 _SHORT = 3
 """Words of fewer letters stay as they are."""
+_LONG = 40
+"""Words of more letters stay as they are, too: none is so long, and the rules take ever longer for it."""
 _BEGINNING = 6
 """Letters kept of a word in another alphabet."""
 
@@ -52,7 +54,7 @@ def stem(word: str) -> str:
         return word
     if not word.isascii():
         return word[:_BEGINNING]
-    return word if len(word) < _SHORT else _porter(word)
+    return _porter(word) if _SHORT <= len(word) <= _LONG else word
 
 
 def _porter(word: str) -> str:

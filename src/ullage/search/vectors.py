@@ -32,7 +32,7 @@ def unpacked(data: bytes, edition: str) -> "Vector | None":
     import numpy as np
 
     body = data[:-_SUM]
-    if not body.startswith(_mark(edition)) or crc32(body).to_bytes(_SUM, "little") != data[-_SUM:]:
+    if not body.startswith(_mark(edition)) or len(body) % 2 or crc32(body).to_bytes(_SUM, "little") != data[-_SUM:]:
         return None
     return np.frombuffer(body, dtype="<f2", offset=_MARK).astype(np.float32)
 

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from .apart import apart
+
 __all__ = ["WordPiece"]
 
 _BEGIN, _END, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
@@ -42,7 +44,9 @@ class WordPiece:
         return [self._begin, *found[: most - 2], self._end]
 
     def _learn(self, word: str) -> tuple[int, ...]:
-        pieces = self._cut(word) if len(word) <= _LONG_WORD else None
+        if len(word) > _LONG_WORD:
+            return (self._unknown,)
+        pieces = self._cut(word)
         numbers = (self._unknown,) if pieces is None else pieces
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
@@ -67,8 +71,8 @@ class WordPiece:
 def _words(text: str) -> list[str]:
     if text.isascii():
         return _ASCII.findall(text.translate(_CONTROL).lower())
-    apart = unicodedata.normalize("NFD", _IDEOGRAPHS.sub(r" \g<0> ", "".join(map(_clean, text))))
-    bare = "".join(letter for letter in apart if unicodedata.category(letter) != "Mn")
+    letters = apart(_IDEOGRAPHS.sub(r" \g<0> ", "".join(map(_clean, text))), "NFD")
+    bare = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
     # Letter by letter: a sigma at the end of a word is no other letter here.
     return "".join(_alone(letter) for letter in bare.replace("Σ", "σ").lower()).split()
 

@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .apart import apart
 from .stem import stem
 from .vocabulary import KIN, WEAK
 
@@ -73,9 +74,9 @@ def _fold(text: str) -> str:
     """One spelling for what differs in width or accent only."""
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text)
-    bare = "".join(letter for letter in apart if letter in _VOICED or not unicodedata.category(letter).startswith("M"))
-    return unicodedata.normalize("NFC", bare)
+    letters = apart(text, "NFKD")
+    bare = (letter for letter in letters if letter in _VOICED or not unicodedata.category(letter).startswith("M"))
+    return unicodedata.normalize("NFC", "".join(bare))
 
 
 def _split(run: str) -> list[str]:
@@ -83,11 +84,17 @@ def _split(run: str) -> list[str]:
     return (_PART if run.isascii() else _PART_OF_ANY_ALPHABET).findall(run)
 
 
-@lru_cache(maxsize=65_536)
 def _terms_of(run: str) -> tuple[str, ...]:
     """The terms of letters and digits that stand together."""
     if not run.isascii() and _SPACELESS.search(run):
         return tuple(term for piece in _SPACELESS.split(run) if piece for term in _of_script(piece))
+    return _of_word(run)
+
+
+@lru_cache(maxsize=65_536)
+def _of_word(run: str) -> tuple[str, ...]:
+    """Remembered, since words come again; what has no spaces between words hardly does, and its pairs take much
+    memory."""
     split = _split(run)
     if len(split) == 1:
         return (stem(run.casefold()),)
@@ -96,7 +103,7 @@ def _terms_of(run: str) -> tuple[str, ...]:
 
 def _of_script(piece: str) -> tuple[str, ...]:
     if not _SPACELESS.match(piece):
-        return _terms_of(piece)
+        return _of_word(piece)
     return tuple(piece[at : at + 2] for at in range(len(piece) - 1)) or (piece,)
 
 

@@ -64,9 +64,32 @@ class Shelf:
         self._spawn = spawn
         self._lock: anyio.Lock | None = None
         self._index: tuple[str, IndexKind, HybridIndex] | None = None
+        self._stand_in: tuple[str, HybridIndex] | None = None
+        """The table's index of a view while the encoder reads it."""
         self._weights: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def index(self, view: View, kind: IndexKind) -> HybridIndex:
+        """Of the kind that is wanted; where it would take too long to wait for an encoder, of the table meanwhile."""
+        found = self._made_of(view, kind)
+        if found is None and kind == "encoder" and self._spawn is not None:
+            found = await self._meanwhile(view, self._spawn)
+        return await self._whole(view, kind) if found is None else found
+
+    async def _meanwhile(self, view: View, spawn: Spawn) -> HybridIndex:
+        if self._stand_in is None or self._stand_in[0] != view.revision:
+            soon = await anyio.to_thread.run_sync(self._indexing.make_soon, view.entries, "encoder", self._before)
+            if soon is not None:
+                return await self._take(view, "encoder", soon)
+            instead = await anyio.to_thread.run_sync(self._indexing.make, view.entries, "static", None)
+            self._stand_in = view.revision, instead.index
+
+            async def make() -> None:
+                await self._whole(view, "encoder")
+
+            spawn(make)
+        return self._stand_in[1]
+
+    async def _whole(self, view: View, kind: IndexKind) -> HybridIndex:
         found = self._made_of(view, kind)
         if found is None:
             async with self._one_at_a_time():
@@ -79,9 +102,16 @@ class Shelf:
         return self._index[2] if self._index is not None and self._index[:2] == (view.revision, kind) else None
 
     async def _make(self, view: View, kind: IndexKind) -> HybridIndex:
-        before = None if self._index is None else self._index[2]
-        indexed = await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, before)
-        self._index = view.revision, kind, indexed.index
+        return await self._take(
+            view, kind, await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, self._before)
+        )
+
+    @property
+    def _before(self) -> HybridIndex | None:
+        return None if self._index is None else self._index[2]
+
+    async def _take(self, view: View, kind: IndexKind, indexed: Indexed) -> HybridIndex:
+        self._index, self._stand_in = (view.revision, kind, indexed.index), None
         self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
         if indexed.made:
             await self._behind(partial(self._keep, indexed))
@@ -118,7 +148,7 @@ class Shelf:
 
     async def prepare(self, view: View, kind: IndexKind) -> None:
         """Makes everything that searches of this view will ask for, a little at a time."""
-        await self.index(view, kind)
+        await self._whole(view, kind)
         await self._hashes.find(entry.tool for entry in view.entries)
         keys: Mapping[str, Tool] = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
         self._forms.keep_only(keys)

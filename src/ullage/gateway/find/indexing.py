@@ -17,6 +17,9 @@ from .vectors import VectorCache, VectorKey
 
 __all__ = ["Indexed", "Indexing"]
 
+_SOON = 100
+"""Definitions that an encoder reads in less than half a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
@@ -31,14 +34,28 @@ class Indexing:
     cache: VectorCache | None = None
 
     def make(self, entries: Sequence[Entry], kind: IndexKind, before: HybridIndex | None) -> Indexed:
-        """May take long."""
+        """May take long, and very long where an encoder has much to read."""
+        made = self._make(entries, kind, before, len(entries))
+        assert made is not None
+        return made
+
+    def make_soon(self, entries: Sequence[Entry], kind: IndexKind, before: HybridIndex | None) -> Indexed | None:
+        """The same where it does not take very long; else None."""
+        reads = self.embedders.of(kind) is not self.embedders.of("static")
+        return self._make(entries, kind, before, _SOON if reads else len(entries))
+
+    def _make(self, entries: Sequence[Entry], kind: IndexKind, before: HybridIndex | None, most: int) -> Indexed | None:
+        """None where more than so many have to be embedded."""
         documents, embedder = [_document(entry) for entry in entries], self.embedders.of(kind)
         if embedder is None:
             return Indexed(HybridIndex(documents, before=before), {})
         edition = embedder.edition
-        keys = {} if self.cache is None else _keys(_fresh(entries, documents, edition, before))
+        fresh = [*_fresh(entries, documents, edition, before)]
+        keys = {} if self.cache is None else _keys(fresh)
         read = ((listed, unpacked(data, edition)) for listed, data in self._kept(keys))
         vectors = {listed: vector for listed, vector in read if vector is not None}
+        if len(fresh) - len(vectors) > most:
+            return None
         index = HybridIndex(documents, embedder, vectors=vectors, before=before)
         made = {keys[listed]: packed(one, edition) for listed, one in index.made.items() if listed in keys}
         return Indexed(index, made)

@@ -16,10 +16,11 @@ from ..merge.spelling import key
 from ..merge.view import View
 from .twins import server_words
 
-__all__ = ["Scope", "scope_of"]
+__all__ = ["Scope", "scope_of", "stray"]
 
 _BEFORE_COLON = re.compile(r"\s*([^:\n]{1,100}):(?!//)(.*)", re.DOTALL)
 _AT = re.compile(r"(?<!\S)(@[\w@./-]{1,100})(?=[\s,;:!?]|$)")
+_ONE_WORD = re.compile(r"\s*([A-Za-z][\w.-]*):\s+\S.*", re.DOTALL)
 _AROUND = (
     "tool tools server servers mcp the of all list show me what are which available from for by in on every please"
 )
@@ -47,6 +48,14 @@ def scope_of(description: str, said: Sequence[str], view: View) -> Scope:
         servers = frozenset(_server(name, view) for name in said)
         return Scope("" if _named(description, view) & servers else description, servers)
     return _marked(description, view) or _whole(description, view) or Scope(description)
+
+
+def stray(description: str, view: View) -> str | None:
+    """What stands where a server's name would and is none: `nosuch: create issue`, `create issue @nosuch`."""
+    if scope_of(description, (), view).servers:
+        return None
+    before, behind = _ONE_WORD.fullmatch(description), _AT.findall(description)
+    return before[1] if before else behind[-1].removeprefix("@") if behind else None
 
 
 def _server(name: str, view: View) -> str:

@@ -36,7 +36,7 @@ _DEEP = 2_000
 _MOST_TOKENS = 100_000
 _LONGEST = 10_000
 """Letters that are read of a description, and of keywords: what is longer is a document and no query."""
-_ONLY_A_NAME = re.compile(r"\w+(?:[-_.:/]+\w+)+")
+_ONE_WORD = re.compile(r"[\w.:/-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +159,16 @@ def _found(search: Search, query: Query, scope: Scope, entries: Mapping[str, Ent
     whole = [hit.document.id for hit in alone if hit.named >= Named.WHOLLY]
     named = whole + [hit.document.id for hit in hits if hit.named >= Named.AMONG_OTHERS]
     found = {listed: Ranked(listed=listed, named=True) for listed in named}
-    if whole and _ONLY_A_NAME.fullmatch(scope.text):
+    if whole and _is_only_a_name(scope.text):
         return found
     near = {hit.document.id: Ranked(listed=hit.document.id) for hit in hits}
     rest = {listed: Ranked(listed=listed, near=False) for listed in _of_servers(scope, entries)}
     return found | _without(found, near) | _without(found | near, rest)
+
+
+def _is_only_a_name(text: str) -> bool:
+    """One word that is made of several, as nobody speaks: `create_issue`, `github.createIssue`."""
+    return _ONE_WORD.fullmatch(text) is not None and len(parts(text)) > 1
 
 
 def _without(known: Mapping[str, Ranked], others: Mapping[str, Ranked]) -> dict[str, Ranked]:

@@ -20,6 +20,7 @@ from .index import Shelf
 from .latest import Latest
 from .learning import Learning
 from .lesson import Lesson, begin
+from .narrow import stray
 from .query import Query, Ranked, Search, rank
 from .reply import About, Beside, Found, candidate, compose
 from .settings import FindSettings
@@ -101,7 +102,7 @@ class Searching:
         candidates = [
             candidate(form, _about(each, entry, doors=doors), weigh, baseline=baseline) for (each, entry), form in found
         ]
-        beside = Beside(asked.view.missing, None if found else _hint(asked.view))
+        beside = Beside(asked.view.missing, _strayed(asked) if found else _hint(asked.view))
         return compose(candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside)
 
 
@@ -113,6 +114,12 @@ async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> t
 
 def _about(each: Ranked, entry: Entry, *, doors: bool) -> About:
     return About(named=each.named, near=each.near, writes=doors and not entry.is_read_only, also=each.also)
+
+
+def _strayed(asked: Asked) -> str | None:
+    """Said to whoever may have meant to keep to one server."""
+    name = None if asked.query.servers else stray(asked.query.description, asked.view)
+    return None if name is None else f"No server is called `{name[:40]}`; all were searched."
 
 
 def _hint(view: View) -> str:
