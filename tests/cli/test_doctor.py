@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 
 from ullage.cli import main
 from ullage.cli.databases import FoundDatabase, database_lines
-from ullage.errors import SourceFailed
+from ullage.errors import BadConfiguration, SourceFailed
 from ullage.sql import DatabaseSettings
 from upstreams import scripted, tool, unruly, write_json, write_toml
 
@@ -297,3 +297,19 @@ base_url = "https://${NOBODY_SET_IT}/v1"
     config.write_text(unset, encoding="utf-8")
     assert main(["doctor"]) == 1
     assert capsys.readouterr().out.endswith("\n1 problem in the settings.\n")
+
+
+def test_weights_that_cannot_be_loaded_are_something_wrong(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def broken() -> None:
+        raise BadConfiguration("the weights are damaged", suggestion="pip install it anew")
+
+    monkeypatch.setattr("ullage.cli.meaning.load_table", broken)
+    write_toml(work / "ullage.toml", "")
+    assert main(["doctor"]) == 1
+    assert "search by meaning cannot be loaded: the weights are damaged\n    pip install it anew" in (
+        capsys.readouterr().out
+    )
+    write_toml(work / "ullage.toml", '[search]\nindex = "words"\n')
+    assert main(["doctor"]) == 0

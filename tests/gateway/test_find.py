@@ -508,7 +508,9 @@ async def test_whoever_seems_to_name_a_server_that_is_not_there_is_told_that_all
     assert (await find(finding(), query))["hint"] == "No server is called `gitbub`; all were searched."
 
 
-@pytest.mark.parametrize("query", ["github: create an issue", "create an issue", "open https://x.y", "at 10:30"])
+@pytest.mark.parametrize(
+    "query", ["github: create an issue", "create an issue", "order a book: https://x.y", "order a book at 10:30"]
+)
 async def test_whoever_names_no_strange_server_is_told_nothing(query: str):
     assert "hint" not in await find(finding(), query)
 

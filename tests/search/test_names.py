@@ -129,3 +129,20 @@ def test_a_spelling_is_known_after_its_document_has_moved_and_forgotten_after_it
     old = Spellings.of([("a", 0), ("b", 1), ("a", 1)])
     now = old.taken_over(np.array([-1, 3], dtype=np.int32), Spellings.of([("c", 0)]))
     assert [now.holders(spelling).tolist() for spelling in "abcd"] == [[3], [3], [0], []]
+
+
+@pytest.mark.parametrize(
+    ("query", "level"),
+    [
+        ("push it to GitHub now", Named.NO),
+        ("push it to GitHub's servers", Named.NO),
+        ("an MP4 of it", Named.NO),
+        ("use GetOrder for it", Named.AMONG_OTHERS),
+        ("use `GetOrder`, please", Named.AMONG_OTHERS),
+        ("use getOrder for it", Named.AMONG_OTHERS),
+        ("use get_order for it", Named.AMONG_OTHERS),
+    ],
+)
+def test_a_word_that_may_be_anybodys_name_means_the_tool_that_is_written_so(query: str, level: Named):
+    documents = [Document(id=name, name=name) for name in ("github", "GetOrder", "mp4")]
+    assert max(_levels(Names(documents), query)) == level

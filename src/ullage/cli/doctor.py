@@ -24,6 +24,7 @@ from ullage.wire import Health
 from .configured import add_flags, check, chosen, examined, with_gateway
 from .databases import FoundDatabase, FoundFolders, database_json, database_lines, look_at_databases, look_at_folders
 from .delegates import delegate_json, delegate_lines
+from .meaning import tried
 from .output import bold, dim, emit, emit_json, green, red, yellow
 from .shown import entries_of, kept_back, tokens_of, unmatched
 from .wording import NO_SERVERS, how_many, without_name
@@ -80,7 +81,7 @@ class _Seen:
 
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
-    loaded = examined(arguments)
+    loaded = tried(examined(arguments))
     databases = [one for one in loaded.settings.databases if arguments.server in (None, one.name)]
     folders = [one for one in loaded.settings.retrieves if arguments.server in (None, one.name)]
     is_ours = bool(databases or folders) and arguments.server is not None

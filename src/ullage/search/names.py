@@ -29,6 +29,7 @@ _LEAST_INSIDE = 4
 """Letters that a query must have to be found in the midst of a word."""
 _OWNED = re.compile(r"['\u2019]s\b", re.IGNORECASE)
 """Whoever writes `user's` does not mean `users`."""
+_PROPER = re.compile(r"\W*([A-Z][A-Za-z0-9]*)(?:['\u2019]s)?\W*")
 _NAME = b"\0"
 """Stands before the name's words, and in no word."""
 
@@ -86,10 +87,12 @@ class Names:
         return np.concatenate([places[in_name], np.setdiff1d(across, places[in_server])])
 
     def _among_others(self, query: str) -> Iterator[NDArray[np.int32]]:
-        """Places whose name stands in the query as one word that is made of several."""
+        """Places whose name stands in the query as one word that is made of several. One with a capital letter first,
+        such as `GitHub`, may be anybody's name: it means the tool that is written so."""
         for word in query[: _LONGEST * _LONGEST].split():
             if len(word) <= _LONGEST and len(made_of := parts(_OWNED.sub("", word))) > 1:
-                yield self._longest_ending(made_of)
+                proper = _PROPER.fullmatch(word)
+                yield self.spellings.holders(_quoted(proper[1])) if proper else self._longest_ending(made_of)
 
     def _longest_ending(self, words: list[str]) -> NDArray[np.int32]:
         """The places named by the word, or by what remains of it behind prefixes, in two words at the least."""
