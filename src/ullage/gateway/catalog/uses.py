@@ -72,7 +72,7 @@ def _use(row: Mapping[Any, Any]) -> Use:
         tool = json.loads(row["server"]), json.loads(row["tool"])
     except ValueError as error:
         raise StoreFailed("a use in the database cannot be read") from error
-    return Use(terms=frozenset(row["terms"].split()), tool=tool, count=row["count"], last=row["last"])
+    return Use(terms=frozenset(row["terms"].split()), tool=tool, count=max(1, row["count"]), last=row["last"])
 
 
 def _thin_out(connection: Connection, principal: str, *, most: int, oldest: float) -> None:
