@@ -51,6 +51,10 @@ def loot() -> dict[str, str]:
     return {f"loot {name}": value for name, value in files_of(LOOT).items()} if LOOT.is_dir() else {}
 
 
+_OTHERS = (".coverage", ".hypothesis")
+"""What tests beside these write into the working folder."""
+
+
 class FileWatch:
     """SQLite and DuckDB: whatever changes, changes a file."""
 
@@ -59,7 +63,7 @@ class FileWatch:
         self._folder = stage.folder
 
     def traces(self) -> Traces:
-        here = {f"working folder {path.name}": "" for path in Path.cwd().iterdir()}
+        here = {f"working folder {path.name}": "" for path in Path.cwd().iterdir() if not path.name.startswith(_OTHERS)}
         return {**files_of(self._folder), **loot(), **here}
 
     def close(self) -> None:
