@@ -5,7 +5,7 @@ from ullage.context.limits import limits_of
 from ullage.context.mask import mask
 from ullage.context.noting import noted
 from ullage.context.words import is_marked
-from ullage.messages import ToolResult
+from ullage.messages import Text, ToolResult
 from ullage.tokens import drain
 
 COMMIT = "4f0c2d9e7b1a58c36d2e90f4a7b8c1d2e3f40516"
@@ -31,7 +31,7 @@ def note(before: tuple[Entry, ...], after: tuple[Entry, ...], room: int = 1_000)
 
 def bodies(entries: tuple[Entry, ...]) -> list[str]:
     return [
-        "".join(part.text for part in one.parts if hasattr(part, "text"))
+        "".join(part.text for part in one.parts if isinstance(part, Text))
         for entry in entries
         for one in entry.message.parts
         if isinstance(one, ToolResult)
