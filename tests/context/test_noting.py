@@ -26,7 +26,7 @@ def masked(*results: str) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
 
 
 def note(before: tuple[Entry, ...], after: tuple[Entry, ...], room: int = 1_000) -> tuple[Entry, ...]:
-    return drain(noted(before, after, Scale(), room))
+    return drain(noted(before, after, Scale(), room))  # type: ignore[arg-type]
 
 
 def bodies(entries: tuple[Entry, ...]) -> list[str]:
