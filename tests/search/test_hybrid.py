@@ -26,6 +26,7 @@ class Compass:
     directions: Mapping[str, tuple[float, float]]
     """By a document's id, or a query's sentence."""
     edition: str = "compass"
+    weight: float = 7.0
     embedded: list[str] = field(default_factory=list[str])
 
     def embed_documents(self, documents: Sequence[Document]) -> Vectors:
@@ -323,3 +324,17 @@ def test_rows_of_one_matrix_can_be_put_into_another():
 
 def _of_length_one(rows: NDArray[np.float64]) -> Vectors:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_the_more_an_embedder_weighs_the_more_of_a_score_is_meaning():
+    near = {"mail": (1.0, 0.0), "letter": (0.0, 1.0), "write a mail": (0.0, 1.0)}
+    documents = [Document(id="mail", name="mail"), Document(id="letter", name="letter")]
+    shares = [
+        HybridIndex(documents, Compass(near, weight=weight)).search("write a mail")[0].explain().share
+        for weight in (0.0, 1.0, 1e9)
+    ]
+    assert shares[0] == 0
+    assert 0 < shares[1] < 1
+    assert shares[2] == pytest.approx(1)
+    best = HybridIndex(documents, Compass(near, weight=1e9)).search("write a mail")[0]
+    assert best.document.id == "letter"

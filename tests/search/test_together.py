@@ -55,6 +55,10 @@ def test_other_parts_are_another_edition():
     assert Together(encoder=one, table=one).edition != Together(encoder=other, table=one).edition
 
 
+def test_both_weigh_what_the_encoder_weighs():
+    assert Together(encoder=FakeEmbedder(weight=3.0), table=FakeEmbedder(weight=5.0)).weight == 3.0
+
+
 def test_an_index_can_be_made_of_both():
     index = HybridIndex([MAIL, FILE], Together(encoder=FakeEmbedder(), table=FakeEmbedder()))
     assert [hit.document.id for hit in index.search("send a letter", 1)] == ["mail"]

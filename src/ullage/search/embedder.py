@@ -27,6 +27,11 @@ class Embedder(Protocol):
         """Names the weights and the way they are used: changes whenever a vector would."""
         ...
 
+    @property
+    def weight(self) -> float:
+        """What nearness weighs beside words: the best score by words at which both have half of a fused score."""
+        ...
+
     def embed_documents(self, documents: Sequence[Document]) -> "Vectors":
         """A row for each document, in their order."""
         ...

@@ -15,8 +15,6 @@ from .ranking import Scores
 
 __all__ = ["Fused", "fuse"]
 
-_EVIDENCE = 7.0
-"""The best score by words at which both sides have half. Anything from 5 to 10 does as well."""
 _LEAST, _GROWTH, _START = 0.1, 0.04, 0.06
 """Of what is nearest to a text without sense: half of such texts come nearer than 0.10 to one of 45 tools, than 0.14 to
 one of 100, 0.22 of 500, 0.28 of 4,000. The more tools, the nearer chance comes, as the logarithm of their number."""
@@ -38,11 +36,12 @@ class Fused:
     """What a point of the score by words alone became."""
 
 
-def fuse(totals: Scores, nearness: Nearness | None, use: Scores) -> Fused:
-    """Of one document or more: scores by words, nearness where it is known, and what use adds, 0 or more."""
+def fuse(totals: Scores, nearness: Nearness | None, use: Scores, weight: float = 0.0) -> Fused:
+    """Of one document or more: scores by words, nearness where it is known, what use adds, 0 or more, and what nearness
+    weighs: the best score by words at which both have half."""
     near = np.zeros(len(totals)) if nearness is None else np.maximum(nearness, 0)
     best_total, nearest = float(totals.max()), float(near.max())
-    share = _EVIDENCE / (_EVIDENCE + best_total) if nearest else 0.0
+    share = weight / (weight + best_total) if nearest else 0.0
     worth = (1 - share) / best_total if best_total else 0.0
     found = (totals > 0) | (near >= _floor(len(totals)))
     words, meaning = worth * totals, np.where(found, near * (share / nearest if nearest else 0.0), 0.0)

@@ -93,8 +93,10 @@ class HybridIndex:
     def _fused(self, query: str, wants: Mapping[str, Wanted], learnt: Mapping[str, float]) -> "Fused":
         from .fusion import fuse
 
-        nearness = None if self.meaning is None else self.meaning.nearness(query)
-        return fuse(self.postings.totals(wants), nearness, self._use(learnt))
+        totals, use = self.postings.totals(wants), self._use(learnt)
+        if self.meaning is None:
+            return fuse(totals, None, use)
+        return fuse(totals, self.meaning.nearness(query), use, self.meaning.weight)
 
     def _use(self, learnt: Mapping[str, float]) -> "Scores":
         import numpy as np

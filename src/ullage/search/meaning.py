@@ -38,7 +38,7 @@ class Meaning:
     ) -> None:
         """`vectors` by the documents' ids, of this embedder's edition. Those of documents that stayed as they were are
         taken over from before."""
-        self.documents, self.edition = documents, embedder.edition
+        self.documents, self.edition, self.weight = documents, embedder.edition, embedder.weight
         self._embedder = embedder
         self.matrix = Matrix(len(documents), embedder.embed_query("").shape[1])
         same = before is not None and before.edition == self.edition

@@ -24,6 +24,8 @@ _WAY = 1
 _LONGEST = (16, 24, 64, 128, 48)
 """Rows that count of each aspect, as in training."""
 _LONG_QUERY = 96
+_WEIGHT = 7.0
+"""Anything from 5 to 10 does as well."""
 
 _Numbers = NDArray[np.float32]
 
@@ -46,6 +48,10 @@ class StaticTable:
     @property
     def edition(self) -> str:
         return f"table-{_WAY}-{self.digest}"
+
+    @property
+    def weight(self) -> float:
+        return _WEIGHT
 
     def embed_documents(self, documents: Sequence[Document]) -> _Numbers:
         sums = np.zeros((len(documents), self.rows.shape[1]), dtype=np.float32)

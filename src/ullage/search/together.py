@@ -38,6 +38,10 @@ class Together:
     def edition(self) -> str:
         return f"together-{_SHARE}-{self.encoder.edition}-{self.table.edition}"
 
+    @property
+    def weight(self) -> float:
+        return self.encoder.weight
+
     def embed_documents(self, documents: Sequence[Document]) -> _Numbers:
         of_encoder, of_table = _BOTH
         return _joined(

@@ -177,6 +177,7 @@ class FakeEmbedder:
     """Texts are near each other as far as they share words."""
 
     edition: str = "fake-1"
+    weight: float = 7.0
     numbers: int = 64
     asked: list[str] = field(default_factory=list[str])
     """Every text that was embedded."""
