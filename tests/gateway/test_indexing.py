@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -90,7 +91,7 @@ def finding(
 async def names(source: Find, description: str) -> list[str]:
     reply = await source.call(Call(tool="find_tool", arguments={"tool_description": description}))
     said = json.loads(str(reply.content[0]["text"]))
-    return [*(one["name"] for one in said["tools"]), *(line.partition(" — ")[0] for line in said["more"])]
+    return [*(one["name"] for one in said["tools"]), *(re.split(r" — |\(", line)[0] for line in said["more"])]
 
 
 def change(source: Find, server: str, *tools: Tool) -> None:
