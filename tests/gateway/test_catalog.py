@@ -11,7 +11,7 @@ import anyio
 import pytest
 from sqlalchemy import text
 
-from store.databases import ENGINES, fresh_place, in_processes, opened
+from store.databases import in_processes, opened
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.catalog.forms import StoredForms
 from ullage.gateway.catalog.stored import Stored, StoredTool
@@ -45,18 +45,6 @@ def _tool(name: str, description: str = "Does it") -> Tool:
 
 def _named(stored: Stored) -> dict[str, StoredTool]:
     return {one.tool.name: one for one in stored.tools}
-
-
-@pytest.fixture(params=ENGINES)
-def place(request: pytest.FixtureRequest, tmp_path: Path):
-    with fresh_place(request.param, tmp_path) as where:
-        yield where
-
-
-@pytest.fixture
-def database(place: str):
-    with opened(place) as one:
-        yield one
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
-from pathlib import Path
-
 import pytest
 from sqlalchemy import text
 
-from store.databases import ENGINES, fresh_place, in_processes, opened
+from store.databases import in_processes, opened
 from ullage.errors import StoreFailed
 from ullage.gateway.catalog.uses import StoredUses
 from ullage.search import Use
@@ -12,18 +10,6 @@ from ullage.store import MIGRATIONS, Database
 DAY = 86_400.0
 NOW = 20_000 * DAY
 ISSUE = ("github", "create_issue")
-
-
-@pytest.fixture(params=ENGINES)
-def place(request: pytest.FixtureRequest, tmp_path: Path):
-    with fresh_place(request.param, tmp_path) as where:
-        yield where
-
-
-@pytest.fixture
-def database(place: str):
-    with opened(place) as one:
-        yield one
 
 
 @pytest.fixture

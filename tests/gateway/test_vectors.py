@@ -1,11 +1,10 @@
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
-from store.databases import ENGINES, fresh_place, opened
+from store.databases import opened
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.catalog.stored import Stored
 from ullage.gateway.catalog.vectors import StoredVectors
@@ -26,18 +25,6 @@ def _tool(name: str, description: str = "Does it") -> Tool:
 
 def _keys(stored: Stored, server: str = "shop") -> list[tuple[str, str]]:
     return [(server, one.definition_hash) for one in stored.tools]
-
-
-@pytest.fixture(params=ENGINES)
-def place(request: pytest.FixtureRequest, tmp_path: Path):
-    with fresh_place(request.param, tmp_path) as where:
-        yield where
-
-
-@pytest.fixture
-def database(place: str):
-    with opened(place) as one:
-        yield one
 
 
 @pytest.fixture
