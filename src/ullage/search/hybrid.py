@@ -109,23 +109,22 @@ class HybridIndex:
 
 
 def _hit(postings: "Postings", place: int, named: Named, wants: Mapping[str, Wanted], fused: "Fused") -> Hit:
-    why = Why(
+    return Hit(
+        document=postings.documents[place],
+        score=float(fused.scores[place]),
+        named=named,
+        explain=partial(_explained, postings, place, wants, fused),
+    )
+
+
+def _explained(postings: "Postings", place: int, wants: Mapping[str, Wanted], fused: "Fused") -> Why:
+    """With its reasons on the scale of the fused score."""
+    reasons = postings.reasons(place, wants)
+    return Why(
         words=float(fused.words[place]),
         meaning=float(fused.meaning[place]),
         use=float(fused.use[place]),
         nearness=None if fused.nearness is None else float(fused.nearness[place]),
         share=fused.share,
-        reasons=(),
+        reasons=tuple(replace(reason, score=fused.worth * reason.score) for reason in reasons),
     )
-    return Hit(
-        document=postings.documents[place],
-        score=float(fused.scores[place]),
-        named=named,
-        explain=partial(_explained, why, postings, place, wants, fused.worth),
-    )
-
-
-def _explained(why: Why, postings: "Postings", place: int, wants: Mapping[str, Wanted], worth: float) -> Why:
-    """With its reasons, on the scale of the fused score."""
-    reasons = postings.reasons(place, wants)
-    return replace(why, reasons=tuple(replace(reason, score=worth * reason.score) for reason in reasons))

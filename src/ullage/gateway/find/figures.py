@@ -41,7 +41,7 @@ class Figures:
 
     def weigh(self, caller: Caller) -> Weigh:
         """Counts for the model that stands for the caller."""
-        return partial(self._count, self._model(caller))
+        return partial(self._count, self.model(caller))
 
     async def baseline(self, view: View, caller: Caller) -> int:
         """What the definitions of all tools weigh that a search covers: what its reply is measured against. Our own are
@@ -49,14 +49,14 @@ class Figures:
         return sum(await self._weights(view, caller))
 
     async def _weights(self, view: View, caller: Caller) -> tuple[int, int]:
-        model = self._model(caller)
+        model = self.model(caller)
         return await self._shelf.weights(view, model, self.weigh(caller), stored=model == ASSUMED.counted_as)
 
     async def carry(self, view: View, listing: Listing, instructions: str, caller: Caller) -> Carried:
         """What each request of a client carries while this is listed."""
         weigh, model, key = (
             self.weigh(caller),
-            self._model(caller),
+            self.model(caller),
             (view.revision, listing.revision, instructions),
         )
         known = self._carried.get(model)
@@ -73,7 +73,7 @@ class Figures:
 
     def called(self, caller: Caller) -> None:
         """A call came: one more request of its session."""
-        known = self._carried.get(self._model(caller))
+        known = self._carried.get(self.model(caller))
         self._savings.called(_session(caller), known[1] if known else None)
 
     def replied(self, caller: Caller, tokens: int) -> None:
@@ -131,7 +131,8 @@ class Figures:
             )
         )
 
-    def _model(self, caller: Caller) -> str:
+    def model(self, caller: Caller) -> str:
+        """That stands for the caller where texts are counted."""
         return self._around.reference(caller).counted_as
 
     def _count(self, model: str, text: str) -> Count:

@@ -55,7 +55,7 @@ class About:
     near: bool = True
     writes: bool = False
     """Whether it goes through the other door."""
-    also: Sequence[str] = ()
+    also: tuple[str, ...] = ()
     """Others that do the same."""
 
     @property

@@ -14,6 +14,7 @@ from ullage.search import Hit
 from ullage.tool import Caller
 
 from ..merge.view import Entry, View
+from .candidates import Candidates
 from .figures import Figures
 from .forms import Forms
 from .index import Shelf
@@ -22,7 +23,7 @@ from .learning import Learning
 from .lesson import Lesson, begin
 from .narrow import stray
 from .query import Query, Ranked, Search, rank
-from .reply import About, Beside, Found, candidate, compose
+from .reply import About, Beside, Found, compose
 from .settings import FindSettings
 
 __all__ = ["Asked", "Explained", "Searching"]
@@ -60,6 +61,7 @@ class Searching:
         self._figures = figures
         self._learning = learning
         self._by_name = Latest[dict[str, Entry]]()
+        self._candidates = Candidates()
 
     async def search(self, asked: Asked) -> Found:
         lesson, entries = await self._begin(asked), self._entries(asked.view)
@@ -99,9 +101,8 @@ class Searching:
 
     def _compose(self, asked: Asked, found: Sequence[tuple[tuple[Ranked, Entry], Forms]], baseline: int) -> Found:
         weigh, doors = self._figures.weigh(asked.caller), not asked.settings.join_calls
-        candidates = [
-            candidate(form, _about(each, entry, doors=doors), weigh, baseline=baseline) for (each, entry), form in found
-        ]
+        known = self._candidates.of_model(self._figures.model(asked.caller), baseline)
+        candidates = [known(form, _about(each, entry, doors=doors), weigh) for (each, entry), form in found]
         beside = Beside(asked.view.missing, _strayed(asked) if found else _hint(asked.view))
         return compose(candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside)
 
