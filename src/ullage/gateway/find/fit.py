@@ -11,7 +11,7 @@ Pure arithmetic over costs; who counts them, and what stands around, is the repl
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 __all__ = ["Candidate", "Fitted", "Piece", "fit"]
@@ -83,8 +83,9 @@ def fit(candidates: Sequence[Candidate], room: int) -> Fitted:
     shown.make_fuller(many, _Form.LINE)
     shown.make_fuller(many, _Form.SIGNATURE)
     shown.make_fuller(many[:_BEST], _Form.DEFINITION)
-    shown.add(every, _Form.NAME)
-    shown.make_fuller(every, _Form.LINE)
+    if len(many) < len(candidates):
+        shown.add(every, _Form.NAME)
+        shown.make_fuller(every, _Form.LINE)
     return shown.fitted()
 
 
@@ -94,38 +95,39 @@ class _Form(IntEnum):
     SIGNATURE = 2
     DEFINITION = 3
 
-    def of(self, candidate: Candidate) -> Piece:
-        return (candidate.name, candidate.line, candidate.signature, candidate.definition)[self]
 
-
-@dataclass(slots=True)
 class _Shown:
     """The form taken for each rank."""
 
-    candidates: Sequence[Candidate]
-    room: int
-    forms: dict[int, _Form] = field(default_factory=dict[int, _Form])
-    cost: int = 0
+    def __init__(self, candidates: Sequence[Candidate], room: int) -> None:
+        self.candidates = candidates
+        self.room = room
+        self.forms: dict[int, _Form] = {}
+        self.cost = 0
+        self._pieces = [(one.name, one.line, one.signature, one.definition) for one in candidates]
+        """In the order of `_Form`."""
 
     def add(self, ranks: Iterable[int], form: _Form, share: float = 1.0) -> None:
         """Shows what is not shown yet, while everything stays within that share of the room."""
+        room, forms, at = self.room * share, self.forms, form.value
         for rank in ranks:
-            cost = form.of(self.candidates[rank]).cost
-            if rank not in self.forms and self.cost + cost <= self.room * share:
-                self.forms[rank] = form
+            if rank not in forms and self.cost + (cost := self._pieces[rank][at].cost) <= room:
+                forms[rank] = form
                 self.cost += cost
 
     def make_fuller(self, ranks: Iterable[int], form: _Form) -> None:
         """Shows more of what is shown, while there is room."""
         for rank in ranks:
             now = self.forms.get(rank, form)
-            more = form.of(self.candidates[rank]).cost - now.of(self.candidates[rank]).cost
-            if now < form and self.cost + more <= self.room:
-                self.forms[rank] = form
-                self.cost += more
+            if now < form:
+                pieces = self._pieces[rank]
+                more = pieces[form].cost - pieces[now].cost
+                if self.cost + more <= self.room:
+                    self.forms[rank] = form
+                    self.cost += more
 
     def fitted(self) -> Fitted:
-        pieces = [(form, form.of(self.candidates[rank])) for rank, form in sorted(self.forms.items())]
+        pieces = [(form, self._pieces[rank][form]) for rank, form in sorted(self.forms.items())]
         return Fitted(
             tools=tuple(piece for form, piece in pieces if form is _Form.DEFINITION),
             more=tuple(piece for form, piece in pieces if form is not _Form.DEFINITION),

@@ -143,6 +143,8 @@ def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry])
 
 def _ranked(group: Group, found: Mapping[str, Ranked]) -> Ranked:
     """The one that stands for all, as near as the nearest of them."""
+    if not group.others:
+        return found[group.first.listed]
     every = [found[entry.listed] for entry in (group.first, *group.others)]
     return Ranked(
         listed=group.first.listed,

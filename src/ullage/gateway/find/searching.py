@@ -61,6 +61,7 @@ class Searching:
         self._figures = figures
         self._learning = learning
         self._by_name = Latest[dict[str, Entry]]()
+        self._reading = Latest[frozenset[str]]()
         self._candidates = Candidates()
 
     async def search(self, asked: Asked) -> Found:
@@ -102,7 +103,10 @@ class Searching:
     def _compose(self, asked: Asked, found: Sequence[tuple[tuple[Ranked, Entry], Forms]], baseline: int) -> Found:
         weigh, doors = self._figures.weigh(asked.caller), not asked.settings.join_calls
         known = self._candidates.of_model(self._figures.model(asked.caller), baseline)
-        candidates = [known(form, _about(each, entry, doors=doors), weigh) for (each, entry), form in found]
+        reading = self._reading.of((asked.view,), lambda: _readers(asked.view))
+        candidates = [
+            known(form, _about(each, writes=doors and each.listed not in reading), weigh) for (each, _), form in found
+        ]
         beside = Beside(asked.view.missing, _strayed(asked) if found else _hint(asked.view))
         return compose(candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside)
 
@@ -113,8 +117,13 @@ async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> t
     return await anyio.to_thread.run_sync(work) if takes_long else work()
 
 
-def _about(each: Ranked, entry: Entry, *, doors: bool) -> About:
-    return About(named=each.named, near=each.near, writes=doors and not entry.is_read_only, also=each.also)
+def _readers(view: View) -> frozenset[str]:
+    """The tools that change nothing."""
+    return frozenset(entry.listed for entry in view.entries if entry.is_read_only)
+
+
+def _about(each: Ranked, *, writes: bool) -> About:
+    return About(named=each.named, near=each.near, writes=writes, also=each.also)
 
 
 def _strayed(asked: Asked) -> str | None:

@@ -66,17 +66,19 @@ def grouped(entries: Sequence[Entry], wanted: Iterable[str] = ()) -> list[Group]
     of_name: dict[tuple[str, ...], list[list[Entry]]] = {}
     for entry in entries:
         known = of_name.setdefault(_name(entry), [])
-        group = next((group for group in known[:_MOST_COMPARED] if are_twins(group[0], entry)), None)
+        group = next((group for group in known[:_MOST_COMPARED] if are_twins(group[0], entry)), None) if known else None
         if group is None:
-            group = list[Entry]()
+            group = [entry]
             known.append(group)
             groups.append(group)
-        group.append(entry)
-    return [_group(group, frozenset(wanted)) for group in groups]
+        else:
+            group.append(entry)
+    words = frozenset(wanted)
+    return [Group(group[0]) if len(group) == 1 else _group(group, words) for group in groups]
 
 
 def _group(group: Sequence[Entry], wanted: frozenset[str]) -> Group:
-    first = group[0] if len(group) == 1 else max(group, key=lambda entry: server_words(entry.server) <= wanted)
+    first = max(group, key=lambda entry: server_words(entry.server) <= wanted)
     return Group(first, tuple(entry for entry in group if entry is not first))
 
 
