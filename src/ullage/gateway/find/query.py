@@ -30,8 +30,6 @@ _MOST = 40
 """Tools that a reply can show at all, of a common budget."""
 _MOST_OF_MUCH = 80
 """The same for a large budget, and for a query that names a server and nothing else."""
-_FEW_TWINS = 8
-"""Tools looked at beyond those that are shown; where more of them do the same, twice as many are looked at."""
 _MUCH = 2_000
 _DEEP = 2_000
 """Tools looked at for those of one server."""
@@ -132,12 +130,8 @@ def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry])
     """The tools for the query, nearest first; `entries` are the view's by their listed names."""
     scope = scope_of(query.description, query.servers, view)
     most = _MOST if scope.text and query.budget < _MUCH else _MOST_OF_MUCH
-    words = parts(query.text.casefold())
-    for limit in (most + _FEW_TWINS, 2 * most):
-        found = _found(search, query, scope, entries, limit)
-        groups = grouped([entries[listed] for listed in islice(found, _DEEP)], words)
-        if len(groups) >= most or len(found) < limit:
-            break
+    found = _found(search, query, scope, entries, 2 * most)
+    groups = grouped([entries[listed] for listed in islice(found, _DEEP)], parts(query.text.casefold()))
     return tuple(_ranked(group, found) for group in groups[:most])
 
 

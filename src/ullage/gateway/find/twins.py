@@ -82,8 +82,23 @@ def _group(group: Sequence[Entry], wanted: frozenset[str]) -> Group:
     return Group(first, tuple(entry for entry in group if entry is not first))
 
 
+_judged: dict[tuple[int, int], tuple[Entry, Entry, bool]] = {}
+"""Pairs of entries, by their identities, which hold as long as they are held here: the next search asks again."""
+_MOST_JUDGED = 4_096
+
+
 def are_twins(one: Entry, other: Entry) -> bool:
-    """Whether two tools do the same; the cheapest to find out comes first."""
+    """Whether two tools do the same."""
+    known = _judged.get((id(one), id(other)))
+    if known is None:
+        if len(_judged) >= _MOST_JUDGED:
+            _judged.clear()
+        known = _judged[id(one), id(other)] = one, other, _do_the_same(one, other)
+    return known[2]
+
+
+def _do_the_same(one: Entry, other: Entry) -> bool:
+    """The cheapest to find out comes first."""
     if _name(one) != _name(other) or one.is_read_only != other.is_read_only:
         return False
     if one.server == other.server:
