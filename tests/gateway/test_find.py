@@ -1295,10 +1295,3 @@ async def test_many_searches_at_once_build_one_index():
     index = source._shelf._index
     await find(source, "order")
     assert source._shelf._index is index
-
-
-async def test_a_search_after_another_says_the_same_for_another_model_and_another_door():
-    source, joined = finding(), finding(join_calls=True)
-    first = await find(source, "create an issue", max_tokens=600)
-    assert await find(source, "create an issue", max_tokens=600) == first
-    assert await find(joined, "create an issue", max_tokens=600) != first

@@ -1,8 +1,7 @@
 """Which passages share words with this query?
 
-An `Index` for a hundred thousand small texts, where `LexicalIndex` is for thousands of tools and remembers each of
-them, which takes memory and keeps the collection of garbage busy. Here a word in a passage is four bytes, and nothing
-that the collector must visit.
+An `Index` for a hundred thousand small texts that come and go, a file at a time, where `LexicalIndex` is made anew for
+the next query after a change. Here a word in a passage is four bytes, and nothing that the collector must visit.
 
 Passages are ranked by BM25 over one text in which what a passage is about (its path and headings) is written twice
 more (Robertson, Zaragoza, Taylor, "Simple BM25 extension to multiple weighted fields", 2004). What a term is, `search`

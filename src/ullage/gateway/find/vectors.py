@@ -1,8 +1,7 @@
 """What is already known of what these tools mean?
 
-Vectors as bytes, by the server's name and the hash of the definition as the server has it: in memory those of the last
-view, and behind that a cache where there is one. How a vector is made, and whether its bytes are of this edition, is
-not known here.
+Vectors as bytes, by the server's name and the hash of the definition as the server has it: the seam to whoever keeps
+them between starts. How a vector is made, and whether its bytes are of this edition, is not known here.
 """
 
 from collections.abc import Iterable, Mapping
