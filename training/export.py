@@ -52,11 +52,13 @@ def main(pack: Path, out: Path, first: Path, folder: Path) -> None:
 
 
 def describe(folder: Path, first: Path) -> None:
-    """The files beside it: a digest, by which it is named and known to be whole, the size, and the pieces."""
+    """The files beside it: the pieces, and by what it is named and known to be whole: a digest, the size, and how many
+    pieces there are."""
     data = (folder / "encoder.onnx").read_bytes()
-    (folder / "digest.txt").write_text(f"{sha256(data).hexdigest()[:_DIGITS]} {len(data)}\n", encoding="utf-8")
     pieces = (first / "vocab.txt").read_text(encoding="utf-8").rstrip("\n")
     (folder / "vocabulary.txt").write_text(pieces, encoding="utf-8", newline="\n")
+    known_by = sha256(data).hexdigest()[:_DIGITS], len(data), pieces.count("\n") + 1
+    (folder / "digest.txt").write_text(" ".join(map(str, known_by)) + "\n", encoding="utf-8")
     print("encoder.onnx", len(data))
 
 

@@ -103,7 +103,7 @@ DIGEST = sha256(b"network").hexdigest()[:16]
 
 def weights(folder: Path) -> Path:
     (folder / "encoder.onnx").write_bytes(b"network")
-    (folder / "digest.txt").write_text(f"{DIGEST} 7\n", encoding="utf-8")
+    (folder / "digest.txt").write_text(f"{DIGEST} 7 {len(VOCABULARY)}\n", encoding="utf-8")
     (folder / "vocabulary.txt").write_text("\n".join(VOCABULARY), encoding="utf-8")
     return folder
 
@@ -141,6 +141,9 @@ def test_weights_that_are_missing_or_not_whole_are_an_error_that_says_what_to_do
         with pytest.raises(BadConfiguration) as damaged:
             read_encoder(tmp_path)
         assert damaged.value.suggestion == "pip install --force-reinstall --no-deps ullage-encoder"
+    (weights(tmp_path) / "vocabulary.txt").write_text("\n".join(VOCABULARY[:-1]), encoding="utf-8")
+    with pytest.raises(BadConfiguration):
+        read_encoder(tmp_path)
 
 
 @pytest.mark.parametrize("missing", ["ullage_encoder", "onnxruntime"])

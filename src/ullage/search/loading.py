@@ -107,10 +107,12 @@ def _read_encoder(folder: Path) -> "Encoder":
     from .wordpiece import WordPiece
 
     file = folder / "encoder.onnx"
-    digest, size = (folder / "digest.txt").read_text(encoding="utf-8").split()
+    digest, size, pieces = (folder / "digest.txt").read_text(encoding="utf-8").split()
     if file.stat().st_size != int(size) or not _sha256(file).startswith(digest):
         raise ValueError(f"`{file.name}` is not whole")
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
+    if len(vocabulary) != int(pieces):
+        raise ValueError("its vocabulary is not whole")
     return Encoder(digest=digest, pieces=WordPiece(vocabulary), network=_network(file))
 
 
