@@ -20,6 +20,7 @@
         ├── SourceFailed             a source died, hung or spoke nonsense
         ├── StoreFailed              the database cannot be opened, read or written
         │   └── SessionChanged       somebody else let go of the same messages (declared in `context.session`)
+        ├── EmbedderFailed           what knows what texts mean broke (declared in `search`)
         ├── SummaryFailed            no summary was to be had (declared in `context`)
         ├── ProviderFailed           a model's provider gave no whole answer (declared in `delegate`, with its kinds)
         └── ProtocolError            a server or client answered with an error of the protocol; passed on as it is

@@ -363,3 +363,35 @@ async def test_an_encoder_that_has_little_to_read_is_waited_for():
     source = Find(inner, METER, FindSettings(mode="search", start_wait=0.05, index="encoder"), around)
     assert await names(source, "paints a wall")
     assert (len(encoder.embedded), table.embedded) == (2, [])
+
+
+@dataclass
+class Breaking(FakeEmbedder):
+    """Works until it does not."""
+
+    queries: int = 0
+    documents: bool = True
+
+    def embed_documents(self, documents: Sequence[Document]) -> NDArray[np.float32]:
+        if not self.documents:
+            raise MemoryError("no room for documents")
+        return FakeEmbedder.embed_documents(self, documents)
+
+    def embed_query(self, query: str) -> NDArray[np.float32]:
+        self.queries -= 1
+        if self.queries < 0:
+            raise MemoryError("no room for a query")
+        return FakeEmbedder.embed_query(self, query)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [Breaking(edition="b"), Breaking(edition="b", queries=1), Breaking(edition="b", queries=9, documents=False)],
+)
+@pytest.mark.parametrize("table", [FakeEmbedder(), Breaking(edition="t")])
+async def test_a_search_goes_on_without_what_breaks(broken: Breaking, table: FakeEmbedder):
+    around = Surroundings(embedders=Embedders({"static": lambda: table, "encoder": lambda: broken}))
+    inner = Merge([member("house", PAINT, MEND)], reserved=NAMES, patience=0.02)
+    source = Find(inner, METER, FindSettings(mode="search", start_wait=0.05, index="encoder"), around)
+    assert (await names(source, "paints a wall"))[0] == "house__paint"
+    assert (await names(source, "mends a pipe"))[0] == "house__mend"

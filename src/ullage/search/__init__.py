@@ -1,7 +1,7 @@
 """What is near this query?"""
 
 from .document import Document, Field, document_of
-from .embedder import Embedder
+from .embedder import Embedder, EmbedderFailed
 from .hit import Hit, Named, Reason, Why
 from .hybrid import HybridIndex
 from .index import Index
@@ -16,6 +16,7 @@ __all__ = [
     "MOST_USES",
     "Document",
     "Embedder",
+    "EmbedderFailed",
     "Field",
     "Hit",
     "HybridIndex",

@@ -7,6 +7,8 @@ Vectors of documents outlive a process; those of another edition say nothing abo
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ullage.errors import Unavailable
+
 from .document import Document
 
 if TYPE_CHECKING:
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
     """One a row, each of length one, or of zeros where a text has nothing that is known."""
 
-__all__ = ["Embedder"]
+__all__ = ["Embedder", "EmbedderFailed"]
+
+
+class EmbedderFailed(Unavailable):
+    """An embedder raised what it should not; the cause says what."""
 
 
 class Embedder(Protocol):

@@ -5,12 +5,13 @@ knows; what nearness is worth beside words, `fusion`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .document import Document
-from .embedder import Embedder
+from .embedder import Embedder, EmbedderFailed
 from .matrix import Matrix, Vector
 from .stayed import places_before
 
@@ -40,7 +41,8 @@ class Meaning:
         taken over from before."""
         self.documents, self.edition, self.weight = documents, embedder.edition, embedder.weight
         self._embedder = embedder
-        self.matrix = Matrix(len(documents), embedder.embed_query("").shape[1])
+        with _told():
+            self.matrix = Matrix(len(documents), embedder.embed_query("").shape[1])
         same = before is not None and before.edition == self.edition
         self._absent = self._take(vectors, self._take_over(before if same else None))
         """The places of documents whose vectors were not known."""
@@ -54,7 +56,9 @@ class Meaning:
 
     def nearness(self, query: str) -> Nearness:
         """Of each document: 1 for the same, about 0 for what has nothing to do with the query, or less."""
-        nearness = self.matrix.nearness(_sound(self._embedder.embed_query(query)), _OF_SENTENCE)
+        with _told():
+            vectors = self._embedder.embed_query(query)
+        nearness = self.matrix.nearness(_sound(vectors), _OF_SENTENCE)
         return np.round(nearness.astype(np.float64), _DECIMALS)
 
     def _take_over(self, before: "Meaning | None") -> list[int]:
@@ -83,10 +87,20 @@ class Meaning:
         made = np.zeros((len(self._absent), self.matrix.size), dtype=np.float16)
         for start in range(0, len(self._absent), _AT_ONCE):
             some = self._absent[start : start + _AT_ONCE]
-            vectors = self._embedder.embed_documents([self.documents[place] for place in some])
+            with _told():
+                vectors = self._embedder.embed_documents([self.documents[place] for place in some])
             made[start : start + _AT_ONCE] = _sound(vectors)
             self.matrix.put(np.array(some), made[start : start + _AT_ONCE].astype(np.float32))
         return made
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What an embedder raises, as what it is: whoever searches can do without it."""
+    try:
+        yield
+    except Exception as error:
+        raise EmbedderFailed(f"an embedder failed: {error}") from error
 
 
 def _sound(vectors: Vector) -> Vector:

@@ -1,8 +1,8 @@
 """Who knows what texts mean here, and what if that cannot be had?
 
 The table that comes with the package, or an encoder for those who want it: loaded when something is first embedded,
-once for all clients, in whatever thread asks. What cannot be loaded is said once on the log and done without: the
-table stands in for the encoder, and words alone for the table. What is made of them is not known here.
+once for all clients, in whatever thread asks. What cannot be loaded, or fails later, is said once on the log and done
+without: the table stands in for the encoder, and words alone for the table. What is made of them is not known here.
 """
 
 import logging
@@ -40,6 +40,20 @@ class Embedders:
         """What embeds for an index of that kind, None where nothing does; may take long."""
         with self._turn:
             return self._of(kind)
+
+    def give_up(self, kind: IndexKind, error: Exception) -> bool:
+        """Does without what embeds for that kind, until the next start; False where nothing does, so that it cannot be
+        what failed."""
+        with self._turn:
+            failed = self._loaded.get(kind)
+            if failed is None:
+                return False
+            at_work: IndexKind = "static" if failed is self._loaded.get("static") else kind
+            instead, loss = _INSTEAD[at_work]
+            _log.warning("search by meaning (`%s`) is done without: %s; %s", at_work, error, loss)
+            better = self._of(instead)
+            self._loaded |= {each: better for each, loaded in self._loaded.items() if loaded is failed}
+            return True
 
     def _of(self, kind: IndexKind) -> Embedder | None:
         if kind not in self._loaded and kind in self._loaders:

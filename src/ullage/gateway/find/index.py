@@ -75,6 +75,11 @@ class Shelf:
             found = await self._meanwhile(view, self._spawn)
         return await self._whole(view, kind) if found is None else found
 
+    def give_up(self, kind: IndexKind, error: Exception) -> bool:
+        """Searches without what embeds for that kind from now on; False where there is nothing to give up."""
+        self._index = self._stand_in = None
+        return self._indexing.embedders.give_up(kind, error)
+
     async def _meanwhile(self, view: View, spawn: Spawn) -> HybridIndex:
         if self._stand_in is None or self._stand_in[0] != view.revision:
             soon = await anyio.to_thread.run_sync(self._indexing.make_soon, view.entries, "encoder", self._before)

@@ -10,7 +10,7 @@ from functools import partial
 
 import anyio.to_thread
 
-from ullage.search import Hit
+from ullage.search import EmbedderFailed, Hit
 from ullage.tool import Caller
 
 from ..merge.view import Entry, View
@@ -65,8 +65,8 @@ class Searching:
         self._candidates = Candidates()
 
     async def search(self, asked: Asked) -> Found:
-        lesson, entries = await self._begin(asked), self._entries(asked.view)
-        ranked = await _rank(lesson.search, asked, entries)
+        entries = self._entries(asked.view)
+        lesson, ranked = await self._ranked(asked)
         hits = [(each, entries[each.listed]) for each in ranked]
         forms = await self._shelf.forms([entry for _, entry in hits])
         baseline = await self._figures.baseline(asked.view, asked.caller)
@@ -79,18 +79,32 @@ class Searching:
 
     async def explain(self, asked: Asked) -> tuple[Explained, ...]:
         """What the same search comes upon, nearest first."""
-        lesson, heard = await self._begin(asked), dict[str, Hit]()
-
-        def search(text: str, limit: int) -> Sequence[Hit]:
-            hits = lesson.search(text, limit)
-            for hit in hits:
-                heard.setdefault(hit.document.id, hit)
-            return hits
-
-        ranked = await _rank(search, asked, self._entries(asked.view))
+        heard = dict[str, Hit]()
+        _, ranked = await self._ranked(asked, heard)
         return tuple(
             Explained(listed=each.listed, hit=heard.get(each.listed) if each.near else None) for each in ranked
         )
+
+    async def _ranked(self, asked: Asked, heard: dict[str, Hit] | None = None) -> tuple[Lesson, tuple[Ranked, ...]]:
+        """With what is noted of the search; each hit goes into `heard` as it is first met. Where whatever knows what
+        texts mean fails, what stands in for it is asked."""
+        try:
+            return await self._ranked_once(asked, heard)
+        except EmbedderFailed as error:
+            if not self._shelf.give_up(asked.settings.index, error):
+                raise
+            return await self._ranked(asked, heard)
+
+    async def _ranked_once(self, asked: Asked, heard: dict[str, Hit] | None) -> tuple[Lesson, tuple[Ranked, ...]]:
+        lesson = await self._begin(asked)
+
+        def search(text: str, limit: int) -> Sequence[Hit]:
+            hits = lesson.search(text, limit)
+            for hit in hits if heard is not None else ():
+                heard.setdefault(hit.document.id, hit)
+            return hits
+
+        return lesson, await _rank(search, asked, self._entries(asked.view))
 
     async def _begin(self, asked: Asked) -> Lesson:
         index = await self._shelf.index(asked.view, asked.settings.index)
