@@ -62,3 +62,13 @@ def test_no_more_words_are_remembered_than_a_bound():
         pieces.rows(f"get{number}x")
     assert len(pieces._known) <= 32_768
     assert pieces.rows("getUser") == before
+
+
+@pytest.mark.parametrize("text", ["weather", "getUserId zzzz", "unknown", "the 天气", "id"])
+def test_a_text_with_a_known_word_or_a_long_piece_of_one_makes_sense(text: str):
+    assert Pieces(VOCABULARY).makes_sense(text)
+
+
+@pytest.mark.parametrize("text", ["", "zzzz", "v", "2 22", "unv", "vx?", "v2v"])
+def test_letters_and_digits_alone_make_none(text: str):
+    assert not Pieces(VOCABULARY).makes_sense(text)

@@ -168,3 +168,8 @@ def test_the_wheel_carries_weights_and_notice_and_needs_neither_network_nor_home
     )
     assert run.returncode == 0, run.stderr
     assert list(home.iterdir()) == []
+
+
+def test_letters_without_sense_are_near_to_nothing():
+    assert not load_table().embed_query("zzzz qqqq xqzptlk").any()
+    assert load_table().embed_query("zzzz qqqq weather").any()

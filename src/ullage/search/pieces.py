@@ -20,6 +20,8 @@ _LONG_WORD = 40
 """Letters of a word that count."""
 _LONG_ENTRY = 24
 """Letters of the longest row."""
+_TELLING = 4
+"""Letters from which a piece of a word says something: those of `zzzz` or `xqzptlk` say nothing."""
 _REMEMBERED = 32_768
 """Words whose rows are kept; then all are forgotten."""
 
@@ -36,6 +38,7 @@ class Pieces:
     """Parts texts by one vocabulary. A row that goes on inside a word is written with `##` before it."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._vocabulary = vocabulary
         self._rows = {piece: row for row, piece in enumerate(vocabulary)}
         self._known: dict[str, tuple[int, ...]] = {}
 
@@ -48,6 +51,18 @@ class Pieces:
             if most is not None and len(found) >= most:
                 return found[:most]
         return found
+
+    def makes_sense(self, text: str) -> bool:
+        """Whether a word of it is known, or a piece of some length; letters alone bring a text near to anything."""
+        return any(
+            (len(part) > 1 and part.lower() in self._rows) or any(map(self._tells, self._longest_first(part.lower())))
+            for run in _RUN.findall(fold(text))
+            for part in _PART.findall(run[:_LONG_WORD])
+        )
+
+    def _tells(self, row: int) -> bool:
+        piece = self._vocabulary[row]
+        return len(piece.removeprefix("##")) >= _TELLING or not piece.isascii()
 
     def _learn(self, run: str) -> tuple[int, ...]:
         whole = self._rows.get(run.lower())

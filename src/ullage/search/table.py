@@ -65,7 +65,8 @@ class StaticTable:
         sums = np.zeros((len(texts), self.rows.shape[1]), dtype=np.float32)
         for place, text in enumerate(texts):
             rows = self.pieces.rows(text, _LONG_QUERY)
-            self._sum(rows, self.telling[rows], sums[place])
+            if self.pieces.makes_sense(text):
+                self._sum(rows, self.telling[rows], sums[place])
         return _of_length_one(sums)
 
     def _of_document(self, document: Document) -> tuple[list[int], list[float]]:
