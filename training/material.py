@@ -24,8 +24,17 @@ class Material:
     """Of each pair, its tool."""
     hidden: torch.Tensor
     """Of each pair, the field that its tool is shown without, or -1."""
+    written: torch.Tensor
+    """The places of the pairs whose query was written for the tool."""
     negatives: torch.Tensor
     """Of each tool, its look-alikes; -1 where there are no more."""
+
+    def draw(self, number: int, share: float, generator: torch.Generator) -> torch.Tensor:
+        """Pairs by chance, a share of them of those that were written: they are few, and most like what is asked."""
+        any_ = torch.randint(len(self.tool), (number,), generator=generator, device=generator.device)
+        written = torch.randint(len(self.written), (number,), generator=generator, device=generator.device)
+        chance = torch.rand(number, generator=generator, device=generator.device)
+        return torch.where(chance < share, self.written[written], any_)
 
     def look_alike(self, pairs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """One a pair; the first tool of all where there is none."""
@@ -50,5 +59,6 @@ def material_of(
         tools=tools,
         tool=torch.from_numpy(pairs["tool"].astype(np.int64)).to(device),
         hidden=torch.from_numpy(pairs["hidden"].astype(np.int64)).to(device),
+        written=torch.from_numpy(np.flatnonzero(pairs["written"])).to(device),
         negatives=torch.from_numpy(arrays["tools"]["negatives"].astype(np.int64)).to(device),
     )

@@ -20,6 +20,7 @@ from pairs import Pair, self_made, supervised
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tools import Described, read_rows, real_tools, set_documents, set_tools, without_twins
+from wishes import wished
 from wordnet import meanings
 
 from ullage.search import LexicalIndex
@@ -55,6 +56,8 @@ def main(data: Path, model: Path, wordnet: Path, pack: Path, *, small: bool) -> 
     stories = [example for _, text in said for example in text.split("; ")[1:]]
     pairs = list(self_made(tools, stories, chance))
     print("real", len(tools), "tools", len(pairs), "pairs")
+    pairs += (written := list(wished(tools)))
+    print("written", len(written), "pairs")
     for name in SUPERVISED[:0] if small else SUPERVISED:
         _add_set(data / "search" / "train" / name, tools, pairs, chance, _needed(measured))
     chance.shuffle(pairs)
@@ -146,11 +149,15 @@ def _of_tools(tools: Sequence[Described], encoder: Cut, table: Cut) -> dict[str,
 def _of_pairs(pairs: Sequence[Pair], encoder: Cut, table: Cut, chance: random.Random) -> dict[str, np.ndarray]:
     """The table also sees queries with words in other languages; the encoder, which knows none, does not."""
     return (
-        _ragged("query_encoder", [encoder(pair.query)[:_LONG_QUERY] for pair in pairs])
-        | _ragged("query_table", [table(switched(pair.query, chance))[:_LONG_QUERY] for pair in pairs])
+        _ragged("query_encoder", [encoder(pair.english or pair.query)[:_LONG_QUERY] for pair in pairs])
+        | _ragged(
+            "query_table",
+            [table(pair.query if pair.english else switched(pair.query, chance))[:_LONG_QUERY] for pair in pairs],
+        )
         | {
             "tool": np.array([pair.tool for pair in pairs], dtype=np.int32),
             "hidden": np.array([pair.hidden for pair in pairs], dtype=np.int8),
+            "written": np.array([pair.written for pair in pairs]),
         }
     )
 

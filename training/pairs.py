@@ -44,6 +44,10 @@ class Pair:
     """Its place among the tools."""
     hidden: int = NOTHING
     """The field that the tool is shown without, or `NOTHING`."""
+    english: str | None = None
+    """What the encoder reads, where the query is in a language that it does not know."""
+    written: bool = False
+    """Whether somebody wrote the query for the tool, as `wishes` has them."""
 
 
 def self_made(tools: Sequence[Described], stories: Sequence[str], chance: random.Random) -> Iterator[Pair]:

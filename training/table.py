@@ -149,7 +149,7 @@ def _of_tools(
     table: Table, tools: Averages, material: Material, taught: Taught, how: tuple[Recipe, torch.Generator]
 ) -> torch.Tensor:
     recipe, generator = how
-    pairs = _drawn(len(material.tool), recipe, generator)
+    pairs = material.draw(recipe.learning.batch, recipe.learning.written, generator)
     asked = table.of_lists(*_forgetful(*material.queries.batch(pairs, _LONG_QUERY), generator))
     near = asked @ table.of_tools(table.means(tools)).T
     return _unlike(table.scale.exp() * near, recipe.sharpness * taught.queries[pairs] @ taught.tools.T)

@@ -27,6 +27,8 @@ class Learning:
     steps: int
     batch: int
     rate: float
+    written: float = 0.3
+    """Share of the pairs of a batch whose query was written for the tool."""
 
 
 def tune(model: BertModel, material: Material, learning: Learning, generator: torch.Generator) -> BertModel:
@@ -38,7 +40,7 @@ def tune(model: BertModel, material: Material, learning: Learning, generator: to
     for step in range(learning.steps):
         for group in optimizer.param_groups:
             group["lr"] = learning.rate * _warmth(step, learning.steps)
-        pairs = torch.randint(len(material.tool), (learning.batch,), generator=generator, device=generator.device)
+        pairs = material.draw(learning.batch, learning.written, generator)
         shown = torch.cat([material.tool[pairs], material.look_alike(pairs, generator)])
         loss = _loss(trained, material, (pairs, shown), guides)
         optimizer.zero_grad(set_to_none=True)
