@@ -1,4 +1,7 @@
 import argparse
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +45,18 @@ def test_without_a_verb_every_verb_is_named_with_its_question(capsys: pytest.Cap
     assert main([]) == 2
     shown = capsys.readouterr().err
     assert all(verb in shown and question in shown for verb, question in VERBS.items())
+
+
+@pytest.mark.parametrize(("said", "here"), [(None, "1"), ("3", "3")])
+def test_numpy_is_told_to_start_no_threads_and_nothing_that_is_started_from_here_is(said: str | None, here: str):
+    ask = "import os; print(os.environ.get('OPENBLAS_NUM_THREADS'))"
+    script = (
+        "import os, subprocess, sys\n"
+        "from ullage.cli.main import reckon_on_one_thread\n"
+        "reckon_on_one_thread()\n"
+        f"for passed_on in (None, os.environ): subprocess.run([sys.executable, '-c', {ask!r}], env=passed_on)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if said is None else {"OPENBLAS_NUM_THREADS": said}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [here, str(said)]

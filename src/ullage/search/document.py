@@ -7,8 +7,10 @@ Nothing here fails on a schema that is broken: what cannot be read is not search
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from ullage.tool import Json, JsonObject, Tool
+if TYPE_CHECKING:
+    from ullage.tool import Json, JsonObject, Tool
 
 __all__ = ["Document", "Field", "document_of"]
 
@@ -60,7 +62,7 @@ class Document:
         )
 
 
-def document_of(tool: Tool, *, server: str = "", document_id: str | None = None) -> Document:
+def document_of(tool: "Tool", *, server: str = "", document_id: str | None = None) -> Document:
     """The document of a tool; its id is the tool's name unless another is given."""
     parameters = list(_first(_parameters(tool.input_schema, _DEPTH)))
     return Document(
@@ -80,7 +82,7 @@ def _first(parameters: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         yield parameter
 
 
-def _parameters(schema: JsonObject, depth: int) -> Iterator[tuple[str, str]]:
+def _parameters(schema: "JsonObject", depth: int) -> Iterator[tuple[str, str]]:
     """Name and description of each parameter, an object's before those inside it."""
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not depth:
@@ -90,7 +92,7 @@ def _parameters(schema: JsonObject, depth: int) -> Iterator[tuple[str, str]]:
         yield from _inside(inner, depth - 1)
 
 
-def _inside(schema: Json, depth: int) -> Iterator[tuple[str, str]]:
+def _inside(schema: "Json", depth: int) -> Iterator[tuple[str, str]]:
     if isinstance(schema, dict):
         yield from _parameters(schema, depth)
         items = schema.get("items")
@@ -98,6 +100,6 @@ def _inside(schema: Json, depth: int) -> Iterator[tuple[str, str]]:
             yield from _parameters(items, depth)
 
 
-def _description(schema: Json) -> str:
+def _description(schema: "Json") -> str:
     text = schema.get("description") if isinstance(schema, dict) else None
     return text if isinstance(text, str) else ""

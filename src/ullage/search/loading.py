@@ -7,7 +7,6 @@ what is done with them.
 
 import json
 from functools import cache
-from hashlib import file_digest
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,6 +117,8 @@ def _read_encoder(folder: Path) -> "Encoder":
 
 def _sha256(file: Path) -> str:
     """Takes hundredths of a second; else vectors of a damaged network would be kept under the name of a sound one."""
+    from hashlib import file_digest
+
     with file.open("rb") as data:
         return file_digest(data, "sha256").hexdigest()
 
