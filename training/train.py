@@ -24,11 +24,11 @@ from table import Recipe, Table, Taught, first_rows, learn, quantised
 
 __all__ = ["Ready", "by_encoder", "by_table", "ready", "save_encoder", "save_table", "taught_by"]
 
-TUNING = Learning(steps=400, batch=1024, rate=5e-5)
-KEPT = 0.6
+TUNING = Learning(steps=500, batch=1024, rate=5e-5, written=0.8)
+KEPT = 0.8
 """How far the encoder goes from its first weights to the tuned ones."""
-TEACHING = Recipe(learning=Learning(steps=2000, batch=1024, rate=5e-3))
-_REHEARSAL = Learning(steps=3, batch=32, rate=1e-4)
+TEACHING = Recipe(learning=Learning(steps=2000, batch=1024, rate=5e-3, written=0.6))
+_REHEARSAL = Learning(steps=3, batch=32, rate=1e-4, written=0.5)
 _PART = 15 << 20
 """Bytes of one file of weights at the most."""
 

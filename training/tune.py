@@ -27,7 +27,7 @@ class Learning:
     steps: int
     batch: int
     rate: float
-    written: float = 0.3
+    written: float
     """Share of the pairs of a batch whose query was written for the tool."""
 
 
