@@ -31,10 +31,12 @@ class Material:
 
     def draw(self, number: int, share: float, generator: torch.Generator) -> torch.Tensor:
         """Pairs by chance, a share of them of those that were written: they are few, and most like what is asked."""
-        any_ = torch.randint(len(self.tool), (number,), generator=generator, device=generator.device)
+        drawn = torch.randint(len(self.tool), (number,), generator=generator, device=generator.device)
+        if not len(self.written):
+            return drawn
         written = torch.randint(len(self.written), (number,), generator=generator, device=generator.device)
         chance = torch.rand(number, generator=generator, device=generator.device)
-        return torch.where(chance < share, self.written[written], any_)
+        return torch.where(chance < share, self.written[written], drawn)
 
     def look_alike(self, pairs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """One a pair; the first tool of all where there is none."""

@@ -1,8 +1,9 @@
 """What would somebody say who needs this tool?
 
-`wishes.tsv` was written for this project, a line a tool: its id, what an agent would type to find it, and what a user
-would say who wants it done. Neither repeats what the tool says of itself. Some are in Portuguese, Spanish, German,
-Korean or Chinese, which the encoder does not know: there it reads the other of the two, or else the tool's own words.
+`wishes.tsv` was written for this project, one line or more a tool: its id, and two texts, what an agent would type to
+find it and what a user would say who wants it done. Neither repeats what the tool says of itself. Some are in
+Portuguese, Spanish, German, Korean or Chinese, which the encoder does not know: there it reads the other of the two, or
+else the tool's own words.
 """
 
 import re

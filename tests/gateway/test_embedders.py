@@ -83,22 +83,35 @@ def test_many_threads_load_it_once():
     assert table.times == 1
 
 
+def _give_up(embedders: Embedders, kind: IndexKind) -> None:
+    failed = embedders.of(kind)
+    assert failed is not None
+    embedders.give_up(failed, OSError("no memory"))
+
+
 def test_what_fails_later_is_done_without_one_after_the_other(caplog: pytest.LogCaptureFixture):
     embedders = Embedders({"static": Counting("table"), "encoder": Counting("encoder")})
-    assert not embedders.give_up("encoder", OSError("nothing is loaded yet"))
-    assert _edition(embedders, "encoder") == "encoder"
-    assert embedders.give_up("encoder", OSError("no memory"))
+    _give_up(embedders, "encoder")
     assert (_edition(embedders, "encoder"), _edition(embedders, "static")) == ("table", "table")
-    assert embedders.give_up("encoder", OSError("no memory"))
+    _give_up(embedders, "encoder")
     assert (_edition(embedders, "encoder"), _edition(embedders, "static")) == (None, None)
-    assert not embedders.give_up("encoder", OSError("no memory"))
     said = [record.getMessage() for record in caplog.records]
-    assert [("`encoder`" in line, "`static`" in line) for line in said] == [(True, False), (False, True)]
+    assert ["by the table" in line for line in said] == [True, False]
     assert all("no memory" in line for line in said)
+
+
+def test_what_was_given_up_before_takes_nothing_else_with_it(caplog: pytest.LogCaptureFixture):
+    embedders = Embedders({"static": Counting("table"), "encoder": Counting("encoder")})
+    failed = embedders.of("encoder")
+    assert failed is not None
+    for _ in range(3):
+        embedders.give_up(failed, OSError("no memory"))
+    assert (_edition(embedders, "encoder"), _edition(embedders, "static")) == ("table", "table")
+    assert len(caplog.records) == 1
 
 
 def test_a_table_that_fails_leaves_the_encoder_at_work():
     embedders = Embedders({"static": Counting("table"), "encoder": Counting("encoder")})
     assert (_edition(embedders, "static"), _edition(embedders, "encoder")) == ("table", "encoder")
-    assert embedders.give_up("static", OSError("no memory"))
+    _give_up(embedders, "static")
     assert (_edition(embedders, "static"), _edition(embedders, "encoder")) == (None, "encoder")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.from_thread
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from ullage.models import shipped
 from ullage.search import Document
 from ullage.testing import FakeEmbedder, FakeSource
 from ullage.tokens import Meter
-from ullage.tool import Call, Change, JsonObject, Tool
+from ullage.tool import Call, Caller, Change, JsonObject, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -384,14 +385,62 @@ class Breaking(FakeEmbedder):
         return FakeEmbedder.embed_query(self, query)
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [Breaking(edition="b"), Breaking(edition="b", queries=1), Breaking(edition="b", queries=9, documents=False)],
-)
-@pytest.mark.parametrize("table", [FakeEmbedder(), Breaking(edition="t")])
-async def test_a_search_goes_on_without_what_breaks(broken: Breaking, table: FakeEmbedder):
-    around = Surroundings(embedders=Embedders({"static": lambda: table, "encoder": lambda: broken}))
-    inner = Merge([member("house", PAINT, MEND)], reserved=NAMES, patience=0.02)
-    source = Find(inner, METER, FindSettings(mode="search", start_wait=0.05, index="encoder"), around)
-    assert (await names(source, "paints a wall"))[0] == "house__paint"
-    assert (await names(source, "mends a pipe"))[0] == "house__mend"
+def _finds(embedders: Embedders, spawn: Callable[[Work], object] | None = None, *tools: Tool) -> Find:
+    around = Surroundings(embedders=embedders, spawn=spawn)
+    inner = Merge([member("house", *(tools or (PAINT, MEND)))], reserved=NAMES, patience=0.02)
+    return Find(inner, METER, FindSettings(mode="search", start_wait=0.05, index="encoder"), around)
+
+
+@pytest.mark.parametrize(("queries", "documents"), [(0, True), (1, True), (9, False)])
+@pytest.mark.parametrize(("table", "at_work"), [(FakeEmbedder(), "fake-1"), (None, None)])
+async def test_a_search_goes_on_without_what_breaks(
+    queries: int, *, documents: bool, table: FakeEmbedder | None, at_work: str | None
+):
+    broken = Breaking(edition="encoder", queries=queries, documents=documents)
+    table = table or Breaking(edition="table", queries=queries, documents=documents)
+    embedders = Embedders({"static": lambda: table, "encoder": lambda: broken})
+    clients = [_finds(embedders) for _ in range(3)]
+    for source in clients:
+        assert (await names(source, "paints a wall"))[0] == "house__paint"
+        assert (await names(source, "mends a pipe"))[0] == "house__mend"
+    left = embedders.of("encoder")
+    assert (None if left is None else left.edition) == at_work
+
+
+async def test_several_searches_at_once_give_up_only_what_breaks():
+    broken, table = Breaking(edition="encoder", queries=1), FakeEmbedder()
+    embedders = Embedders({"static": lambda: table, "encoder": lambda: broken})
+    source = _finds(embedders)
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(names, source, "paints a wall")
+    assert embedders.of("encoder") is table
+
+
+async def test_a_stand_in_that_breaks_leaves_the_encoder_at_work():
+    tools = tuple(tool(f"tool_{number}", f"Does the {number}th thing.") for number in range(150))
+    encoder, later = FakeEmbedder(edition="encoder"), list[Work]()
+    embedders = Embedders({"static": lambda: Breaking(edition="table"), "encoder": lambda: encoder})
+    source = _finds(embedders, later.append, *tools)
+    assert (await names(source, "tool_7"))[0] == "house__tool_7"
+    assert (embedders.of("static"), embedders.of("encoder")) == (None, encoder)
+
+
+async def test_an_encoder_that_breaks_while_nobody_waits_is_given_up():
+    tools = tuple(tool(f"tool_{number}", f"Does the {number}th thing.") for number in range(150))
+    broken, table, later = Breaking(edition="encoder", queries=9, documents=False), FakeEmbedder(), list[Work]()
+    embedders = Embedders({"static": lambda: table, "encoder": lambda: broken})
+    source = _finds(embedders, later.append, *tools)
+    assert await names(source, "does the 7th thing")
+    for work in later:
+        await work()
+    assert embedders.of("encoder") is table
+    assert (await names(source, "tool_7"))[0] == "house__tool_7"
+
+
+async def test_what_is_explained_is_of_the_search_that_went_well():
+    broken, table = Breaking(edition="encoder", queries=2), FakeEmbedder()
+    source = _finds(Embedders({"static": lambda: table, "encoder": lambda: broken}))
+    asked = {"tool_description": "paints a wall", "tool_keywords": "brush colour"}
+    first, again = [await source.explain(asked, Caller(principal="p", session="s")) for _ in range(2)]
+    assert [each.hit and each.hit.score for each in first] == [each.hit and each.hit.score for each in again]

@@ -4,6 +4,7 @@ from ullage.search.pieces import Pieces, fold
 
 VOCABULARY = [
     *("get", "user", "github", "git", "##hub", "weather", "id", "v", "2", "cafe", "un", "##known", "##able"),
+    "2d",
     *("天气", "天", "气", "预报", "날씨", "날"),
 ]
 
@@ -64,7 +65,7 @@ def test_no_more_words_are_remembered_than_a_bound():
     assert pieces.rows("getUser") == before
 
 
-@pytest.mark.parametrize("text", ["weather", "getUserId zzzz", "unknown", "the 天气", "id"])
+@pytest.mark.parametrize("text", ["weather", "getUserId zzzz", "unknown", "the 天气", "id", "2D"])
 def test_a_text_with_a_known_word_or_a_long_piece_of_one_makes_sense(text: str):
     assert Pieces(VOCABULARY).makes_sense(text)
 

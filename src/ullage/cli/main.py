@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def reckon_on_one_thread() -> None:
     """Spares the first search the threads that numpy starts when it is imported and nothing here uses: half of what the
-    import costs. Said to this process alone: what is started from it gets its environment from `os.environ`."""
+    import costs. Not through `os.environ`: what is started from here gets its environment from there."""
     if _THREADS not in os.environ:
         os.putenv(_THREADS, "1")
 

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
-    """One a row, each of length one, or of zeros where a text has nothing that is known."""
+    """One a row, each of length one; shorter where little of a text is known, and of zeros where nothing is."""
 
 __all__ = ["Embedder", "EmbedderFailed"]
 
 
 class EmbedderFailed(Unavailable):
-    """An embedder raised what it should not; the cause says what."""
+    """An embedder raised what it should not. Whoever searches can do without it."""
+
+    def __init__(self, embedder: "Embedder", error: Exception) -> None:
+        super().__init__(f"an embedder failed: {str(error) or type(error).__name__}")
+        self.embedder = embedder
 
 
 class Embedder(Protocol):

@@ -41,7 +41,7 @@ class Meaning:
         taken over from before."""
         self.documents, self.edition, self.weight = documents, embedder.edition, embedder.weight
         self._embedder = embedder
-        with _told():
+        with _told(embedder):
             self.matrix = Matrix(len(documents), embedder.embed_query("").shape[1])
         same = before is not None and before.edition == self.edition
         self._absent = self._take(vectors, self._take_over(before if same else None))
@@ -56,7 +56,7 @@ class Meaning:
 
     def nearness(self, query: str) -> Nearness:
         """Of each document: 1 for the same, about 0 for what has nothing to do with the query, or less."""
-        with _told():
+        with _told(self._embedder):
             vectors = self._embedder.embed_query(query)
         nearness = self.matrix.nearness(_sound(vectors), _OF_SENTENCE)
         return np.round(nearness.astype(np.float64), _DECIMALS)
@@ -87,7 +87,7 @@ class Meaning:
         made = np.zeros((len(self._absent), self.matrix.size), dtype=np.float16)
         for start in range(0, len(self._absent), _AT_ONCE):
             some = self._absent[start : start + _AT_ONCE]
-            with _told():
+            with _told(self._embedder):
                 vectors = self._embedder.embed_documents([self.documents[place] for place in some])
             made[start : start + _AT_ONCE] = _sound(vectors)
             self.matrix.put(np.array(some), made[start : start + _AT_ONCE].astype(np.float32))
@@ -95,12 +95,12 @@ class Meaning:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """What an embedder raises, as what it is: whoever searches can do without it."""
+def _told(embedder: Embedder) -> Iterator[None]:
+    """Says whose error it is."""
     try:
         yield
     except Exception as error:
-        raise EmbedderFailed(f"an embedder failed: {error}") from error
+        raise EmbedderFailed(embedder, error) from error
 
 
 def _sound(vectors: Vector) -> Vector:

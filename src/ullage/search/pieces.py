@@ -54,11 +54,13 @@ class Pieces:
 
     def makes_sense(self, text: str) -> bool:
         """Whether a word of it is known, or a piece of some length; letters alone bring a text near to anything."""
-        return any(
-            (len(part) > 1 and part.lower() in self._rows) or any(map(self._tells, self._longest_first(part.lower())))
-            for run in _RUN.findall(fold(text))
-            for part in _PART.findall(run[:_LONG_WORD])
-        )
+        return any(map(self._is_known, _RUN.findall(fold(text))))
+
+    def _is_known(self, run: str) -> bool:
+        words = [run.lower(), *(part.lower() for part in _PART.findall(run))]
+        if any(len(word) > 1 and word in self._rows for word in words):
+            return True
+        return any(map(self._tells, self._learn(run[:_LONG_WORD])))
 
     def _tells(self, row: int) -> bool:
         piece = self._vocabulary[row]

@@ -52,7 +52,11 @@ class Together:
         # A row that only the table fills counts whole beside documents in which the table has a part.
         weights = [_BOTH if _is_latin(text) else _TABLE for text in asked(query)]
         of_encoder, of_table = np.array(weights, dtype=np.float32).T[:, :, None]
-        return _joined(of_encoder * self.encoder.embed_query(query), of_table * self.table.embed_query(query))
+        by_table = self.table.embed_query(query)
+        # What the table hardly believes to have a meaning, the encoder, which sees letters too, is not believed either.
+        believed = np.sqrt((by_table * by_table).sum(axis=1, keepdims=True))
+        believed[believed == 0] = 1
+        return _joined(of_encoder * believed * self.encoder.embed_query(query), of_table * by_table)
 
 
 def _joined(first: _Numbers, second: _Numbers) -> _Numbers:

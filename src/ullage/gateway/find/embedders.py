@@ -41,19 +41,15 @@ class Embedders:
         with self._turn:
             return self._of(kind)
 
-    def give_up(self, kind: IndexKind, error: Exception) -> bool:
-        """Does without what embeds for that kind, until the next start; False where nothing does, so that it cannot be
-        what failed."""
+    def give_up(self, failed: Embedder, error: Exception) -> None:
+        """Does without that one until the next start. Nothing is said of one that was given up before."""
         with self._turn:
-            failed = self._loaded.get(kind)
-            if failed is None:
-                return False
-            at_work: IndexKind = "static" if failed is self._loaded.get("static") else kind
-            instead, loss = _INSTEAD[at_work]
-            _log.warning("search by meaning (`%s`) is done without: %s; %s", at_work, error, loss)
-            better = self._of(instead)
-            self._loaded |= {each: better for each, loaded in self._loaded.items() if loaded is failed}
-            return True
+            kinds = [kind for kind, loaded in self._loaded.items() if loaded is failed]
+            if kinds:
+                instead, loss = _INSTEAD["static" if "static" in kinds else "encoder"]
+                _log.warning("search by meaning goes on without what fails: %s; %s", error, loss)
+                better = self._of(instead)
+                self._loaded |= dict.fromkeys(kinds, better)
 
     def _of(self, kind: IndexKind) -> Embedder | None:
         if kind not in self._loaded and kind in self._loaders:

@@ -11,7 +11,7 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from ullage.search import HybridIndex
+from ullage.search import EmbedderFailed, HybridIndex
 from ullage.tool import Tool
 
 from ..definition import definition_hash, definition_text
@@ -75,10 +75,10 @@ class Shelf:
             found = await self._meanwhile(view, self._spawn)
         return await self._whole(view, kind) if found is None else found
 
-    def give_up(self, kind: IndexKind, error: Exception) -> bool:
-        """Searches without what embeds for that kind from now on; False where there is nothing to give up."""
+    async def give_up(self, error: EmbedderFailed) -> None:
+        """Indexes that come from now on do without the one that failed; those that were made of it are let go."""
         self._index = self._stand_in = None
-        return self._indexing.embedders.give_up(kind, error)
+        await anyio.to_thread.run_sync(self._indexing.embedders.give_up, error.embedder, error)
 
     async def _meanwhile(self, view: View, spawn: Spawn) -> HybridIndex:
         if self._stand_in is None or self._stand_in[0] != view.revision:
@@ -107,9 +107,12 @@ class Shelf:
         return self._index[2] if self._index is not None and self._index[:2] == (view.revision, kind) else None
 
     async def _make(self, view: View, kind: IndexKind) -> HybridIndex:
-        return await self._take(
-            view, kind, await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, self._before)
-        )
+        try:
+            made = await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, self._before)
+        except EmbedderFailed as error:
+            await self.give_up(error)
+            return await self._make(view, kind)  # by what stands in for it
+        return await self._take(view, kind, made)
 
     @property
     def _before(self) -> HybridIndex | None:

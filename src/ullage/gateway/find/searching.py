@@ -32,6 +32,8 @@ _LETTERS = 50_000
 """Of definitions found, above which they are weighed in a worker thread."""
 _MANY = 1_000
 """Tools among which one is looked for in a worker thread; so it is wherever an encoder reads the query."""
+_STAND_INS = 3
+"""Times that a search is begun again: an encoder may fail, then the table, and an index of either be made meanwhile."""
 _SERVERS = 20
 """Named to whoever found nothing."""
 
@@ -87,13 +89,15 @@ class Searching:
 
     async def _ranked(self, asked: Asked, heard: dict[str, Hit] | None = None) -> tuple[Lesson, tuple[Ranked, ...]]:
         """With what is noted of the search; each hit goes into `heard` as it is first met. Where whatever knows what
-        texts mean fails, what stands in for it is asked."""
-        try:
-            return await self._ranked_once(asked, heard)
-        except EmbedderFailed as error:
-            if not self._shelf.give_up(asked.settings.index, error):
-                raise
-            return await self._ranked(asked, heard)
+        texts mean fails, what stands in for it is asked, and words alone in the end."""
+        for _ in range(_STAND_INS):
+            try:
+                return await self._ranked_once(asked, heard)
+            except EmbedderFailed as error:
+                await self._shelf.give_up(error)
+                if heard is not None:
+                    heard.clear()
+        return await self._ranked_once(asked, heard)
 
     async def _ranked_once(self, asked: Asked, heard: dict[str, Hit] | None) -> tuple[Lesson, tuple[Ranked, ...]]:
         lesson = await self._begin(asked)
