@@ -28,6 +28,8 @@ class Lines:
         size = 4 if len(text) >= 4 else 2
         at = self._beginning_with(text[:size])
         for distance in range(size, len(text)):
+            if not len(at):
+                break
             # Never beyond the end: the last line's end is no letter of the text, and whoever has reached it is gone.
             at = at[self._text[at + distance] == text[distance]]
         lines = np.searchsorted(self._starts, at, side="right") - 1
