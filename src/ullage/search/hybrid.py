@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["HybridIndex"]
 
 _NOTHING: Mapping[str, float] = {}
-_NAMED = tuple(Named)
+_NAMED: tuple[Named, ...] = tuple(Named)
 """By what they are as numbers; to ask the enumeration itself takes longer than all else about a hit."""
 
 
@@ -80,7 +80,7 @@ class HybridIndex:
         wants = wanted(query)
         fused, named = self._fused(query, wants, learnt), self.names.named(query)
         return tuple(
-            _hit(self.postings, place, _NAMED[named[place]], wants, fused)
+            _hit(self.postings, place, _NAMED[int(named[place])], wants, fused)
             for place in ranked(fused.scores, named, limit)
         )
 

@@ -4,7 +4,7 @@ Vectors of documents that were made before are taken as they are; the rest is ma
 knows; what nearness is worth beside words, `fusion`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -95,7 +95,7 @@ class Meaning:
 
 
 @contextmanager
-def _told(embedder: Embedder) -> Iterator[None]:
+def _told(embedder: Embedder) -> Generator[None]:
     """Says whose error it is."""
     try:
         yield

@@ -44,12 +44,13 @@ class Embedders:
     def give_up(self, failed: Embedder, error: Exception) -> None:
         """Does without that one until the next start. Nothing is said of one that was given up before."""
         with self._turn:
-            kinds = [kind for kind, loaded in self._loaded.items() if loaded is failed]
+            kinds: list[IndexKind] = [kind for kind, loaded in self._loaded.items() if loaded is failed]
             if kinds:
                 instead, loss = _INSTEAD["static" if "static" in kinds else "encoder"]
                 _log.warning("search by meaning goes on without what fails: %s; %s", error, loss)
                 better = self._of(instead)
-                self._loaded |= dict.fromkeys(kinds, better)
+                for kind in kinds:
+                    self._loaded[kind] = better
 
     def _of(self, kind: IndexKind) -> Embedder | None:
         if kind not in self._loaded and kind in self._loaders:

@@ -104,8 +104,9 @@ class Searching:
 
         def search(text: str, limit: int) -> Sequence[Hit]:
             hits = lesson.search(text, limit)
-            for hit in hits if heard is not None else ():
-                heard.setdefault(hit.document.id, hit)
+            if heard is not None:
+                for hit in hits:
+                    heard.setdefault(hit.document.id, hit)
             return hits
 
         return lesson, await _rank(search, asked, self._entries(asked.view))
