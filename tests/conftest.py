@@ -1,7 +1,10 @@
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from store.databases import ENGINES, fresh_place
 
 # Machines are slow and shared: how long an example took is no reason to fail it.
 # The same few examples each time; `HYPOTHESIS_PROFILE=thorough make test` takes many others.
@@ -15,3 +18,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(params=ENGINES)
+def place(request: pytest.FixtureRequest, tmp_path: Path):
+    """Where an empty database is, on each engine in turn."""
+    with fresh_place(request.param, tmp_path) as where:
+        yield where

@@ -1,14 +1,6 @@
-from pathlib import Path
-
 import pytest
 
-from store.databases import ENGINES, fresh_place, opened
-
-
-@pytest.fixture(params=ENGINES)
-def place(request: pytest.FixtureRequest, tmp_path: Path):
-    with fresh_place(request.param, tmp_path) as where:
-        yield where
+from store.databases import opened
 
 
 @pytest.fixture

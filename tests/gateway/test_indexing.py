@@ -439,7 +439,7 @@ async def test_an_encoder_that_breaks_while_nobody_waits_is_given_up():
 
 
 async def test_what_is_explained_is_of_the_search_that_went_well():
-    broken, table = Breaking(edition="encoder", queries=2), FakeEmbedder()
+    broken, table = Breaking(edition="encoder", weight=90.0, queries=2), FakeEmbedder()
     source = _finds(Embedders({"static": lambda: table, "encoder": lambda: broken}))
     asked = {"tool_description": "paints a wall", "tool_keywords": "brush colour"}
     first, again = [await source.explain(asked, Caller(principal="p", session="s")) for _ in range(2)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from store.databases import ENGINES, fresh_place, in_processes, opened
+from store.databases import in_processes, opened
 from ullage.ledger import Entry, Recorder, Recording, Total, Unrecorded, read_entries, totals
 from ullage.store import MIGRATIONS, Database
 from ullage.tokens import Method
@@ -37,12 +37,6 @@ WHOLE = Entry(
 
 def _entry(n: int = 0, *, session: str = "s1") -> Entry:
     return Entry(time=START + timedelta(seconds=n), kind="result", principal="me", session=session, tokens=n)
-
-
-@pytest.fixture(params=ENGINES)
-def place(request: pytest.FixtureRequest, tmp_path: Path):
-    with fresh_place(request.param, tmp_path) as where:
-        yield where
 
 
 @pytest.fixture

@@ -50,6 +50,17 @@ def test_every_sentence_is_judged_by_its_own_letters():
     assert [row[0] > 0 for row in rows] == [True, True, False]
 
 
+class Doubting(FakeEmbedder):
+    def embed_query(self, query):
+        return super().embed_query(query) * np.float32(0.4)
+
+
+def test_what_the_table_hardly_believes_the_encoder_is_believed_no_more():
+    query = "send a letter"
+    sure, doubtful = (Together(encoder=FakeEmbedder(), table=table) for table in (FakeEmbedder(), Doubting()))
+    assert nearness(doubtful, query) == pytest.approx(0.4 * nearness(sure, query), abs=1e-5)
+
+
 def test_other_parts_are_another_edition():
     one, other = FakeEmbedder(), Together(encoder=FakeEmbedder(), table=FakeEmbedder())
     assert Together(encoder=one, table=one).edition != Together(encoder=other, table=one).edition

@@ -10,18 +10,12 @@ import anyio
 import pytest
 from sqlalchemy import text
 
-from store.databases import ENGINES, fresh_place, in_processes, open_and_count, opened
+from store.databases import in_processes, open_and_count, opened
 from ullage.errors import BadConfiguration, StoreFailed
 from ullage.store import MIGRATIONS, Address, Database, moment, seconds, storable
 
 ADD = text("INSERT INTO ullage_forms (key, form, created) VALUES (:key, '{}', 0)")
 COUNT = text("SELECT count(*) FROM ullage_forms")
-
-
-@pytest.fixture(params=ENGINES)
-def place(request: pytest.FixtureRequest, tmp_path: Path):
-    with fresh_place(request.param, tmp_path) as where:
-        yield where
 
 
 def _add(database: Database, key: str) -> None:
