@@ -4,12 +4,13 @@ In `.bench/peers`, an environment of their own, made on first use; a package wit
 and said to be. Vocabularies are those the package carries, so nothing but packages is fetched.
 """
 
-import base64
-import gzip
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from ullage.tokens.bpe.fallback import read_tokens
+from ullage.tokens.bpe.quick import as_published
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / ".bench" / "peers"
@@ -18,7 +19,7 @@ PINNED = {"tiktoken": "0.14.0", "gigatoken": "0.10.0", "rs-bpe": "0.1.0", "litel
 
 
 def python_of(library: str) -> str:
-    return sys.executable if library == "ullage" else str(PEERS / "bin" / "python")
+    return sys.executable if library.startswith("ullage") else str(PEERS / "bin" / "python")
 
 
 def make_peers(names: Sequence[str]) -> list[str]:
@@ -45,13 +46,7 @@ def _install(name: str) -> bool:
 
 def write_ranks(vocabulary: str) -> Path:
     """The vocabulary as the file OpenAI publishes, made of what the package carries: nothing is fetched."""
-    packed = gzip.decompress((ROOT / "src/ullage/tokens/bpe/data" / f"{vocabulary}.gz").read_bytes())
-    lines, start = list[bytes](), 0
-    while start < len(packed):
-        end = start + 1 + packed[start]
-        lines.append(base64.b64encode(packed[start + 1 : end]) + b" %d\n" % len(lines))
-        start = end
     SCRATCH.mkdir(parents=True, exist_ok=True)
     path = SCRATCH / f"{vocabulary}.tiktoken"
-    path.write_bytes(b"".join(lines))
+    path.write_bytes(as_published(read_tokens(vocabulary)))
     return path

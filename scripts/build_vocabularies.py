@@ -1,4 +1,4 @@
-"""How are the vocabularies of the pure-Python fallback made?
+"""How are the vocabularies that the package carries made?
 
 Writes `src/ullage/tokens/bpe/data/{o200k_base,cl100k_base}.gz` out of the installed splintr. The source is OpenAI's:
 the two files that tiktoken (MIT) fetches, `o200k_base.tiktoken` and `cl100k_base.tiktoken`. Splintr carries the same
@@ -8,14 +8,15 @@ The written form is a gzip of the tokens in the order of their ranks, each as on
 Run it again when a vocabulary is added: `.venv/bin/python scripts/build_vocabularies.py`.
 """
 
-import base64
 import gzip
 import hashlib
 from pathlib import Path
 
 import splintr
 
-DATA = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "data"
+from ullage.tokens.bpe.quick import as_published
+
+DATA = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "bpe" / "data"
 PUBLISHED = {
     "o200k_base": (199_998, "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
     "cl100k_base": (100_256, "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
@@ -28,10 +29,6 @@ def tokens_of(name: str, size: int) -> list[bytes]:
     return [tokenizer.decode_token_bytes(rank) for rank in range(size)]
 
 
-def published_form(tokens: list[bytes]) -> bytes:
-    return b"".join(base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens))
-
-
 def written_form(tokens: list[bytes]) -> bytes:
     return gzip.compress(b"".join(bytes((len(token),)) + token for token in tokens), 9, mtime=0)
 
@@ -40,7 +37,7 @@ def main() -> None:
     DATA.mkdir(exist_ok=True)
     for name, (size, digest) in PUBLISHED.items():
         tokens = tokens_of(name, size)
-        found = hashlib.sha256(published_form(tokens)).hexdigest()
+        found = hashlib.sha256(as_published(tokens)).hexdigest()
         if found != digest:
             raise SystemExit(f"{name}: the rebuilt file has SHA-256 `{found}`, the published one `{digest}`")
         target = DATA / f"{name}.gz"

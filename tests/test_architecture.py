@@ -157,6 +157,8 @@ EDGES = {
     "ullage.tokens.bpe",
     "ullage.tokens.bpe.engine",
     "ullage.tokens.bpe.fallback",
+    "ullage.tokens.bpe.gears",
+    "ullage.tokens.bpe.quick",
     "ullage.tokens.memo",
     "ullage.tokens.steps",
     "ullage.wire",

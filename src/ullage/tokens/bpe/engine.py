@@ -1,8 +1,9 @@
 """How is a text counted exactly, with the vocabulary of the model?
 
 The engine beneath the meter: splintr's tokenizers, each loaded when first asked for, or the pure-Python fallback where
-splintr has no wheel. Splintr is imported here and nowhere else. It holds the interpreter's lock while it works, so a
-thread would not help an event loop: long texts are counted in steps (`stitch`).
+splintr has no wheel. Who counts for long comes to count the quicker way (`gears`). Splintr is imported here and nowhere
+else. It holds the interpreter's lock while it works, so a thread would not help an event loop: long texts are counted
+in steps (`stitch`).
 """
 
 import re
@@ -10,12 +11,15 @@ import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from ..steps import Steps, drain
 from .fallback import CARRIED, load_python
+from .gears import Counter, Gears
+from .quick import has_quick, load_quick
 from .split import Split
 from .stitch import Tokenizer, count_steps
 from .vocabulary import VOCABULARIES, Vocabulary
@@ -40,7 +44,9 @@ class SplintrTokenizer:
     reach: int
     leads: bool
     """Whether it puts a space before every text."""
-    count: Callable[[str], int]
+    count: Counter
+    gears: Gears | None
+    """What `count` goes through, where there is a quicker way than splintr's."""
 
     def encode(self, text: str, *, inside: bool = False) -> Sequence[int]:
         if inside and self.leads:
@@ -73,16 +79,19 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     inner.encode_flat("xqzptlk")  # tables are built at the first word that is no token: now, not while someone waits
     # SentencePiece vocabularies have more such tokens than they name, and gain nothing by the quicker call.
     literals = {special[:2] for special in inner.special_tokens()} if inner.family == "BPE" else {""}
+    count = _splintr_counter(inner, sorted(literals))
+    gears = Gears(count, partial(load_quick, vocabulary)) if has_quick(vocabulary) else None
     return SplintrTokenizer(
         inner=inner,
         split=vocabulary.split,
         reach=_reach(vocabulary),
         leads=vocabulary.leads,
-        count=_splintr_counter(inner, sorted(literals)),
+        count=gears.count if gears else count,
+        gears=gears,
     )
 
 
-def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Callable[[str], int]:
+def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Counter:
     """Counts by `encode_flat`, which is the quicker call but takes a special token written out in the text for the
     token itself. `literals` are how such tokens begin: a text with none of them cannot hold one. The empty one is in
     every text."""
@@ -139,6 +148,12 @@ class BytePairEngine:
             if facts.name not in self.loaded:
                 self.loaded[facts.name] = self.load(facts)
             return self.loaded[facts.name]
+
+    def shift(self, vocabulary: str) -> bool:
+        """Makes the quickest way of counting ready now, for one who knows that there is much to count. False if the
+        usual one is all there is."""
+        tokenizer = self.tokenizer(vocabulary)
+        return isinstance(tokenizer, SplintrTokenizer) and tokenizer.gears is not None and tokenizer.gears.shift()
 
 
 def default_engine() -> BytePairEngine:

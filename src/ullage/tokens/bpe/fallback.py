@@ -15,7 +15,7 @@ from .characters import kinds
 from .split import Split
 from .vocabulary import Vocabulary
 
-__all__ = ["CARRIED", "PythonTokenizer", "load_python"]
+__all__ = ["CARRIED", "PythonTokenizer", "load_python", "read_tokens"]
 
 CARRIED = ("cl100k_base", "o200k_base", "o200k_harmony")
 _REACH = 4_096
@@ -72,14 +72,14 @@ class PythonTokenizer:
 
 def load_python(vocabulary: Vocabulary) -> PythonTokenizer:
     assert vocabulary.split is not None, f"`{vocabulary.name}` is not carried"
-    packed = gzip.decompress(files("ullage.tokens.bpe").joinpath("data", f"{vocabulary.name}.gz").read_bytes())
-    tokens = _unpack(packed)
+    tokens = read_tokens(vocabulary.name)
     ranks = {token: rank for rank, token in enumerate(tokens)}
     return PythonTokenizer(tokens=tokens, ranks=ranks, split=vocabulary.split)
 
 
-def _unpack(packed: bytes) -> tuple[bytes, ...]:
-    """Each token is one byte of length and its bytes."""
+def read_tokens(name: str) -> tuple[bytes, ...]:
+    """A carried vocabulary's tokens in the order of their ranks. Each is one byte of length and its bytes."""
+    packed = gzip.decompress(files("ullage.tokens.bpe").joinpath("data", f"{name}.gz").read_bytes())
     tokens: list[bytes] = []
     start = 0
     while start < len(packed):
