@@ -24,7 +24,7 @@ def has_quick(vocabulary: Vocabulary) -> bool:
 
 def load_quick(vocabulary: Vocabulary) -> Callable[[str], int]:
     """Counts like splintr; a lone surrogate fails as it does there."""
-    from fastokens import Tokenizer
+    from fastokens import Tokenizer  # pyright: ignore[reportMissingTypeStubs]
 
     with TemporaryDirectory(prefix="ullage-") as folder:  # it reads nothing but files
         path = Path(folder, vocabulary.name)
