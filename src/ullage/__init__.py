@@ -34,6 +34,10 @@ _ROOMS = {
 }
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     """Loads the rooms behind a name when it is first asked for, so that importing `ullage` costs nothing."""
     if name not in _ROOMS:

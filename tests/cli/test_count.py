@@ -1,4 +1,6 @@
+import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +41,7 @@ notes/            19  exact       <0.1%
     three.py      11  exact       <0.1%
   one.txt          4  exact       <0.1%
   two.md           4  exact       <0.1%
-not counted, because it could not be read as text: notes/picture.png
+not counted, because it cannot be opened or is not text: notes/picture.png
 """)
 
 
@@ -78,6 +80,88 @@ def test_an_empty_folder_counts_nothing(folder: Path, capsys: pytest.CaptureFixt
     (folder / "empty").mkdir()
     assert main(["count", "empty", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lines"][0]["counts"][0]["token_count"] == 0
+
+
+def test_a_folder_that_cannot_be_opened_is_an_error_and_not_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)  # the owner of these tests may be allowed everything
+    assert main(["count", "notes"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "`notes` cannot be read: Permission denied" in captured.err
+
+
+def test_of_several_files_those_that_can_be_counted_are(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "notes/picture.png", "nowhere"]) == 2
+    captured = capsys.readouterr()
+    assert [line.split()[:2] for line in captured.out.splitlines()[1:]] == [["notes/one.txt", "4"], ["total", "4"]]
+    assert "`notes/picture.png` is not text" in captured.err
+    assert "`nowhere` cannot be read" in captured.err
+
+
+def test_a_name_neither_steers_the_terminal_nor_moves_its_figures(folder: Path, capsys: pytest.CaptureFixture[str]):
+    names = folder / "names"
+    names.mkdir()
+    for name in ("red\x1b[31m.txt", "new\nline.txt", "日本語.txt", "\udcff.txt", "plain.txt"):
+        (names / name).write_text("Hello", encoding="utf-8")
+    assert main(["count", "names"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 7
+    assert lines[2:] == [
+        "  new\\nline.txt        1  exact     <0.1%",
+        "  plain.txt            1  exact     <0.1%",
+        "  red\\x1b[31m.txt      1  exact     <0.1%",
+        "  日本語.txt           1  exact     <0.1%",
+        "  \\udcff.txt           1  exact     <0.1%",
+    ]
+    assert main(["count", "no\x1b[31m"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_models_that_do_not_fit_side_by_side_stand_below_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    words = ["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]
+    for wide, tables in ((80, 1), (40, 2)):
+        monkeypatch.setenv("COLUMNS", str(wide))
+        monkeypatch.setattr(sys, "stdout", Terminal())
+        assert main(words) == 0
+        lines = sys.stdout.getvalue().splitlines()  # pyright: ignore[reportAttributeAccessIssue]
+        assert len(lines) == 2 * tables
+        assert max(map(len, lines)) <= wide
+
+
+def test_json_is_json_in_every_encoding(folder: Path):
+    (folder / "notes" / "👩 é.txt").write_text("Hello", encoding="utf-8")
+    command = [sys.executable, "-m", "ullage", "count", "notes", "--json"]
+    run = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, check=True)
+    assert "notes/👩 é.txt" in [line["path"] for line in json.loads(run.stdout)["lines"]]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("count <&-", "error: standard input is closed"),
+        ("count - <&-", "error: standard input is closed"),
+        ("count notes/one.txt >/dev/full", "error: the output cannot be written: No space left on device"),
+        ("count notes/one.txt >&-", ""),
+        ("count notes/one.txt --modle gpt-4", "usage: ullage count "),
+    ],
+)
+def test_closed_and_full_streams_and_misspelt_options_are_told_in_words(folder: Path, how: str, said: str):
+    run = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m ullage {how}"], capture_output=True, text=True, check=False
+    )
+    assert run.stderr.startswith(said)
+    assert "Traceback" not in run.stderr
+    assert run.returncode == (2 if said else 0)
 
 
 @pytest.mark.parametrize(

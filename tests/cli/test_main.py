@@ -41,6 +41,14 @@ def test_what_nobody_foresaw_is_not_hidden():
         _guarded(raising(ExceptionGroup("outer", [ValueError("x")])), argparse.Namespace())
 
 
+def test_ctrl_c_while_a_verb_is_imported_leaves_no_trace(monkeypatch: pytest.MonkeyPatch):
+    def interrupt(module: str) -> None:
+        raise KeyboardInterrupt(module)
+
+    monkeypatch.setattr(sys.modules["ullage.cli.main"], "_imported", interrupt)
+    assert main(["count", "-"]) == 130
+
+
 def test_without_a_verb_every_verb_is_named_with_its_question(capsys: pytest.CaptureFixture[str]):
     assert main([]) == 2
     shown = capsys.readouterr().err

@@ -29,6 +29,17 @@ def test_a_bar_is_drawn_where_a_person_watches_and_wiped_at_the_end(monkeypatch:
     assert drawn.endswith("\r\x1b[K")
 
 
+def test_a_terminal_that_cannot_wipe_a_line_gets_no_bar_and_nothing_drawn_is_nothing_wiped(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    for terminal, parts in (("dumb", [Part(1)]), ("xterm", [])):
+        monkeypatch.setenv("TERM", terminal)
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        with Progress(1, "counting") as progress:
+            assert list(progress.through(parts)) == parts
+        assert sys.stderr.getvalue() == ""  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def test_no_bar_is_drawn_into_a_file(capsys: pytest.CaptureFixture[str]):
     with Progress(1, "counting") as progress:
         assert list(progress.through([Part(1)])) == [Part(1)]

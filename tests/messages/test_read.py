@@ -40,6 +40,22 @@ def test_a_named_format_is_not_second_guessed():
     assert read_request({"messages": [USER]}, Format.ANTHROPIC).format is Format.ANTHROPIC
 
 
+@pytest.mark.parametrize(
+    ("key", "format"),
+    [
+        ("messages", Format.GEMINI),
+        ("messages", Format.OPENAI_RESPONSES),
+        ("input", Format.ANTHROPIC),
+        ("contents", Format.OPENAI_CHAT),
+        ("contents", Format.ULLAGE),
+    ],
+)
+def test_a_body_in_another_format_than_named_is_not_read_as_empty(key: str, format: Format):  # noqa: A002
+    with pytest.raises(UnreadableRequest, match=f"has `{key}` and is no `{format}` request"):
+        read_request({"model": "gpt-4o", key: [USER]}, format)
+    assert read_request({"model": "gpt-4o", "tools": []}, format).messages == ()
+
+
 @pytest.mark.parametrize("body", [{}, {"model": "gpt-4o"}, None, [], "x"])
 def test_a_body_of_no_known_shape_is_refused_with_the_formats(body: Any):  # noqa: ANN401
     with pytest.raises(UnreadableRequest) as caught:

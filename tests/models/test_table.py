@@ -183,6 +183,13 @@ def test_the_nearest_names_begin_with_the_likest() -> None:
     assert TABLE.nearest("") == ()
 
 
+@pytest.mark.parametrize(("name", "start"), [("sonnet", "claude-"), ("gemini", "gemini-"), ("chatgpt", "chatgpt-")])
+def test_a_part_of_a_name_has_the_names_it_is_part_of_nearest(name: str, start: str) -> None:
+    near = TABLE.nearest(name)
+    assert near
+    assert all(each.startswith(start) for each in near)
+
+
 def test_every_name_an_error_offers_is_known() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         TABLE.find("gpt5mini")

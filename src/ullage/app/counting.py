@@ -5,6 +5,7 @@ What this imports, `ullage count` waits for, so neither the MCP SDK nor a databa
 
 from collections.abc import Mapping
 from functools import cache
+from json import dumps
 from typing import Any
 
 from ullage.errors import InvalidArguments, UnreadableRequest
@@ -23,7 +24,7 @@ def meter() -> Meter:
 
 def count(text: str, model: str = DEFAULT_MODEL) -> Count:
     """How many tokens `text` is to `model`, with method and band."""
-    return meter().count(text, model)
+    return meter().count(_string(text, "text"), _string(model, "model"))
 
 
 def count_request(body: Mapping[str, Any], model: str | None = None, format: Format | str | None = None) -> Weight:  # noqa: A002
@@ -32,19 +33,44 @@ def count_request(body: Mapping[str, Any], model: str | None = None, format: For
     `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from
     its shape unless `format` says so. `model` is the body's own unless given.
     """
+    named = None if model is None else _string(model, "model")
     try:
-        return meter().weigh(read_request(body, None if format is None else format_of(format)), model)
+        return meter().weigh(read_request(body, None if format is None else format_of(format)), named)
     except RecursionError as error:
-        raise UnreadableRequest("the body is nested too deeply to be read") from error
+        raise UnreadableRequest(
+            "the body is nested too deeply to be read", suggestion="no provider takes it so; flatten it"
+        ) from error
+    except TypeError:
+        _must_be_json(body)
+        raise
+
+
+def _must_be_json(body: Mapping[str, Any]) -> None:
+    try:
+        dumps(body)
+    except TypeError as error:
+        raise UnreadableRequest(
+            f"the body is no JSON: {error}", suggestion="give what would be sent to the provider, bytes as base64"
+        ) from error
+
+
+def _string(value: str, name: str) -> str:
+    """What callers without a type checker give may be anything."""
+    if isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return value
+    hint = "decode bytes first: data.decode()" if isinstance(value, bytes) else f"give `{name}` as str"
+    raise InvalidArguments(f"`{name}` must be a string, not {type(value).__name__}", suggestion=hint)
 
 
 def format_of(name: str) -> Format:
     try:
         return Format(name)
     except ValueError as error:
-        raise InvalidArguments(f"no format is called `{name}`", options=tuple(Format)) from error
+        raise InvalidArguments(
+            f"no format is called `{name}`", suggestion="leave it out: it is told from the body", options=tuple(Format)
+        ) from error
 
 
 def find_model(name: str) -> ModelCard:
     """The card of a model, by any name people write for it."""
-    return meter().models.find(name).card
+    return meter().models.find(_string(name, "name")).card

@@ -1,6 +1,7 @@
 """How many tokens are these files, to these models? Each count says how it was found, and its band if not exact."""
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from ullage.tokens import Count, count_to_json, total
 from ullage.tool import Json
 
 from .files import STDIN, Found, find_files, is_folder, read_standard_input, read_text
-from .output import bold, columns, dim, emit, emit_json
+from .output import bold, columns, complain, dim, emit, emit_json, plain, width_of
 from .progress import Progress
 
 __all__ = ["arguments", "run"]
@@ -31,7 +32,12 @@ class Line:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", metavar="FILE", help="files or folders; - or nothing is standard input")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="files or folders, of which hidden entries and links are left out; - or nothing is standard input",
+    )
     parser.add_argument(
         "--model",
         "-m",
@@ -45,16 +51,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     names: list[str] = arguments.model or [DEFAULT_MODEL]
     matches = [app.meter().models.find(name) for name in names]
-    lines, skipped = _measure(_words(arguments.files), names)
+    lines, skipped, refused = _measure(_words(arguments.files), names)
     if arguments.json:
         emit_json(_as_json(lines, skipped, names, matches))
     else:
         _print_lines(lines, skipped, matches)
-    return 0
+    for error in refused:
+        complain(error, as_json=arguments.json)
+    return 2 if refused else 0
 
 
 def _words(words: Sequence[str]) -> Sequence[str]:
-    if not words and sys.stdin.isatty():
+    if not words and sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         raise InvalidArguments(
             "there is nothing to count", suggestion="name a file or a folder, or pipe a text in: ullage count README.md"
         )
@@ -63,8 +71,10 @@ def _words(words: Sequence[str]) -> Sequence[str]:
     return words or [STDIN]
 
 
-def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], list[str]]:
+def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], list[str], list[UnreadableFile]]:
+    """Lines, what was left out below folders, and what is wrong with those of several words that cannot be counted."""
     skipped: list[str] = []
+    refused: list[UnreadableFile] = []
     found = {word: list(find_files(Path(word), skipped)) for word in words if is_folder(Path(word))}
     progress = Progress(sum(file.size for files in found.values() for file in files), "counting")
     lines: list[Line] = []
@@ -73,12 +83,18 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
             if word in found:
                 counted = list(_count_files(progress.through(found[word]), models, skipped))
                 lines += _tree(Path(word), counted, len(models))
-            else:
+                continue
+            try:
                 text = read_standard_input() if word == STDIN else read_text(Path(word))
+            except UnreadableFile as error:
+                if len(words) == 1:
+                    raise
+                refused.append(error)  # `ullage count *` says what it can
+            else:
                 lines.append(Line(word, 0, tuple(app.count(text, model) for model in models), "file"))
     if len(words) > 1:
         lines.append(Line("total", 0, _sum([line.counts for line in lines if line.depth == 0], len(models)), "total"))
-    return lines, skipped
+    return lines, skipped, refused
 
 
 def _count_files(
@@ -143,29 +159,41 @@ def _count_json(count: Count, match: Match) -> dict[str, Json]:
 
 
 def _print_lines(lines: Sequence[Line], skipped: Sequence[str], matches: Sequence[Match]) -> None:
-    header = ["", *(cell for match in matches for cell in (match.asked, "", _window(match)))]
-    rows = [[_label(line), *(cell for pair in _with_model(line, matches) for cell in _cells(*pair))] for line in lines]
-    right = frozenset(index for index in range(1, len(header)) if index % 3 != 2)
-    titles, *body = columns([header, *rows], right=right)
-    emit(dim(titles))
-    for line, text in zip(lines, body, strict=True):
-        emit(text if line.kind == "file" else bold(text))
+    whole = _table(lines, matches, range(len(matches)))
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    fits = room is None or max(map(width_of, whole)) <= room
+    for titles, *body in [whole] if fits else [_table(lines, matches, [place]) for place in range(len(matches))]:
+        emit(dim(titles))
+        for line, text in zip(lines, body, strict=True):
+            emit(text if line.kind == "file" else bold(text))
     for match in matches:
         if match.how == "family":
             emit(dim(f"no card is called {match.asked}: counted as {match.card.id}"))
     if skipped:
-        emit(dim(f"not counted, because it could not be read as text: {', '.join(skipped[:3])}{_and_more(skipped)}"))
+        named = ", ".join(map(plain, skipped[:3]))
+        emit(dim(f"not counted, because it cannot be opened or is not text: {named}{_and_more(skipped)}"))
+
+
+def _table(lines: Sequence[Line], matches: Sequence[Match], places: Sequence[int]) -> list[str]:
+    """A title and a line for each of `lines`, with the models at these places side by side."""
+    chosen = [matches[place] for place in places]
+    header = ["", *(cell for match in chosen for cell in (match.asked, "", _window(match)))]
+    rows = [
+        [_label(line), *(cell for place in places for cell in _cells(line.counts[place], matches[place]))]
+        for line in lines
+    ]
+    return columns([header, *rows], right=frozenset(index for index in range(1, len(header)) if index % 3 != 2))
 
 
 def _and_more(names: Sequence[str]) -> str:
-    return f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f" and {len(names) - 3:,} more" if len(names) > 3 else ""
 
 
 def _label(line: Line) -> str:
     if line.kind == "total" or line.depth == 0:
-        return line.path
+        return plain(line.path)
     name = Path(line.path).name + ("/" if line.kind == "folder" else "")
-    return "  " * line.depth + name
+    return "  " * line.depth + plain(name)
 
 
 def _cells(count: Count, match: Match) -> tuple[str, str, str]:
@@ -175,8 +203,10 @@ def _cells(count: Count, match: Match) -> tuple[str, str, str]:
 def _sureness(count: Count) -> str:
     if count.band is None:
         return count.method.value
-    reach = max(count.high - count.tokens, count.tokens - count.low)
-    return f"{count.method.value} ±{reach:,}"
+    below, above = count.tokens - count.low, count.high - count.tokens
+    if abs(above - below) <= 1:
+        return f"{count.method.value} ±{max(below, above):,}"
+    return f"{count.method.value} {count.low:,}–{count.high:,}"
 
 
 def _window(match: Match) -> str:
@@ -187,4 +217,4 @@ def _share(count: Count, match: Match) -> str:
     if not match.card.window:
         return ""
     share = count.tokens / match.card.window
-    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:,.1%}"

@@ -32,7 +32,7 @@ def is_folder(path: Path) -> bool:
 
 def find_files(folder: Path, skipped: list[str]) -> Iterator[Found]:
     """Every file below a folder in the order of its names; hidden entries and links are left out, and what cannot be
-    opened is added to `skipped`."""
+    opened is added to `skipped`. Where the folder itself cannot be, that is an error: nobody knows what it weighs."""
     waiting = [folder]
     while waiting:
         path = waiting.pop()
@@ -41,7 +41,9 @@ def find_files(folder: Path, skipped: list[str]) -> Iterator[Found]:
                 waiting += sorted(_visible(path), key=lambda entry: (entry.is_file(), entry.name), reverse=True)
             elif path.is_file():
                 yield Found(path, path.stat().st_size)
-        except OSError:
+        except OSError as error:
+            if path == folder:
+                raise _unreadable(path, error) from error
             skipped.append(str(path))
 
 
@@ -55,6 +57,8 @@ def read_text(path: Path) -> str:
 
 
 def read_standard_input() -> str:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise UnreadableFile("standard input is closed", suggestion="name a file, or pipe a text in")
     return _decoded(sys.stdin.buffer.read(), STDIN)
 
 
@@ -74,8 +78,10 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UnreadableFile(
-            f"`{path}` cannot be read: {error.strerror}", suggestion="check the path and its permissions"
-        ) from error
+        raise _unreadable(path, error) from error
     except ValueError as error:
         raise UnreadableFile(f"`{path}` is no path: {error}") from error
+
+
+def _unreadable(path: Path, error: OSError) -> UnreadableFile:
+    return UnreadableFile(f"`{path}` cannot be read: {error.strerror}", suggestion="check the path and its permissions")

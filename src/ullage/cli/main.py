@@ -5,16 +5,18 @@ affair.
 """
 
 import argparse
+import errno
 import gc
 import importlib
 import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol, cast
 
 from ullage import __version__
-from ullage.errors import UllageError
+from ullage.errors import UllageError, Unavailable
 
 from .output import complain
 
@@ -49,18 +51,32 @@ class Verb(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         reckon_on_one_thread()
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file's name may hold what no encoding can write
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
-    parser = parser_of(*([verb] if verb in VERBS else ()))
+    try:
+        parser = parser_of(*([verb] if verb in VERBS else ()))
+    except KeyboardInterrupt:  # importing a verb may take a second
+        return 130
     if not words:
         parser.print_help(sys.stderr)
         return 2
-    arguments = parser.parse_args(words)
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        of_verb: argparse.ArgumentParser = arguments.parser
+        of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
+
+
+def _open_what_is_closed() -> None:
+    """Whoever closed our output wants none (`>&-`); Python has None in its place, which nothing can be written to."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def reckon_on_one_thread() -> None:
@@ -82,7 +98,7 @@ def parser_of(*verbs: str) -> argparse.ArgumentParser:
         )
         if verb is not None:
             verb.arguments(subparser)
-            subparser.set_defaults(run=verb.run)
+            subparser.set_defaults(run=verb.run, parser=subparser)
     return parser
 
 
@@ -112,9 +128,18 @@ def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Names
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone (`ullage models | head`); standard output must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_output()  # whoever read it has gone: `ullage models | head`
         return 141
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _let_go_of_output()
+        return _complained(Unavailable(f"the output cannot be written: {error.strerror}"), arguments)
+
+
+def _let_go_of_output() -> None:
+    """Standard output must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _flushed(code: int) -> int:

@@ -64,7 +64,8 @@ def _state(card: ModelCard) -> str:
 
 def _print_card(match: Match, price: Price | None) -> None:
     card = match.card
-    emit(bold(card.id) + (f"  (you wrote `{match.asked}`)" if match.asked != card.id else ""))
+    asked = f"  (you wrote `{match.asked}`{_kinship(match)})" if match.asked != card.id else ""
+    emit(bold(card.id) + asked)
     yes = sorted(name for name, taken in card.accepts.items() if taken)
     no = sorted(name for name, taken in card.accepts.items() if not taken)
     facts = [
@@ -86,7 +87,12 @@ def _print_card(match: Match, price: Price | None) -> None:
         emit(line)
     if card.aliases:
         names = textwrap.wrap(", ".join(card.aliases), width=80, break_long_words=False, break_on_hyphens=False)
-        emit("\n".join(columns([("", "also" if index == 0 else "    ", line) for index, line in enumerate(names)])))
+        titles = ["also".ljust(max(len(name) for name, value, _ in facts if value)), *[""] * (len(names) - 1)]
+        emit("\n".join(columns([("", *pair) for pair in zip(titles, names, strict=True)])))
+
+
+def _kinship(match: Match) -> str:
+    return ", which has no card of its own" if match.how == "family" else ""
 
 
 def _tokens(value: int | None) -> str:

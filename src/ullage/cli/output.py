@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -24,8 +25,10 @@ __all__ = [
     "green",
     "is_coloured",
     "page",
+    "plain",
     "red",
     "say",
+    "width_of",
     "yellow",
 ]
 
@@ -38,7 +41,13 @@ def emit(line: str = "") -> None:
 
 
 def emit_json(value: Json) -> None:
-    emit(json.dumps(value, ensure_ascii=False, indent=2))
+    emit(_json(value, sys.stdout, indent=2))
+
+
+def _json(value: object, stream: TextIO, *, indent: int | None = None) -> str:
+    """Escaped where the stream's encoding lacks letters: what Python would write in their place is no JSON."""
+    has_all = "utf" in (stream.encoding or "utf-8").lower()
+    return json.dumps(value, ensure_ascii=not has_all, indent=indent)
 
 
 def say(*lines: str) -> None:
@@ -50,9 +59,10 @@ def say(*lines: str) -> None:
 def complain(error: UllageError, *, as_json: bool) -> None:
     """One error, in the one shape for programs or as sentences for people."""
     if as_json:
-        print(json.dumps(error.wire(), ensure_ascii=False), file=sys.stderr)
+        print(_json(error.wire(), sys.stderr), file=sys.stderr)
         return
-    print(f"{_paint('error', '31;1', sys.stderr)}: {error.message}", file=sys.stderr)
+    message = "\n".join(map(plain, error.message.split("\n")))
+    print(f"{_paint('error', '31;1', sys.stderr)}: {message}", file=sys.stderr)
     if error.suggestion:
         print(f"  {error.suggestion}", file=sys.stderr)
     if error.options:
@@ -61,12 +71,34 @@ def complain(error: UllageError, *, as_json: bool) -> None:
 
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:
     """Rows as lines with aligned columns; those in `right` are flush right."""
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
+    widths = [max(width_of(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     return ["  ".join(_pad(cell, widths[i], i in right) for i, cell in enumerate(row)).rstrip() for row in rows]
 
 
 def _pad(cell: str, width: int, flush_right: bool) -> str:  # noqa: FBT001
-    return cell.rjust(width) if flush_right else cell.ljust(width)
+    space = " " * (width - width_of(cell))
+    return space + cell if flush_right else cell + space
+
+
+def width_of(cell: str) -> int:
+    """Columns of a terminal that a text takes: ideographs take two, accents that stand on a letter none."""
+    return len(cell) if cell.isascii() else sum(map(_columns_of, cell))
+
+
+def _columns_of(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def plain(text: str) -> str:
+    """A name as it may be shown: what would steer the terminal, end the line or cannot be written is spelt out."""
+    return text if text.isprintable() else "".join(map(_spelt, text))
+
+
+def _spelt(letter: str) -> str:
+    steers = unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
+    return letter.encode("unicode_escape").decode("ascii") if steers else letter
 
 
 def page() -> int:
@@ -99,4 +131,4 @@ def is_coloured(stream: TextIO) -> bool:
 
 
 def _paint(text: str, code: str, stream: TextIO) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if is_coloured(stream) else text
+    return f"\x1b[{code}m{text}\x1b[0m" if text and is_coloured(stream) else text

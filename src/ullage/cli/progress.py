@@ -1,8 +1,10 @@
 """How far are we?
 
-A bar on standard error, drawn only where a person watches a terminal. It knows nothing of what is being done.
+A bar on standard error, drawn only where a person watches a terminal that can wipe a line. It knows nothing of what is
+being done.
 """
 
+import os
 import shutil
 import sys
 import time
@@ -30,13 +32,13 @@ class Progress:
         self._label = label
         self._done = 0
         self._shown_at = 0.0
-        self._watched = sys.stderr.isatty()
+        self._watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._watched:
+        if self._shown_at:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:

@@ -104,13 +104,17 @@ class ModelTable:
         return None
 
     def nearest(self, name: str, count: int = 3) -> tuple[str, ...]:
-        """Ids like the name, the likest first; none where nothing is like it."""
+        """Ids that have the name among their words (`sonnet`, `gemini`), those that stay before those that go; then
+        ids like it, the likest first; none where nothing is."""
         asked = fold(list(forms(name))[-1][1])[:64]
         matcher = SequenceMatcher(b=asked)
         scored: list[tuple[float, str]] = []
         for raw in self._raw:
-            matcher.set_seq1(fold(raw["id"]))
-            if matcher.real_quick_ratio() > 0.6 and matcher.quick_ratio() > 0.6:
+            folded = fold(raw["id"])
+            matcher.set_seq1(folded)
+            if len(asked) > 2 and f"-{asked}-" in f"-{folded}-":
+                scored.append(((1 if "retired" in raw else 2) + matcher.ratio(), raw["id"]))
+            elif matcher.real_quick_ratio() > 0.6 and matcher.quick_ratio() > 0.6:
                 scored.append((matcher.ratio(), raw["id"]))
         likely = sorted((pair for pair in scored if pair[0] > 0.6), key=lambda pair: (-pair[0], pair[1]))
         return tuple(identity for _, identity in likely[:count])

@@ -1,0 +1,39 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ullage
+from ullage import count, count_request, find_model
+from ullage.errors import InvalidArguments, UnreadableRequest
+
+
+def weigh_for(model: Any) -> object:  # noqa: ANN401
+    return count_request({"messages": []}, 5 if model is None else model)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("value", [None, b"", b"text", 5, (), ["text"], {}])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        count,
+        lambda value: count("text", value),
+        find_model,
+        weigh_for,
+    ],
+)
+def test_what_is_no_string_is_told_so(ask: Callable[[Any], object], value: object):
+    with pytest.raises(InvalidArguments, match="must be a string, not") as caught:
+        ask(value)
+    assert caught.value.suggestion
+
+
+@pytest.mark.parametrize("value", [b"Hi", object()])
+def test_a_body_that_is_no_json_is_told_so(value: object):
+    with pytest.raises(UnreadableRequest, match="is no JSON: Object of type") as caught:
+        count_request({"model": "gpt-4o", "messages": [{"role": "user", "content": value}]})
+    assert caught.value.suggestion
+
+
+def test_a_prompt_completes_the_names_that_can_be_imported():
+    assert {"count", "count_request", "find_model"} <= set(dir(ullage))
