@@ -27,20 +27,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-               gpt-4         of 8,192  gpt-4o         of 128,000
-notes/one.txt      4  exact     <0.1%       4  exact       <0.1%
+               gpt-4         window 8,192  gpt-4o         window 128,000
+notes/one.txt      4  exact         <0.1%       4  exact           <0.1%
 """)
 
 
 def test_a_folder_is_a_tree_with_totals(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes", "-m", "gpt-4o"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-              gpt-4o         of 128,000
-notes/            19  exact       <0.1%
-  deep/           11  exact       <0.1%
-    three.py      11  exact       <0.1%
-  one.txt          4  exact       <0.1%
-  two.md           4  exact       <0.1%
+              gpt-4o         window 128,000
+notes/            19  exact           <0.1%
+  deep/           11  exact           <0.1%
+    three.py      11  exact           <0.1%
+  one.txt          4  exact           <0.1%
+  two.md           4  exact           <0.1%
 not counted, because it cannot be opened or is not text: notes/picture.png
 """)
 
@@ -112,11 +112,11 @@ def test_a_name_neither_steers_the_terminal_nor_moves_its_figures(folder: Path, 
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 7
     assert lines[2:] == [
-        "  new\\nline.txt        1  exact     <0.1%",
-        "  plain.txt            1  exact     <0.1%",
-        "  red\\x1b[31m.txt      1  exact     <0.1%",
-        "  日本語.txt           1  exact     <0.1%",
-        "  \\udcff.txt           1  exact     <0.1%",
+        "  new\\nline.txt        1  exact         <0.1%",
+        "  plain.txt            1  exact         <0.1%",
+        "  red\\x1b[31m.txt      1  exact         <0.1%",
+        "  日本語.txt           1  exact         <0.1%",
+        "  \\udcff.txt           1  exact         <0.1%",
     ]
     assert main(["count", "no\x1b[31m"]) == 2
     assert "\x1b" not in capsys.readouterr().err
@@ -129,7 +129,7 @@ class Terminal(io.StringIO):
 
 def test_models_that_do_not_fit_side_by_side_stand_below_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch):
     words = ["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]
-    for wide, tables in ((80, 1), (40, 2)):
+    for wide, tables in ((80, 1), (50, 2)):
         monkeypatch.setenv("COLUMNS", str(wide))
         monkeypatch.setattr(sys, "stdout", Terminal())
         assert main(words) == 0

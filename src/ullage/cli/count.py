@@ -210,7 +210,7 @@ def _sureness(count: Count) -> str:
 
 
 def _window(match: Match) -> str:
-    return f"of {match.card.window:,}" if match.card.window else ""
+    return f"window {match.card.window:,}" if match.card.window else ""
 
 
 def _share(count: Count, match: Match) -> str:

@@ -29,7 +29,7 @@ VERBS = {
     "count": "how many tokens is this?",
     "doctor": "what is wrong with my servers and settings?",
     "find": "which tool does this?",
-    "models": "which models exist, with window, tokenizer and price?",
+    "models": "which models exist, with window and tokenizer?",
     "route": "which model would answer this, and why?",
     "run": "what does a model answer, and what does it cost?",
     "serve": "put Ullage in front of my servers, over MCP",

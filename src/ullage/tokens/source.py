@@ -74,6 +74,8 @@ def _read_arguments(arguments: JsonObject) -> tuple[str, str]:
         hint = f"did you mean `{nearest[0]}`?" if nearest else "it takes `text` and, if you like, `model`"
         raise _misfit(f"count-tokens has no argument `{unknown[0]}`", hint)
     text, model = arguments.get("text"), arguments.get("model")
+    if "text" not in arguments:
+        raise _misfit("there is no `text` to count", 'give {"text": "…"}')
     if not isinstance(text, str):
         raise _misfit("`text` must be a string", 'give {"text": "…"}')
     if model is not None and not isinstance(model, str):

@@ -1,6 +1,7 @@
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 import tiktoken
@@ -80,6 +81,26 @@ def test_a_vocabulary_is_loaded_once_however_many_threads_ask():
     for thread in threads:
         thread.join()
     assert loads == ["cl100k_base"]
+
+
+def test_a_text_of_millions_is_not_handed_over_in_one_call():
+    """All its tokens at once would take a gigabyte, and nothing could be stopped meanwhile."""
+    longest = 0
+
+    def load(vocabulary: Vocabulary) -> Tokenizer:
+        loaded = load_splintr(vocabulary)
+
+        def count(text: str) -> int:
+            nonlocal longest
+            longest = max(longest, len(text))
+            return loaded.count(text)
+
+        return replace(loaded, count=count)
+
+    engine, line = BytePairEngine(load, VOCABULARIES), "The ferries left at nine.\n"
+    each = engine.counter("cl100k_base")(line)
+    assert engine.counter("cl100k_base")(line * 100_000) == each * 100_000
+    assert longest < 100_000
 
 
 def test_nothing_is_loaded_before_it_is_asked_for():

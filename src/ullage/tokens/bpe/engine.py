@@ -33,6 +33,8 @@ _PIECES_REACH = 16_384
 _WHOLE_REACH = 8_192
 """Bytes in one step: splintr does 4 MB/s at the worst (one giant piece), and 2 to 5 MB/s where it merges over the
 whole text, so that a step of either takes a few milliseconds."""
+_LONG = 1_000_000
+"""Characters above which no text is handed over in one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,12 +177,14 @@ _STARTER = re.compile("[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
 
 
 def _at_once(tokenizer: Tokenizer) -> Callable[[str], int]:
-    """In one call, except where merging goes over the whole text: there, slices are several times faster."""
+    """In one call, except for a long text: there, and earlier where merging goes over the whole text, slices are faster
+    or as fast, need no memory for all tokens at once, and let a Ctrl-C in."""
+    most = tokenizer.reach if tokenizer.split is None else _LONG
 
     def count(text: str) -> int:
-        return drain(count_steps(tokenizer, text)) if len(text) > tokenizer.reach else tokenizer.count(text)
+        return tokenizer.count(text) if len(text) <= most else drain(count_steps(tokenizer, text))
 
-    return count if tokenizer.split is None else tokenizer.count
+    return count
 
 
 def _mending(plain: Callable[[str], int]) -> Callable[[str], int]:
