@@ -74,6 +74,7 @@ EDGES = {
     "ullage.delegate.budget",
     "ullage.delegate.consensus",
     "ullage.delegate.export",
+    "ullage.delegate.finishing",
     "ullage.delegate.paying",
     "ullage.delegate.run",
     "ullage.delegate.telling",

@@ -2,8 +2,8 @@
 
 An estimate is set aside before anyone is asked, and covers one answer of any candidate whose price is known. Where an
 attempt was paid for and came to nothing, or the next candidate has no price, what was set aside is settled and an
-estimate set aside anew, and the purse told what this run has spent already. How much either is, and what fits under
-which ceiling, is not decided here.
+estimate set aside anew, and the purse told what this run has spent already. Both are brought to their end whenever the
+run is cancelled. How much either is, and what fits under which ceiling, is not decided here.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ import anyio
 from ullage.errors import StoreFailed
 from ullage.tool import Caller
 
+from .finishing import to_its_end
 from .outcome import Attempt
 from .spending import NO_SPEND, Purse, Spend, Ticket
 from .tally import NOTHING, spent, together
@@ -44,10 +45,18 @@ class Payment:
             if is_priced == self._is_priced and all(one.usage == NOTHING for one in attempts[self._paid :]):
                 return warnings
             warnings = await self.settle(attempts)
-        estimate = self.estimate if is_priced else replace(self.estimate, dollars=None)
-        self._ticket = await self.purse.reserve(estimate, self.caller, self.task, already=_spent(attempts))
-        self._is_priced = is_priced
+        try:
+            await to_its_end(self._reserve(_spent(attempts), is_priced=is_priced))
+        except anyio.get_cancelled_exc_class():
+            # Nobody will be asked: it is given back.
+            await self.settle(attempts)
+            raise
         return warnings
+
+    async def _reserve(self, already: Spend, *, is_priced: bool) -> None:
+        estimate = self.estimate if is_priced else replace(self.estimate, dollars=None)
+        self._ticket = await self.purse.reserve(estimate, self.caller, self.task, already=already)
+        self._is_priced = is_priced
 
     async def settle(self, attempts: Sequence[Attempt]) -> list[str]:
         """Pays for these, however the run ended; warnings."""
@@ -56,8 +65,7 @@ class Payment:
         if ticket is None:
             return []
         try:
-            with anyio.CancelScope(shield=True):
-                await self.purse.settle(ticket, _spent(used))
+            await to_its_end(self.purse.settle(ticket, _spent(used)))
         except StoreFailed as failed:
             # An answer that was paid for is not lost over it.
             return [f"what was spent could not be written down, and the estimate stands: {failed.message}"]

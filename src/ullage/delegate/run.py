@@ -103,10 +103,10 @@ class Delegate:
         await order.payment.set_aside((), is_priced=self._is_priced(found.candidates[0], course))
         try:
             answered = await self._in_turn(order, course)
+            course.warnings += await order.payment.settle(course.attempts)
         except BaseException as failed:
             await self._give_up(order, course, failed)
             raise
-        course.warnings += await order.payment.settle(course.attempts)
         outcome = course.outcome(*answered)
         self._tell(ask, course, outcome, None)
         return outcome
@@ -141,10 +141,13 @@ class Delegate:
         return spent((), price).dollars is not None
 
     async def _give_up(self, order: "_Order", course: Course, failed: BaseException) -> None:
-        # Where the fault is ours nobody knows what was spent, and the estimate stands.
-        if isinstance(failed, UllageError) or not isinstance(failed, Exception):
-            await order.payment.settle(course.attempts)
-        self._tell(order.ask, course, None, failed.message if isinstance(failed, UllageError) else "was given up")
+        said = failed.message if isinstance(failed, UllageError) else "was given up"
+        try:
+            # Where the fault is ours nobody knows what was spent, and the estimate stands.
+            if isinstance(failed, UllageError) or not isinstance(failed, Exception):
+                await order.payment.settle(course.attempts)
+        finally:
+            self._tell(order.ask, course, None, said)
 
     def _tell(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
         happening = Happening(
