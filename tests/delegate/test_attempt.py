@@ -156,7 +156,7 @@ async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(err
         (413, "", "context_length"),
         (422, {"detail": [{"loc": 1}]}, "bad_request"),
         (400, GOOGLES_KEY, "unauthorized"),
-        (402, {"error": {"message": "Insufficient credits", "code": 402}}, "unauthorized"),
+        (402, {"error": {"message": "Insufficient credits", "code": 402}}, "exhausted"),
         (410, {}, "refused"),
         (418, 3, "refused"),
         (429, {"error": {"message": "slow down"}}, "rate_limited"),
@@ -167,6 +167,58 @@ async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(err
 )  # fmt: skip
 async def test_a_status_says_what_went_wrong(status: int, body: object, kind: FailureKind):
     assert (await failure(Scripted([httpx2.Response(status, json=body)]))).kind == kind
+
+
+def anthropics(message: str, type: str = "invalid_request_error", **details: str) -> object:  # noqa: A002
+    return {"type": "error", "error": {"type": type, "message": message, "details": details}}
+
+
+def quota(*names: str) -> object:
+    """As Google says which of them were used up, with a wait that it names for every one."""
+    violations = [{"quotaMetric": "generativelanguage.googleapis.com/x", "quotaId": name} for name in names]
+    details = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": violations},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"},
+    ]
+    return {"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": details}}
+
+
+@pytest.mark.requirement("S4:retry", "S4:fallback")
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (429, {"error": {"type": "insufficient_quota", "code": "insufficient_quota", "message": "x"}}, "exhausted"),
+        (429, {"error": {"type": "insufficient_quota", "code": None, "message": "x"}}, "exhausted"),
+        (429, {"error": {"type": "x", "code": "billing_not_active", "message": "x"}}, "exhausted"),
+        (400, {"error": {"type": "invalid_request_error", "code": "billing_hard_limit_reached"}}, "exhausted"),
+        (429, {"error": {"type": "exceeded_current_quota_error", "message": "suspended"}}, "exhausted"),
+        (400, anthropics("Your credit balance is too low to access the Anthropic API."), "exhausted"),
+        (400, anthropics("You have reached your specified API usage limits. You will regain access"), "exhausted"),
+        (400, anthropics("You have reached your specified workspace API usage limits."), "exhausted"),
+        (400, anthropics("messages.0: `your credit balance is too low` is no role"), "bad_request"),
+        (429, anthropics("x", "rate_limit_error", error_code="enforced_spend_limit_reached"), "exhausted"),
+        (429, anthropics("x", "rate_limit_error", error_code="another"), "rate_limited"),
+        (402, anthropics("x", "billing_error"), "exhausted"),
+        (429, quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier"), "exhausted"),
+        (429, [quota("GenerateRequestsPerMinutePerProjectPerModel", "GenerateRequestsPerDayPerProjectPerModel")],
+         "exhausted"),
+        (429, quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier"), "rate_limited"),
+        (429, {"error": {"message": "Rate limit exceeded: free-models-per-day. Add", "code": 429}}, "exhausted"),
+        (429, {"error": {"message": "Limit 3 requests per min", "code": "rate_limit_exceeded"}}, "rate_limited"),
+    ],
+)  # fmt: skip
+async def test_what_is_used_up_for_long_is_told_from_what_comes_back_in_a_moment(
+    status: int, body: object, kind: FailureKind
+):
+    assert (await failure(Scripted([httpx2.Response(status, json=body)]))).kind == kind
+
+
+@pytest.mark.requirement("S4:retry")
+async def test_a_limit_of_a_day_that_says_how_soon_to_come_back_is_believed():
+    body = {"error": {"message": "Rate limit reached on requests per day (RPD)", "code": "rate_limit_exceeded"}}
+    answer = httpx2.Response(429, json=body, headers={"retry-after": "1"})
+    failed = await failure(Scripted([answer]))
+    assert (failed.kind, failed.retry_after) == ("rate_limited", 1.0)
 
 
 @pytest.mark.requirement("S4:retry")
@@ -238,6 +290,8 @@ async def test_a_body_of_an_error_that_does_not_end_is_not_read_to_its_end():
         ("chat", {"error": {"message": "boom", "code": 500}}, "server"),
         ("chat", {"error": {"message": "maximum context is 8", "type": "invalid_request_error"}}, "context_length"),
         ("responses", {"type": "error", "code": "rate_limit_exceeded", "message": "slow"}, "rate_limited"),
+        ("responses", {"type": "error", "code": "insufficient_quota", "message": "x"}, "exhausted"),
+        ("anthropic", {"type": "error", "error": {"type": "billing_error", "message": "x"}}, "exhausted"),
         ("responses", {"type": "response.failed", "response": {"error": {"code": "server_error"}}}, "server"),
         ("responses", {"type": "response.failed", "response": {}}, "server"),
         ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, "overloaded"),

@@ -32,6 +32,13 @@ def test_a_short_wait_is_waited_and_a_long_one_is_not():
 
 
 @pytest.mark.requirement("S4:retry")
+def test_what_is_used_up_is_not_waited_for_however_short_the_wait_is_said_to_be():
+    assert then("exhausted", retry_after=1.0) == Next(do="next", loud=True, bench=30.0)
+    assert then("exhausted", retry_after=60.0) == Next(do="next", loud=True, bench=60.0)
+    assert then("exhausted", retry_after=86_400) == Next(do="next", loud=True, bench=600.0)
+
+
+@pytest.mark.requirement("S4:retry")
 def test_there_is_no_waiting_past_the_deadline():
     assert then("rate_limited", retry_after=1.0, left=0.5).do == "next"
     assert then("server", left=0.1).do == "next"
@@ -48,6 +55,7 @@ def test_there_is_no_waiting_past_the_deadline():
         ("refused", Next(do="next")),
         ("unauthorized", Next(do="next", loud=True, bench=30.0)),
         ("not_found", Next(do="next", loud=True, bench=30.0)),
+        ("exhausted", Next(do="next", loud=True, bench=30.0)),
         ("no_key", Next(do="next", bench=30.0)),
         ("truncated", Next(do="next", bench=30.0)),
         ("idle", Next(do="next", bench=30.0)),

@@ -105,6 +105,22 @@ async def test_a_key_or_name_that_is_wrong_falls_back_and_is_said_aloud(status: 
     assert str(status) in outcome.warnings[0]
 
 
+@pytest.mark.requirement("S4:retry", "S4:fallback")
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"code": "insufficient_quota", "type": "insufficient_quota", "message": "You exceeded your quota"}),
+        (400, {"type": "invalid_request_error", "message": "Your credit balance is too low to go on"}),
+    ],
+)
+async def test_an_account_with_nothing_left_is_asked_once_and_said_aloud(status: int, error: dict[str, str]):
+    both = Both(Scripted([httpx2.Response(status, json={"error": error})]))
+    async with both.client() as client:
+        outcome = await delegate(client).run(ask())
+    assert [one.kind for one in outcome.attempts] == ["exhausted", None]
+    assert outcome.warnings == (f"openai answered {status}: {error['message']}",)
+
+
 @pytest.mark.requirement("S4:env", "S4:providers")
 async def test_a_provider_without_a_key_is_passed_by():
     both = Both(Scripted([ANSWERS["chat"]]))

@@ -18,6 +18,7 @@ FailureKind = Literal[
     "truncated",
     "malformed",
     "rate_limited",
+    "exhausted",
     "server",
     "overloaded",
     "bad_request",
@@ -29,7 +30,8 @@ FailureKind = Literal[
     "deadline",
 ]
 """`cut`: the connection broke; `truncated`: the stream ended without its mark; `malformed`: it was not what its wire
-promises; `refused`: the provider will not, for a reason of its own; `no_key`: nobody was asked."""
+promises; `exhausted`: the account has no money, or no quota before another day; `refused`: the provider will not, for a
+reason of its own; `no_key`: nobody was asked."""
 
 
 class ProviderFailed(Unavailable):

@@ -21,7 +21,8 @@ _PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
 _BROKEN = frozenset[FailureKind]({"first_byte", "idle", "truncated", "malformed"})
 """An answer that took its time and came to nothing: the next model, and no second try."""
 _ASKED_WRONGLY = frozenset[FailureKind]({"bad_request"})
-_MISCONFIGURED = frozenset[FailureKind]({"unauthorized", "not_found", "no_key"})
+_FOR_PEOPLE = frozenset[FailureKind]({"unauthorized", "not_found", "exhausted", "no_key"})
+"""Trouble that lasts until somebody does something about it, whatever wait is named."""
 _OFF = "give the provider that is off what it lacks, or take its model out of the policy"
 
 
@@ -68,8 +69,9 @@ def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: fl
         return Next(do="next", larger=True)
     if kind == "refused":
         return Next(do="next")
-    if kind in _MISCONFIGURED:
-        return Next(do="next", loud=kind != "no_key", bench=patience.bench)
+    if kind in _FOR_PEOPLE:
+        bench = max(patience.bench, min(failure.retry_after or 0.0, patience.longest_bench))
+        return Next(do="next", loud=kind != "no_key", bench=bench)
     if kind == "rate_limited":
         return _limited(failure, tries, patience, chance, left)
     if kind in _PASSING:

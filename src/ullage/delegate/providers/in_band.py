@@ -1,14 +1,15 @@
 """What does an error mean, in whichever words a provider puts it?
 
-By its HTTP status where there is one, else by its type or code; only then by its text, and that only for a prompt that
-is too long, which nobody says otherwise. Google says in details what others say in headers and codes. Bodies are looked
-into and never passed on.
+By its HTTP status where there is one, else by its type or code; only then by its text, and that only for what some say
+in no other way: that a prompt is too long, that an account has nothing left. Details say of some what headers and codes
+say of others. Bodies are looked into and never passed on.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
+from ullage.messages import tables_at
 from ullage.tool import Json, JsonObject
 
 from ..failure import FailureKind, ProviderFailed
@@ -20,10 +21,16 @@ _TOO_LONG = re.compile(
     r"|input token count|exceeds? the (?:available|maximum|model)|input is too long|reduce the length|string too long",
     re.IGNORECASE,
 )
+_NOTHING_LEFT = re.compile(
+    r"your credit balance is too low|you have reached your specified .*usage limits", re.IGNORECASE
+)
+"""As Anthropic puts it, with the status and the type of a request that is wrong."""
+_OF_A_DAY = re.compile(r"per[ -]day", re.IGNORECASE)
+"""A limit that waiting does not mend, where no wait is named: OpenRouter's free models have one."""
 _BY_STATUS: dict[int, FailureKind] = {
     400: "bad_request",
     401: "unauthorized",
-    402: "unauthorized",
+    402: "exhausted",
     403: "unauthorized",
     404: "not_found",
     408: "server",
@@ -38,7 +45,12 @@ _BY_WORD: dict[str, FailureKind] = {
     "rate_limit_error": "rate_limited",
     "rate_limit_exceeded": "rate_limited",
     "resource_exhausted": "rate_limited",
-    "insufficient_quota": "rate_limited",
+    "insufficient_quota": "exhausted",
+    "exceeded_current_quota_error": "exhausted",
+    "billing_hard_limit_reached": "exhausted",
+    "billing_not_active": "exhausted",
+    "billing_error": "exhausted",
+    "enforced_spend_limit_reached": "exhausted",
     "overloaded_error": "overloaded",
     "unavailable": "overloaded",
     "invalid_request_error": "bad_request",
@@ -57,6 +69,8 @@ _BY_WORD: dict[str, FailureKind] = {
     "exceed_context_size_error": "context_length",
     "request_too_large": "context_length",
 }
+_ROUGH: dict[FailureKind, int] = {"rate_limited": 1, "bad_request": 2}
+"""What a status or a type says where a code beside it says more, and how rough that is."""
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SAID = 200
 """Characters of a provider's message that are handed on."""
@@ -66,17 +80,10 @@ _SECRET = re.compile(r"(?i)\b(?:sk|key|AIza|Bearer)[-_ ]?[A-Za-z0-9*_\-.]{6,}")
 def failed_with(status: int, body: Json, retry_after: float | None = None) -> ProviderFailed:
     """An answer with an HTTP status that is no success."""
     said, words = _error_of(body)
-    kind = _status_kind(status)
-    if kind == "bad_request" and (_word_kind(words) == "context_length" or _TOO_LONG.search(said)):
-        kind = "context_length"
-    elif kind == "bad_request" and _word_kind(words) == "unauthorized":
-        kind = "unauthorized"
+    wait = _retry_delay(body) if retry_after is None else retry_after
+    kind = _exactly(_status_kind(status), said, words, wait)
     return ProviderFailed(
-        f"answered {status}{_tail(said)}",
-        kind=kind,
-        status=status,
-        retry_after=_retry_delay(body) if retry_after is None else retry_after,
-        suggestion=_hint(kind),
+        f"answered {status}{_tail(said)}", kind=kind, status=status, retry_after=wait, suggestion=_hint(kind)
     )
 
 
@@ -86,9 +93,22 @@ def fail_in_band(error: Json) -> None:
         return
     said, words = _error_of(error)
     kind = _word_kind(words) or _code_kind(error) or ("context_length" if _TOO_LONG.search(said) else "server")
-    if kind == "bad_request" and _TOO_LONG.search(said):
-        kind = "context_length"
+    kind = _exactly(kind, said, words)
     raise ProviderFailed(f"broke off with an error{_tail(said)}", kind=kind, suggestion=_hint(kind))
+
+
+def _exactly(kind: FailureKind, said: str, words: tuple[str, ...], wait: float | None = None) -> FailureKind:
+    """What a status, or a type, says roughly."""
+    if kind not in _ROUGH:
+        return kind
+    word = _word_kind(words)
+    if word == "exhausted" or _NOTHING_LEFT.match(said):
+        return "exhausted"
+    if kind == "rate_limited":
+        return "exhausted" if wait is None and _OF_A_DAY.search(said) else kind
+    if word == "context_length" or _TOO_LONG.search(said):
+        return "context_length"
+    return "unauthorized" if word == "unauthorized" else kind
 
 
 def _status_kind(status: int) -> FailureKind:
@@ -103,10 +123,17 @@ def _code_kind(error: Json) -> FailureKind | None:
 
 
 def _word_kind(words: tuple[str, ...]) -> FailureKind | None:
-    found: list[FailureKind] = [_BY_WORD[word.lower()] for word in words if word.lower() in _BY_WORD]
-    # The more exact of type and code, such as a code beside `invalid_request_error`.
-    exact: list[FailureKind] = [kind for kind in found if kind != "bad_request"]
-    return (*exact, *found, None)[0]
+    """Of the most exact of them."""
+    found: list[FailureKind] = [kind for word in words if (kind := _kind_of(word.lower())) is not None]
+    return min(found, key=lambda kind: _ROUGH.get(kind, 0), default=None)
+
+
+def _kind_of(word: str) -> FailureKind | None:
+    """Google names the quotas that were exceeded, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait that it
+    names beside one of a day is as short as any."""
+    if "perday" in word:
+        return "exhausted"
+    return _BY_WORD.get(word)
 
 
 def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
@@ -120,14 +147,20 @@ def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
     inner = body.get("error")
     if isinstance(inner, Mapping | str):
         return _error_of(cast("Json", inner))
-    reasons = [one.get("reason") for one in _details(body)]
-    words = [*(body.get(key) for key in ("code", "type", "status")), *reasons]
+    words = [*(body.get(key) for key in ("code", "type", "status")), *_reasons(_details(body))]
     return _message(body), tuple(word for word in words if isinstance(word, str))
 
 
 def _details(error: JsonObject) -> list[JsonObject]:
+    """A list at Google's, one alone at Anthropic's."""
     listed = error.get("details")
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)]
+
+
+def _reasons(details: list[JsonObject]) -> Iterator[Json]:
+    for one in details:
+        yield from (one.get("reason"), one.get("error_code"))
+        yield from (quota.get("quotaId") for quota in tables_at(one, "violations"))
 
 
 def _retry_delay(body: Json) -> float | None:
@@ -154,6 +187,7 @@ def _tail(said: str) -> str:
 def _hint(kind: FailureKind) -> str:
     return {
         "unauthorized": "check the provider's key, what it may be used for and whether it is paid for",
+        "exhausted": "top up the provider's account, raise its limit, or wait until that begins anew",
         "not_found": "check the model's name and the provider's address",
         "context_length": "shorten the prompt, or use a model with a larger window",
         "rate_limited": "wait, or add a fallback",
