@@ -207,6 +207,24 @@ async def test_a_refused_model_is_passed_over_and_every_attempt_told(
     assert "sk-test" not in export.read_text(encoding="utf-8") + " ".join(caplog.messages)
 
 
+@pytest.mark.requirement("S4:more", "S4:cost")
+@pytest.mark.parametrize("judge", [None, "chat-premium"])
+async def test_what_a_consensus_cost_is_what_the_ledger_says_with_those_who_failed_among_it(
+    work: Path, provider: Loopback, judge: str | None
+):
+    provider.cut = {"gpt-4o-mini", "gpt-4o"}
+    asked: dict[str, Any] = {"models": ["chat-default", "long-context"], **({"judge": judge} if judge else {})}
+    async with opened(work) as gateway:
+        store = gateway.settings.store
+        reply = await ask(gateway, "delegate.consensus", prompt="Greet me.", **asked)
+    assert list(said(reply)["answers"]) == ["long-context"]
+    database = Database.open(store)
+    entries = [one for one in read_entries(database) if one.kind == "model"]
+    database.close()
+    assert any(one.is_error and one.tokens for one in entries)
+    assert said(reply)["cost"]["total"] == float(sum(Decimal(str(one.detail["cost"])) for one in entries))
+
+
 @pytest.mark.requirement("S4:schema", "S4:more")
 async def test_context_is_put_before_the_prompt_without_passing_through_the_callers_window(
     work: Path, provider: Loopback

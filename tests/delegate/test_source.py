@@ -1,13 +1,13 @@
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
-from delegate.delegates import METER, Both, delegate, saying
+from delegate.delegates import METER, Both, delegate, one_fallback, saying
 from delegate.streams import ANSWERS, Scripted
 from ullage.delegate.ceilings import Ceiling, Ceilings
 from ullage.delegate.failure import ProviderFailed
@@ -261,6 +261,21 @@ async def test_a_judge_that_fails_leaves_the_answers_and_one_that_is_not_there_c
     with pytest.raises(InvalidArguments, match="no model of the policy is called `solomon`"):
         await called(both, "delegate.consensus", {"prompt": "Greet", "models": models, "judge": "solomon"})
     assert len(both.openai.requests) == asked
+
+
+@pytest.mark.requirement("S4:more", "S4:cost")
+async def test_what_a_consensus_cost_is_not_known_where_one_who_failed_has_no_price():
+    unpriced = {
+        name: replace(entry, price=None, model="my-own") if name == "openai:gpt-4o-mini" else entry
+        for name, entry in one_fallback().models.items()
+    }
+    both = Both(Scripted([ANSWERS["chat"]], cut_after=2))
+    async with both.client() as client:
+        source = DelegateSource(delegate=delegate(client, by=replace(one_fallback(), models=unpriced)))
+        arguments: JsonObject = {"prompt": "Greet", "models": ["chat-default", "long-context"]}
+        told = meta(await source.call(Call(tool="delegate.consensus", arguments=arguments)))
+    assert told["answers"]["long-context"]["cost"]["total"] > 0
+    assert told["cost"] is None
 
 
 @pytest.mark.requirement("S4:more")

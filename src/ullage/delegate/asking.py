@@ -40,7 +40,8 @@ async def ask_until_fit(
     delegate: Delegate, ask: Ask, fits: Callable[[str], Value], hear: Hear = lambda _: None
 ) -> Checked[Value]:
     """`fits` returns what the answer holds or raises `Unfit`. Raises `SourceFailed` where no answer would do."""
-    outcomes, faults, asked = list[Outcome](), list[str](), as_one_call(delegate)
+    outcomes, faults = list[Outcome](), list[str]()
+    asked, _ = as_one_call(delegate)
     for _ in range(_TIMES):
         outcome = await asked.run(ask, hear)
         outcomes.append(outcome)

@@ -18,7 +18,6 @@ from .one_call import as_one_call
 from .outcome import Outcome
 from .policy import Policy
 from .run import Ask, Delegate
-from .tally import together
 
 __all__ = ["Consensus", "consensus"]
 
@@ -31,12 +30,9 @@ class Consensus:
     """By the same names, and `judge`."""
     agreement: float | None
     """Of the words, 0 to 1; None where fewer than two answered."""
-    judged: Outcome | None = None
-
-    @property
-    def cost(self) -> Cost | None:
-        everyone = [*self.answers.values(), *([self.judged] if self.judged else [])]
-        return together([one.cost for one in everyone])
+    judged: Outcome | None
+    cost: Cost | None
+    """Of every attempt, of those too who failed; None where one has no price."""
 
 
 async def consensus(
@@ -46,7 +42,7 @@ async def consensus(
     names = _different(models or tuple(delegate.policy.aliases), delegate.policy)
     if len(names) < 2:
         raise InvalidArguments("a consensus needs two different models", options=tuple(delegate.policy.aliases))
-    delegate = as_one_call(delegate)
+    delegate, call = as_one_call(delegate)
     if judge is not None:
         # A judge that is not there is found out before anyone is paid.
         await delegate.plan(replace(ask, force_model=judge))
@@ -75,6 +71,7 @@ async def consensus(
         failed={name: error.message for name, error in errors.items()},
         agreement=agreement([outcome.completion.text for outcome in ordered.values()]),
         judged=judged,
+        cost=call.cost,
     )
 
 

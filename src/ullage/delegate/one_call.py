@@ -1,7 +1,8 @@
-"""What may several runs of one call spend together?
+"""What may several runs of one call spend together, and what have they?
 
 Who asks a model again, or several side by side, makes one call in the eyes of whoever pays: its ceiling holds over all
-of them. The other ceilings, and every sum, are the purse's behind it.
+of them, and what it cost is what every attempt of each cost, whether it came to anything or not. The other ceilings,
+and every sum, are the purse's behind it.
 """
 
 from collections.abc import Iterator
@@ -9,19 +10,27 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import count
 
+from ullage.models import Cost
 from ullage.tool import Caller
 
+from .happening import Happening, Observer
+from .outcome import Attempt
 from .run import Delegate
 from .spending import NO_SPEND, Purse, Spend, Ticket
+from .tally import together
 
 __all__ = ["OneCall", "as_one_call"]
 
 
 @dataclass(slots=True)
 class OneCall:
-    """A purse for one call, whose runs need not know of one another."""
+    """A purse for one call, whose runs need not know of one another, and an observer of them."""
 
     purse: Purse
+    observers: tuple[Observer, ...] = ()
+    """Those who are told of each run."""
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    """Of all runs that are over, as the observers were told of them."""
     _taken: dict[str, Spend] = field(default_factory=dict[str, Spend])
     """By ticket, what was set aside, or spent where it is settled."""
     _asked: Iterator[int] = field(default_factory=count)
@@ -42,10 +51,21 @@ class OneCall:
         self._taken[ticket.id] = actual
         await self.purse.settle(ticket, actual)
 
+    def happened(self, happening: Happening) -> None:
+        self.attempts += happening.attempts
+        for observer in self.observers:
+            observer.happened(happening)
 
-def as_one_call(delegate: Delegate) -> Delegate:
-    """The same delegate, for runs that are one call together."""
-    return replace(delegate, purse=OneCall(delegate.purse))
+    @property
+    def cost(self) -> Cost | None:
+        """None where an attempt has no price."""
+        return together([one.cost for one in self.attempts])
+
+
+def as_one_call(delegate: Delegate) -> tuple[Delegate, OneCall]:
+    """The same delegate, for runs that are one call together, and that call."""
+    call = OneCall(delegate.purse, delegate.observers)
+    return replace(delegate, purse=call, observers=(call,)), call
 
 
 def _sum(taken: dict[str, Spend]) -> Spend:
