@@ -1,23 +1,27 @@
+import contextlib
 import csv
 import json
 import logging
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from delegate.delegates import Both, delegate
+from delegate.delegates import Both, delegate, saying
 from delegate.streams import ANSWERS, Scripted
 from ullage.delegate.export import COLUMNS, UsageExport
 from ullage.delegate.failure import ProviderFailed
 from ullage.delegate.happening import Happening, Observer
 from ullage.delegate.run import Ask
+from ullage.delegate.source import DelegateSource
 from ullage.delegate.telemetry import Level, Telemetry, lines
+from ullage.errors import SourceFailed
 from ullage.messages import Message, Text
+from ullage.tool import Call, Json, JsonObject
 
 pytestmark = pytest.mark.anyio
 SECRET = "the launch code is 0000"
@@ -68,6 +72,55 @@ async def test_a_call_that_costs_too_much_is_an_alert():
     happening = await run(Scripted([ANSWERS["chat"]]))
     assert [line["event"] for _, line in lines(happening, Decimal("0.0001"))][-1] == "cost_alert"
     assert [line["event"] for _, line in lines(happening, Decimal(1))][-1] == "route"
+
+
+FILES: Json = {"hello.py": "def hello():\n    return 1\n"}
+MODELS: Json = ["chat-default", "chat-premium", "long-context"]
+
+
+@pytest.mark.requirement("S4:telemetry", "S4:env")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("delegate.diff", {"prompt": "Please x", "files": FILES}),
+        ("delegate.tests", {"files": FILES}),
+        ("delegate.consensus", {"prompt": "Greet", "models": MODELS, "judge": "chat-default"}),
+    ],
+)
+async def test_a_call_of_several_runs_is_one_call_to_whoever_watches_the_money(
+    tool: str, arguments: JsonObject, caplog: pytest.LogCaptureFixture
+):
+    seen = Seen()
+    await call(tool, arguments, seen)
+    costs = [one.cost.total for one in seen.happenings if one.cost is not None and one.cost.total is not None]
+    assert len(costs) == len(seen.happenings) >= 3
+    whole = sum(costs, Decimal(0))
+    for threshold, expected in ((Decimal(0), 1), (max(costs), 1), (whole / 2, 1), (whole, 0)):
+        caplog.clear()
+        await call(tool, arguments, Telemetry(level="warn", cost_alert=threshold))
+        alerts = [line for line in map(json.loads, caplog.messages) if line["event"] == "cost_alert"]
+        assert len(alerts) == expected, threshold
+        assert all(threshold < Decimal(str(one["cost_usd"])) <= whole for one in alerts)
+
+
+async def call(tool: str, arguments: JsonObject, observer: Observer) -> None:
+    async with Both(Scripted([saying("This is no patch, and no tests.")])).client() as client:
+        asking = delegate(client)
+        asking.observers = (observer,)
+        with contextlib.suppress(SourceFailed):
+            await DelegateSource(delegate=asking).call(Call(tool=tool, arguments=arguments))
+
+
+@pytest.mark.requirement("S4:telemetry")
+async def test_what_is_known_to_have_cost_too_much_is_an_alert_though_the_rest_has_no_price():
+    happening = await run(Scripted([ANSWERS["chat"]]))
+    (answered,) = happening.attempts
+    assert answered.cost is not None
+    for cost in (None, replace(answered.cost, currency="EUR")):
+        some = replace(happening, attempts=(replace(answered, cost=cost), answered), cost=None)
+        assert [line["event"] for _, line in lines(some, Decimal("0.0001"))][-1] == "cost_alert"
+        none = replace(happening, attempts=(replace(answered, cost=cost),), cost=cost)
+        assert [line["event"] for _, line in lines(none, Decimal("0.0001"))][-1] == "route"
 
 
 @pytest.mark.requirement("S4:telemetry", "S4:env")

@@ -29,6 +29,8 @@ class Happening:
     """None where nobody answered."""
     error: str | None = None
     """Why, in our words."""
+    earlier: tuple[Attempt, ...] = ()
+    """Of the runs of the same call that were over before this one, where there are several."""
 
 
 class Observer(Protocol):

@@ -52,9 +52,10 @@ class OneCall:
         await self.purse.settle(ticket, actual)
 
     def happened(self, happening: Happening) -> None:
+        told = replace(happening, earlier=tuple(self.attempts))
         self.attempts += happening.attempts
         for observer in self.observers:
-            observer.happened(happening)
+            observer.happened(told)
 
     @property
     def cost(self) -> Cost | None:

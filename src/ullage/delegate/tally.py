@@ -4,7 +4,7 @@ By what the provider reported; where it reported nothing and had begun to answer
 the count of what came. What failed before it began took nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ from ullage.models import Cost, ModelTable, Usage, cost_of
 from .policy import ModelEntry
 from .spending import Spend
 
-__all__ = ["NOTHING", "as_reported", "completed", "dearest", "price_attempt", "spent", "together"]
+__all__ = ["NOTHING", "as_reported", "completed", "dearest", "least", "price_attempt", "spent", "together"]
 
 NOTHING = Usage(input=0, output=0)
 
@@ -75,6 +75,12 @@ def _sum(parts: Sequence[Decimal | None]) -> Decimal | None:
 def spent(usages: Sequence[Usage], cost: Cost | None) -> Spend:
     tokens = sum((usage.input or 0) + (usage.output or 0) for usage in usages)
     return Spend(tokens=tokens, dollars=cost.total if cost is not None and cost.currency == "USD" else None)
+
+
+def least(costs: Iterable[Cost | None]) -> Decimal:
+    """What is known of them in dollars: they cost no less together."""
+    known = [cost.total for cost in costs if cost is not None and cost.currency == "USD"]
+    return sum((total for total in known if total is not None), Decimal(0))
 
 
 def dearest(usages: Sequence[Usage], prices: Sequence[Cost | None]) -> Spend:

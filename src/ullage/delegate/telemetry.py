@@ -1,8 +1,8 @@
 """What does an operator see of each run?
 
 One line of JSON on standard error where there was a fallback, an error or a warning, one for each run at `info`, and
-one for each attempt at `debug`; a warning where one call cost more than it should. Prompts, answers and keys are not
-known here.
+one for each attempt at `debug`; a warning as soon as one call, of however many runs, has cost more than it should.
+Prompts, answers and keys are not known here.
 """
 
 import json
@@ -16,6 +16,7 @@ from ullage.tool import Json
 
 from .happening import Happening
 from .outcome import Attempt
+from .tally import least
 
 __all__ = ["LEVELS", "Level", "Telemetry", "lines"]
 
@@ -33,7 +34,7 @@ _log = logging.getLogger("ullage.delegate")
 class Telemetry:
     level: Level = "info"
     cost_alert: Decimal | None = None
-    """Dollars of one call above which a warning is given."""
+    """Dollars of one call above which a warning is given, once."""
 
     def happened(self, happening: Happening) -> None:
         for level, line in lines(happening, self.cost_alert):
@@ -51,9 +52,9 @@ def lines(happening: Happening, cost_alert: Decimal | None) -> Iterator[tuple[Le
     for warning in happening.outcome.warnings if happening.outcome else ():
         yield "warn", {"event": "warning", "message": warning}
     yield ("info", _routed(happening)) if happening.outcome else ("error", _failed(happening))
-    total = None if happening.cost is None else happening.cost.total
-    if cost_alert is not None and total is not None and total > cost_alert:
-        yield "warn", {"event": "cost_alert", "cost_usd": float(total), "threshold_usd": float(cost_alert)}
+    before, now = least(one.cost for one in happening.earlier), least(one.cost for one in happening.attempts)
+    if cost_alert is not None and before <= cost_alert < before + now:
+        yield "warn", {"event": "cost_alert", "cost_usd": float(before + now), "threshold_usd": float(cost_alert)}
 
 
 def _of(attempt: Attempt) -> dict[str, Json]:
