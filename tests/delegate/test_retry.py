@@ -53,6 +53,7 @@ def test_there_is_no_waiting_past_the_deadline():
         ("bad_request", Next(do="stop")),
         ("context_length", Next(do="next", larger=True)),
         ("refused", Next(do="next")),
+        ("sealed", Next(do="retry")),
         ("unauthorized", Next(do="next", loud=True, bench=30.0)),
         ("not_found", Next(do="next", loud=True, bench=30.0)),
         ("exhausted", Next(do="next", loud=True, bench=30.0)),
@@ -64,6 +65,11 @@ def test_there_is_no_waiting_past_the_deadline():
 )
 def test_what_waiting_does_not_mend_goes_on_at_once_or_ends(kind: FailureKind, expected: Next):
     assert then(kind) == expected
+
+
+def test_thoughts_that_are_refused_even_when_left_out_are_no_reason_to_try_for_ever():
+    assert then("sealed", tries=PATIENCE.retries + 1).do == "retry"
+    assert then("sealed", tries=PATIENCE.retries + 2) == Next(do="next")
 
 
 @pytest.mark.requirement("S4:fallback")

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,6 +80,12 @@ def test_responses_carries_calls_results_and_sealed_reasoning_as_items():
     assert written["input"][2]["content"] == [{"type": "output_text", "text": "One moment", "annotations": []}]
     assert (written["store"], written["max_output_tokens"]) == (False, 50)
     assert written["text"]["format"]["schema"] == SCHEMA
+
+
+def test_responses_asks_for_sealed_reasoning_only_of_who_thinks_and_may_call_a_tool():
+    assert "include" not in body("responses", replace(TALK, thinks=False))
+    assert "include" not in body("responses", replace(TALK, thinks=True, tools=()))
+    assert body("responses", replace(TALK, thinks=True))["include"] == ["reasoning.encrypted_content"]
 
 
 def test_anthropic_keeps_the_sides_alternating_and_thinking_with_its_signature():

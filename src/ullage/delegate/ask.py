@@ -3,9 +3,9 @@
 An ask as its caller puts it, and as it goes to one candidate. Who that is, and whether it answers, is not known here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ullage.messages import Message, Text, ToolDefinition
+from ullage.messages import Message, Part, Text, Thinking, ToolDefinition
 from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
 
 from .exchange import Outgoing
@@ -48,16 +48,29 @@ def last_words(messages: tuple[Message, ...]) -> str:
     return "\n".join(part.text for part in users[-1].parts if isinstance(part, Text)) if users else ""
 
 
-def outgoing(candidate: Candidate, ask: Ask) -> Outgoing:
+def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoing:
+    """`is_open` where thoughts are neither to be sent sealed nor asked for."""
+    thinks = False if is_open else candidate.thinks
     return Outgoing(
         model=candidate.entry.model,
-        messages=ask.messages,
+        messages=_unsealed(ask.messages) if thinks is False else ask.messages,
         max_output_tokens=most_output(candidate),
         temperature=candidate.parameters.temperature,
         tools=ask.tools,
         tool_choice=ask.tool_choice,
         output_schema=ask.output_schema,
+        thinks=thinks is True,
     )
+
+
+def _unsealed(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Without what one of OpenAI's models thought and sealed: another account cannot open it, and a model that does not
+    think refuses it."""
+    return tuple(replace(message, parts=tuple(filter(_is_open, message.parts))) for message in messages)
+
+
+def _is_open(part: Part) -> bool:
+    return not isinstance(part, Thinking) or part.signature is None or part.sealed_as not in (None, "encrypted")
 
 
 def most_output(candidate: Candidate) -> int:

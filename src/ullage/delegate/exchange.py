@@ -31,6 +31,8 @@ class Outgoing:
     tool_choice: Json = None
     output_schema: JsonObject | None = None
     """JSON Schema that the answer must fit."""
+    thinks: bool = False
+    """Whether the model is known to think before it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ FailureKind = Literal[
     "overloaded",
     "bad_request",
     "context_length",
+    "sealed",
     "unauthorized",
     "not_found",
     "refused",
@@ -30,8 +31,9 @@ FailureKind = Literal[
     "deadline",
 ]
 """`cut`: the connection broke; `truncated`: the stream ended without its mark; `malformed`: it was not what its wire
-promises; `exhausted`: the account has no money, or no quota before another day; `refused`: the provider will not, for a
-reason of its own; `no_key`: nobody was asked."""
+promises; `exhausted`: the account has no money, or no quota before another day; `sealed`: it cannot open the thoughts
+that it was sent, or seals none; `refused`: the provider will not, for a reason of its own; `no_key`: nobody was
+asked."""
 
 
 class ProviderFailed(Unavailable):

@@ -67,6 +67,9 @@ def after(failure: ProviderFailed, tries: int, patience: Patience, *, chance: fl
         return Next(do="stop")
     if kind == "context_length":
         return Next(do="next", larger=True)
+    if kind == "sealed":
+        # It is asked again without them, which nobody need wait for.
+        return Next(do="retry" if tries <= patience.retries + 1 else "next")
     if kind == "refused":
         return Next(do="next")
     if kind in _FOR_PEOPLE:

@@ -54,6 +54,8 @@ class Candidate:
     parameters: Parameters
     window: int | None
     """None where nobody knows it; it is then taken to be large enough."""
+    thinks: bool | None = None
+    """Whether the model thinks before it answers; None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,8 @@ def _candidate(name: str, request: RouteRequest, policy: Policy, models: ModelTa
         max_output_tokens=_output(entry, match, request, policy),
         temperature=_temperature(entry, match, request, policy),
     )
-    return Candidate(alias=alias, entry=entry, parameters=parameters, window=window)
+    thinks = None if match is None else match.card.accepts.get("reasoning")
+    return Candidate(alias=alias, entry=entry, parameters=parameters, window=window, thinks=thinks)
 
 
 def _output(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> int | None:

@@ -188,6 +188,7 @@ class Delegate:
             except ProviderFailed as failed:
                 step = self._decide(failed, tries, course)
                 self._note(candidate, failed, step, course)
+                order.is_open |= failed.kind == "sealed"
                 if step.do != "retry":
                     raise
                 course.wait = step.wait
@@ -210,7 +211,7 @@ class Delegate:
         trial = Trial(candidate=candidate, hear=order.hear, waited=course.take_wait())
         self.benched.trying(candidate.entry.id)
         try:
-            answer = await self._asked(candidate, order.ask, course, trial)
+            answer = await self._asked(candidate, order, course, trial)
         except ProviderFailed as failed:
             course.attempts.append(self._failed(trial, course, failed))
             raise
@@ -222,15 +223,16 @@ class Delegate:
         course.attempts.append(self._answered(trial, course, answer))
         return answer
 
-    async def _asked(self, candidate: Candidate, ask: Ask, course: Course, trial: Trial) -> Completion:
+    async def _asked(self, candidate: Candidate, order: "_Order", course: Course, trial: Trial) -> Completion:
         provider = self.providers.get(candidate.entry.provider)
         if provider is None:
             why = self.off.get(candidate.entry.provider)
             raise ProviderFailed(f"is off: {why}" if why else "has no key or is not configured", kind="no_key")
         reader = provider.wire.reader()
         trial.so_far = reader.so_far
+        asked = outgoing(candidate, order.ask, is_open=order.is_open)
         with anyio.move_on_at(course.deadline):
-            return await attempt(self.client, provider, outgoing(candidate, ask), trial.heard, reader)
+            return await attempt(self.client, provider, asked, trial.heard, reader)
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
     def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
@@ -284,6 +286,8 @@ class _Order:
     ask: Ask
     hear: Hear
     payment: Payment
+    is_open: bool = False
+    """Whether it goes without sealed thoughts, since somebody could not take them."""
 
 
 def _written(text: str, answer: Completion) -> str:

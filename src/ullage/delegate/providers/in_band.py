@@ -27,6 +27,8 @@ _NOTHING_LEFT = re.compile(
 """As Anthropic puts it, with the status and the type of a request that is wrong."""
 _OF_A_DAY = re.compile(r"per[ -]day", re.IGNORECASE)
 """A limit that waiting does not mend, where no wait is named: OpenRouter's free models have one."""
+_SEALED = re.compile(r"encrypted content\b.*(?:could not be verified|is not supported)", re.IGNORECASE)
+"""As OpenAI's models say that they do not think, and Azure, without a code, that it cannot open what was thought."""
 _BY_STATUS: dict[int, FailureKind] = {
     400: "bad_request",
     401: "unauthorized",
@@ -65,6 +67,7 @@ _BY_WORD: dict[str, FailureKind] = {
     "not_found_error": "not_found",
     "model_not_found": "not_found",
     "not_found": "not_found",
+    "invalid_encrypted_content": "sealed",
     "context_length_exceeded": "context_length",
     "exceed_context_size_error": "context_length",
     "request_too_large": "context_length",
@@ -108,6 +111,8 @@ def _exactly(kind: FailureKind, said: str, words: tuple[str, ...], wait: float |
         return "exhausted" if wait is None and _OF_A_DAY.search(said) else kind
     if word == "context_length" or _TOO_LONG.search(said):
         return "context_length"
+    if word == "sealed" or _SEALED.search(said):
+        return "sealed"
     return "unauthorized" if word == "unauthorized" else kind
 
 

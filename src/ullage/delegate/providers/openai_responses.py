@@ -47,6 +47,9 @@ class OpenAIResponses:
             body["temperature"] = outgoing.temperature
         if outgoing.tools:
             body["tools"] = [_tool(tool) for tool in outgoing.tools]
+        if outgoing.tools and outgoing.thinks:
+            # Nothing is stored: what was thought before a call goes back with its result. Others refuse to be asked.
+            body["include"] = ["reasoning.encrypted_content"]
         if outgoing.tool_choice is not None:
             body["tool_choice"] = outgoing.tool_choice
         if outgoing.output_schema is not None:
