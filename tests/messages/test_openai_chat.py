@@ -100,6 +100,19 @@ def test_sounds_films_and_documents_are_media() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sound", "media"),
+    [
+        ("AAAA", Media(kind="audio", data="AAAA")),
+        ("data:audio/mp3;base64,AAAA", Media(kind="audio", media_type="audio/mp3", data="AAAA")),
+        ("https://example.org/a.mp3", Media(kind="audio", url="https://example.org/a.mp3")),
+    ],
+)
+def test_a_sound_without_an_object_around_it_is_media_as_on_mistral(sound: str, media: Media) -> None:
+    content: Json = [{"type": "input_audio", "input_audio": sound}]
+    assert read({"messages": [{"role": "user", "content": content}]}).messages[0].parts == (media,)
+
+
 def test_reasoning_that_a_host_wants_back_is_thinking() -> None:
     message: Json = {"role": "assistant", "content": "4", "reasoning_content": "2 and 2"}
     assert read({"messages": [message]}).messages[0].parts == (Thinking(text="2 and 2"), Text("4"))

@@ -188,6 +188,16 @@ def test_weighing_in_steps_gives_the_same_weight_with_pauses(meter: Meter, model
     assert pauses >= 2 * len(LONG[0]) // 20_000
 
 
+def test_a_request_of_many_short_messages_is_weighed_in_steps_too():
+    turns = [{"role": ("user", "assistant")[place % 2], "content": f"{place} words " * 200} for place in range(100)]
+    request = read_request({"model": "gpt-4o", "messages": turns})
+    meter = Meter(shipped())
+    weight, pauses = run_and_count_pauses(meter.weigh_steps(request))
+    assert weight == Meter(shipped()).weigh(request)
+    assert pauses > 20
+    assert run_and_count_pauses(meter.weigh_steps(request)) == (weight, 0), "what is known holds nobody up"
+
+
 @pytest.mark.requirement("S2:window")
 def test_a_model_is_found_with_its_window():
     assert find_model("anthropic/claude-3.5-sonnet").window == 200_000

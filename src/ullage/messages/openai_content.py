@@ -103,7 +103,11 @@ def _read_input_image(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
 
 
 def _read_audio(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
+    """OpenAI has an object with `data` and `format`; Mistral the data alone, or an address."""
     sound = item.get("input_audio")
+    if isinstance(sound, str):
+        is_address = sound.startswith(("https://", "http://", "data:"))
+        return (_media("audio", sound, None) if is_address else Media(kind="audio", data=sound),)
     if not isinstance(sound, dict) or not isinstance(data := sound.get("data"), str):
         return None
     form = sound.get("format")

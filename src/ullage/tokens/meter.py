@@ -86,19 +86,24 @@ class Meter:
         return self._weigh(scale, request).map(partial(self._corrections.apply, scale.match.card.id))
 
     def weigh_steps(self, request: Request, model: str | None = None) -> Steps[Weight]:
-        """The same weight in steps: what is long is counted first, so that weighing only looks it up."""
-        scale = self._scale_for(request, model)
-        for text in self._long_texts(scale.match, request):
+        """The same weight in steps: every text not seen before is counted first, so that weighing only looks it up."""
+        scale, held = self._scale_for(request, model), 0
+        for text in self._texts(scale.match, request):
+            if scale.seen.get(text) is not None:
+                continue
             yield from self._raw_steps(scale, text)
+            held += len(text)
+            if held > _LONG:
+                held = 0
+                yield
         return self.weigh(request, model)
 
-    def _long_texts(self, match: Match, request: Request) -> list[str]:
+    def _texts(self, match: Match, request: Request) -> list[str]:
         """What the rule will want counted, found by letting it weigh the request with an empty scale."""
         found: list[str] = []
 
         def note(text: str) -> Count:
-            if len(text) > _LONG:
-                found.append(text)
+            found.append(text)
             return Count.exact(1)
 
         rule_of(match)(request, match, note)

@@ -198,6 +198,13 @@ def test_a_tool_on_the_hosts_side_and_media_make_an_estimate() -> None:
     assert weighed({"messages": [user(image)]}, "qwen3-4b").total.method is Method.ESTIMATED
 
 
+def test_a_part_of_no_known_kind_makes_an_estimate() -> None:
+    odd: Json = [{"type": "text", "text": "two words"}, {"type": "hologram", "blob": "x y z"}]
+    for model in ("mistral-large-2512", "qwen3-4b"):
+        assert weighed({"messages": [user(odd)]}, model).total.method is Method.ESTIMATED
+        assert weighed({"messages": [user(), user(odd)]}, model).total.method is Method.ESTIMATED
+
+
 def test_a_model_nobody_measured_gets_a_wide_band() -> None:
     total = weighed({"messages": [user()]}, "somebodys-model").total
     assert total.method is Method.CALIBRATED

@@ -29,7 +29,10 @@ def load_quick(vocabulary: Vocabulary) -> Callable[[str], int]:
     with TemporaryDirectory(prefix="ullage-") as folder:  # it reads nothing but files
         path = Path(folder, vocabulary.name)
         path.write_bytes(as_published(read_tokens(vocabulary.name)))
-        encode = Tokenizer.from_tiktoken(str(path), encoding=vocabulary.name).encode_ordinary
+        tokenizer = Tokenizer.from_tiktoken(str(path), encoding=vocabulary.name)
+    # Tables are built at the first text. Of all its calls, only this one lets others run meanwhile.
+    tokenizer.encode_batch(["ready"])
+    encode = tokenizer.encode_ordinary
     return lambda text: len(encode(text))
 
 

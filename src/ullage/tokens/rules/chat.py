@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from json import dumps
 from math import ceil
 
-from ullage.messages import Format, Media, Message, Request, Text, Thinking, ToolCall, ToolResult, Unknown
+from ullage.messages import Format, Media, Message, Part, Request, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.models import Match
 
 from ..count import ZERO, Count, Method, total
@@ -105,10 +105,11 @@ class _Scale:
             mine = self._content(message) if message.role == "user" else ""
             if before and mine and self.template.merges is not None:
                 whole = before + self.template.merges + mine
-                yield self._plain(_difference(self.count(whole), self.count(before))) + _media(message)
+                added = self._plain(_difference(self.count(whole), self.count(before)))
+                yield _doubted(message, added) + _media(message)
                 before = whole
             else:
-                yield self._message(message) + _media(message)
+                yield _doubted(message, self._message(message)) + _media(message)
                 before = mine
 
     def _message(self, message: Message) -> Count:
@@ -178,9 +179,20 @@ def _result_texts(message: Message) -> Iterator[str]:
             yield "".join(inner.text if isinstance(inner, Text) else dumps(inner.value) for inner in shown)
 
 
+def _inner(message: Message) -> Iterator[Part]:
+    for part in message.parts:
+        yield from part.parts if isinstance(part, ToolResult) else (part,)
+
+
+def _doubted(message: Message, found: Count) -> Count:
+    """A part of no known kind was weighed as its JSON, and whether a host shows it so nobody knows."""
+    if not any(isinstance(part, Unknown) for part in _inner(message)):
+        return found
+    return Count(tokens=found.tokens, method=Method.ESTIMATED, low=0, high=2 * found.high)
+
+
 def _media(message: Message) -> Count:
-    inner = (part for one in message.parts for part in (one.parts if isinstance(one, ToolResult) else (one,)))
-    return total(_medium(part) for part in inner if isinstance(part, Media))
+    return total(_medium(part) for part in _inner(message) if isinstance(part, Media))
 
 
 def _medium(media: Media) -> Count:
