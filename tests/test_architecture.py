@@ -1,10 +1,14 @@
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from ullage import errors
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
@@ -257,11 +261,44 @@ def test_importing_the_package_loads_none_of_its_rooms():
 
 @pytest.mark.requirement("U:one-meter")
 def test_only_one_file_knows_a_tokenizer():
-    importers = [path.name for path in SOURCE.rglob("*.py") if "splintr" in _imports(path)]
-    assert importers == ["engine.py"]
+    for package, knower in (("splintr", "engine.py"), ("fastokens", "quick.py")):
+        assert [path.name for path in SOURCE.rglob("*.py") if package in _imports(path)] == [knower]
     assert not [path for path in SOURCE.rglob("*.py") if "tiktoken" in _imports(path)]
 
 
 def _imports(path: Path) -> str:
     lines = path.read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if line.lstrip().startswith(("import ", "from ")))
+
+
+def _drawn() -> dict[str, str]:
+    """Each error of the tree at the top of errors.py, with the one above it."""
+    above, found = list[str](), dict[str, str]()
+    for line in (errors.__doc__ or "").splitlines():
+        match = re.match(r"    ((?:[│ ]   )*(?:[├└]── )?)([A-Z][A-Za-z]+)  ", line)
+        if match:
+            depth = len(match[1]) // 4
+            above[depth:] = [match[2]]
+            found[match[2]] = above[depth - 1] if depth else ""
+    return found
+
+
+def _declared() -> dict[str, str]:
+    """Each class below UllageError, wherever it is declared, with the one above it."""
+    classes = [
+        (node.name, base.id)
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if isinstance(base, ast.Name)
+    ]
+    found, before = {"UllageError": ""}, 0
+    while before < len(found):
+        before = len(found)
+        found |= {name: base for name, base in classes if base in found}
+    return found
+
+
+def test_the_tree_of_errors_is_drawn_as_it_is():
+    assert _drawn() == _declared()

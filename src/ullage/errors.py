@@ -3,6 +3,7 @@
     UllageError                      every error that Ullage raises on purpose
     ├── BadInput                     the caller can mend it by asking differently
     │   ├── InvalidArguments         a tool's or function's arguments do not fit
+    │   │   └── TooLong              a prompt that no candidate's window holds (declared in `delegate`)
     │   ├── UnsupportedModel         no card, alias or family has that name
     │   ├── UnknownTool              no source offers a tool of that name
     │   ├── UnknownResource          no source offers a resource or a prompt of that name
@@ -18,6 +19,8 @@
     └── Unavailable                  the caller did nothing wrong; trying later may help
         ├── DeadlinePassed           the call's deadline came before its answer
         ├── SourceFailed             a source died, hung or spoke nonsense
+        │   ├── Stillborn            it never came up (declared in `wire`)
+        │   └── Unsent               it provably never got the request (declared in `wire`)
         ├── StoreFailed              the database cannot be opened, read or written
         │   └── SessionChanged       somebody else let go of the same messages (declared in `context.session`)
         ├── EmbedderFailed           what knows what texts mean broke (declared in `search`)

@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -5,6 +6,7 @@ import pytest
 
 import ullage
 from ullage import count, count_request, find_model
+from ullage.app import counting, meter_for
 from ullage.errors import InvalidArguments, UnreadableRequest
 
 
@@ -37,3 +39,17 @@ def test_a_body_that_is_no_json_is_told_so(value: object):
 
 def test_a_prompt_completes_the_names_that_can_be_imported():
     assert {"count", "count_request", "find_model"} <= set(dir(ullage))
+
+
+def test_who_counts_little_and_ends_makes_no_quicker_engine_and_who_counts_much_makes_it_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    made: list[float] = []
+
+    def engine(patience: float) -> None:
+        made.append(patience)
+
+    monkeypatch.setattr(counting, "default_engine", engine)
+    meter_for(1_000_000)
+    meter_for(1_000_000_000)
+    assert made == [math.inf, 0]

@@ -76,6 +76,12 @@ def test_standard_input_is_counted(folder: Path):
     assert json.loads(run.stdout)["lines"][0]["counts"][0]["token_count"] == 4
 
 
+def test_a_plain_rule_may_stand_in_a_models_place(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "-m", "character_count_div_4", "--json"]) == 0
+    (counted,) = json.loads(capsys.readouterr().out)["lines"][0]["counts"]
+    assert (counted["token_count"], counted["method"]) == (4, "estimated")
+
+
 def test_an_empty_folder_counts_nothing(folder: Path, capsys: pytest.CaptureFixture[str]):
     (folder / "empty").mkdir()
     assert main(["count", "empty", "--json"]) == 0

@@ -183,7 +183,9 @@ def test_the_nearest_names_begin_with_the_likest() -> None:
     assert TABLE.nearest("") == ()
 
 
-@pytest.mark.parametrize(("name", "start"), [("sonnet", "claude-"), ("gemini", "gemini-"), ("chatgpt", "chatgpt-")])
+@pytest.mark.parametrize(
+    ("name", "start"), [("sonnet", "claude-"), ("gemini", "gemini-"), ("chatgpt", "chatgpt-"), ("o4", "o4-mini")]
+)
 def test_a_part_of_a_name_has_the_names_it_is_part_of_nearest(name: str, start: str) -> None:
     near = TABLE.nearest(name)
     assert near

@@ -4,6 +4,6 @@ The composition root: it builds what the rest receives. `ullage.app.gateway` is 
 MCP SDK and the database come with it, and `ullage count` must not wait for them.
 """
 
-from .counting import count, count_request, find_model, meter
+from .counting import count, count_request, find_model, meter, meter_for
 
-__all__ = ["count", "count_request", "find_model", "meter"]
+__all__ = ["count", "count_request", "find_model", "meter", "meter_for"]

@@ -5,7 +5,7 @@ asked for.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import anyio
 import anyio.to_thread
@@ -25,8 +25,9 @@ QUIET = 0.5
 Work = Callable[[], Awaitable[None]]
 
 
-async def load_vocabularies() -> None:
-    for model in dict.fromkeys((ASSUMED.counted_as, DEFAULT_MODEL)):
+async def load_vocabularies(models: Iterable[str | None]) -> None:
+    """Of these models, of those that are counted by where none is named, and of that which `count-tokens` takes."""
+    for model in dict.fromkeys((*filter(None, models), ASSUMED.counted_as, DEFAULT_MODEL)):
         # A client that starts us waits for its first answers; loading would take the interpreter from them.
         await anyio.sleep(QUIET)
         await anyio.to_thread.run_sync(meter().count, "ready", model)

@@ -3,6 +3,7 @@
 What this imports, `ullage count` waits for, so neither the MCP SDK nor a database is among it.
 """
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from json import dumps
@@ -11,15 +12,24 @@ from typing import Any
 from ullage.errors import InvalidArguments, UnreadableRequest
 from ullage.messages import Format, read_request
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
-from ullage.tokens import Count, Meter, Weight
+from ullage.tokens import Count, Meter, Weight, default_engine
 
-__all__ = ["count", "count_request", "find_model", "format_of", "meter"]
+__all__ = ["count", "count_request", "find_model", "format_of", "meter", "meter_for"]
+
+_MUCH = 256_000_000
+"""Bytes from which on the quicker engine saves more time than it takes to be made ready."""
 
 
 @cache
 def meter() -> Meter:
     """The one meter of this process."""
     return Meter(shipped())
+
+
+def meter_for(size: int) -> Meter:
+    """A meter for a process that counts so many bytes and ends: it makes the quicker engine ready at once, or never,
+    since it could not end meanwhile."""
+    return Meter(shipped(), engine=default_engine(patience=0 if size > _MUCH else math.inf))
 
 
 def count(text: str, model: str = DEFAULT_MODEL) -> Count:

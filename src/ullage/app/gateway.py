@@ -145,7 +145,7 @@ class Gateway:
         self.spawn(partial(self._warm_up, [self.databases[one.name] for one in self.settings.databases]))
 
     async def _warm_up(self, databases: Sequence[LateDatabase]) -> None:
-        await load_vocabularies()
+        await load_vocabularies((self.settings.gateway.model, *(one.model for one in self.settings.clients.values())))
         for database in databases:
             await look_at(database)
         self.delegating.look()

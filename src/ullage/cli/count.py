@@ -3,7 +3,7 @@
 import argparse
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ullage.models import DEFAULT_MODEL, Match
 from ullage.tokens import Count, count_to_json, total
 from ullage.tool import Json
 
-from .files import STDIN, Found, find_files, is_folder, read_standard_input, read_text
+from .files import STDIN, Found, find_files, is_folder, read_standard_input, read_text, size_of
 from .output import bold, columns, complain, dim, emit, emit_json, plain, width_of
 from .progress import Progress
 
@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     names: list[str] = arguments.model or [DEFAULT_MODEL]
-    matches = [app.meter().models.find(name) for name in names]
+    matches = [app.meter().match(name) for name in names]
     lines, skipped, refused = _measure(_words(arguments.files), names)
     if arguments.json:
         emit_json(_as_json(lines, skipped, names, matches))
@@ -76,12 +76,13 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
     skipped: list[str] = []
     refused: list[UnreadableFile] = []
     found = {word: list(find_files(Path(word), skipped)) for word in words if is_folder(Path(word))}
-    progress = Progress(sum(file.size for files in found.values() for file in files), "counting")
+    size = sum(file.size for files in found.values() for file in files)
+    progress, count = Progress(size, "counting"), _counter(size, words, models)
     lines: list[Line] = []
     with progress:
         for word in words:
             if word in found:
-                counted = list(_count_files(progress.through(found[word]), models, skipped))
+                counted = list(_count_files(progress.through(found[word]), count, skipped))
                 lines += _tree(Path(word), counted, len(models))
                 continue
             try:
@@ -91,14 +92,20 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
                     raise
                 refused.append(error)  # `ullage count *` says what it can
             else:
-                lines.append(Line(word, 0, tuple(app.count(text, model) for model in models), "file"))
+                lines.append(Line(word, 0, count(text), "file"))
     if len(words) > 1:
         lines.append(Line("total", 0, _sum([line.counts for line in lines if line.depth == 0], len(models)), "total"))
     return lines, skipped, refused
 
 
+def _counter(size: int, words: Sequence[str], models: Sequence[str]) -> Callable[[str], tuple[Count, ...]]:
+    """Counts a text for each model. `size` bytes are below folders, and the words may name files beside."""
+    meter = app.meter_for(size + sum(size_of(Path(word)) for word in words))
+    return lambda text: tuple(meter.count(text, model) for model in models)
+
+
 def _count_files(
-    files: Iterable[Found], models: Sequence[str], skipped: list[str]
+    files: Iterable[Found], count: Callable[[str], tuple[Count, ...]], skipped: list[str]
 ) -> Iterator[tuple[Path, tuple[Count, ...]]]:
     """Counts each file; one that cannot be read as text is noted in `skipped`."""
     for file in files:
@@ -107,7 +114,7 @@ def _count_files(
         except UnreadableFile:
             skipped.append(str(file.path))
             continue
-        yield file.path, tuple(app.count(text, model) for model in models)
+        yield file.path, count(text)
 
 
 def _tree(folder: Path, counted: Sequence[tuple[Path, tuple[Count, ...]]], models: int) -> list[Line]:

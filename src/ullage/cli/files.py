@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ullage.errors import UnreadableFile
 
-__all__ = ["STDIN", "Found", "find_files", "is_folder", "read_standard_input", "read_text"]
+__all__ = ["STDIN", "Found", "find_files", "is_folder", "read_standard_input", "read_text", "size_of"]
 
 STDIN = "-"
 
@@ -28,6 +28,14 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):  # a name too long, or none that a file system could hold
         return False
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 of what is none."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except (OSError, ValueError):
+        return 0
 
 
 def find_files(folder: Path, skipped: list[str]) -> Iterator[Found]:

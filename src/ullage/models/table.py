@@ -112,7 +112,7 @@ class ModelTable:
         for raw in self._raw:
             folded = fold(raw["id"])
             matcher.set_seq1(folded)
-            if len(asked) > 2 and f"-{asked}-" in f"-{folded}-":
+            if len(asked) > 1 and f"-{asked}-" in f"-{folded}-":
                 scored.append(((1 if "retired" in raw else 2) + matcher.ratio(), raw["id"]))
             elif matcher.real_quick_ratio() > 0.6 and matcher.quick_ratio() > 0.6:
                 scored.append((matcher.ratio(), raw["id"]))

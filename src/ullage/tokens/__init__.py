@@ -1,6 +1,7 @@
 """How many tokens, and how sure?"""
 
 from .anchor import Anchor
+from .bpe import default_engine
 from .count import ZERO, Count, Method, total
 from .engine import Engine
 from .memo import Memo
@@ -24,6 +25,7 @@ __all__ = [
     "Steps",
     "Weight",
     "count_to_json",
+    "default_engine",
     "drain",
     "patiently",
     "total",

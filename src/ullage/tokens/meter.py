@@ -75,6 +75,10 @@ class Meter:
             known = self._at_once(scale, text)
         return known if known.method is Method.EXACT else self._corrections.apply(scale.match.card.id, known)
 
+    def match(self, model: str) -> Match:
+        """What a name stands for: a model, or a plain rule in a model's place."""
+        return plain_match(model) or unheard_match(model) or self.models.find(model)
+
     def steps(self, text: str, model: str = DEFAULT_MODEL) -> Steps[Count]:
         """The same count in steps of a few milliseconds: `await patiently(meter.steps(text, model))`."""
         scale = self._scale(model)
@@ -129,7 +133,7 @@ class Meter:
     def _scale(self, model: str) -> _Scale:
         found = self._scales.get(model)
         if found is None:
-            found = self._new_scale(plain_match(model) or unheard_match(model) or self.models.find(model))
+            found = self._new_scale(self.match(model))
             if len(self._scales) >= _NAMES_KEPT:
                 self._scales.clear()
             self._scales[model] = found

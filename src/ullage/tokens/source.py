@@ -52,7 +52,7 @@ class CountSource:
         if call.tool not in _NAMES:
             raise UnknownTool(f"no tool is called `{call.tool}`", options=_NAMES)
         text, model = _read_arguments(call.arguments)
-        match = self.meter.models.find(model)
+        match = self.meter.match(model)
         count = await patiently(self.meter.steps(text, model))
         answer = {"token_count": count.tokens, "model": model, "resolved": match.card.id, **count_to_json(count)}
         return Reply.text(json.dumps(answer, ensure_ascii=False))

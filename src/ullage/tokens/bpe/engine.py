@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..steps import Steps, drain
 from .fallback import CARRIED, load_python
-from .gears import Counter, Gears
+from .gears import PATIENCE, Counter, Gears
 from .quick import has_quick, load_quick
 from .split import Split
 from .stitch import Tokenizer, count_steps
@@ -74,7 +74,7 @@ def _reach(vocabulary: Vocabulary) -> int:
     return _PIECES_REACH if vocabulary.split else _WHOLE_REACH
 
 
-def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
+def load_splintr(vocabulary: Vocabulary, patience: float = PATIENCE) -> SplintrTokenizer:
     from splintr import Tokenizer as Splintr
 
     inner = Splintr.from_pretrained(vocabulary.name)
@@ -82,7 +82,7 @@ def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     # SentencePiece vocabularies have more such tokens than they name, and gain nothing by the quicker call.
     literals = {special[:2] for special in inner.special_tokens()} if inner.family == "BPE" else {""}
     count = _splintr_counter(inner, sorted(literals))
-    gears = Gears(count, partial(load_quick, vocabulary)) if has_quick(vocabulary) else None
+    gears = Gears(count, partial(load_quick, vocabulary), patience=patience) if has_quick(vocabulary) else None
     return SplintrTokenizer(
         inner=inner,
         split=vocabulary.split,
@@ -158,10 +158,11 @@ class BytePairEngine:
         return isinstance(tokenizer, SplintrTokenizer) and tokenizer.gears is not None and tokenizer.gears.shift()
 
 
-def default_engine() -> BytePairEngine:
-    """Splintr with all vocabularies; without splintr, Python with those the package carries."""
+def default_engine(patience: float = PATIENCE) -> BytePairEngine:
+    """Splintr with all vocabularies; without splintr, Python with those the package carries. After `patience` seconds
+    of counting the quicker way is made ready."""
     if find_spec("splintr") is not None:
-        return BytePairEngine(load_splintr, VOCABULARIES)
+        return BytePairEngine(partial(load_splintr, patience=patience), VOCABULARIES)
     return BytePairEngine(load_python, {name: VOCABULARIES[name] for name in CARRIED})
 
 

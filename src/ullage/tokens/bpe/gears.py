@@ -11,11 +11,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Thread
 
-__all__ = ["Counter", "Gears"]
+__all__ = ["PATIENCE", "Counter", "Gears"]
 
 Counter = Callable[[str], int]
 
-_PATIENCE = 1.0
+PATIENCE = 1.0
 """Seconds of counting, about what it takes to make the quicker way ready."""
 _PROBES = (
     "They won't say I'LL or it's; 1,234,567 of 8.90 were counted.\r\n\n   \tEND",
@@ -36,7 +36,7 @@ class Gears:
         slow: Counter,
         make_quick: Callable[[], Counter],
         *,
-        patience: float = _PATIENCE,
+        patience: float = PATIENCE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._slow = slow
