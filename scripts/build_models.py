@@ -20,6 +20,7 @@ window of input plus output where another source says that sum. Every disagreeme
 
 import argparse
 import json
+import math
 import re
 import tomllib
 from collections import Counter
@@ -112,6 +113,9 @@ def card(group: Group, told: list[str]) -> dict[str, Any]:
                 near = all(same(decided.value, value) for value in decided.votes.values())
                 sign = "~" if near else "!"
                 told.append(f"{sign} {identity} {figure}: {decided.votes} -> {decided.value} ({decided.source})")
+    if found.get("max_output", 0) > found.get("window", math.inf):
+        told.append(f"! {identity}: may answer with {found['max_output']}, more than its window: left out")
+        del found["max_output"], sources["max_output"]
     if group.family.tokenizer:
         sources["tokenizer"] = group.family.evidence or ""
     return {

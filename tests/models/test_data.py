@@ -29,6 +29,7 @@ TOKENIZERS = {
     "o200k_harmony",
     "phi4",
     "qwen3",
+    "qwen3_5",
 }
 ACCEPTED = {
     "audio",
@@ -42,6 +43,10 @@ ACCEPTED = {
     "top_p",
     "video",
 }
+
+
+def test_no_answer_is_larger_than_the_window() -> None:
+    assert [card.id for card in CARDS if card.window and (card.max_output or 0) > card.window] == []
 
 
 def test_there_are_a_few_hundred_cards_of_every_great_maker() -> None:

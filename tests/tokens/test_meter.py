@@ -217,3 +217,13 @@ def test_a_request_nobody_can_read_is_an_error_of_ours():
     ):
         with pytest.raises(BadInput):
             count_request(body, "gemini-2.5-pro", named)
+
+
+def test_a_younger_vocabulary_is_counted_by_its_elders_within_a_band(meter: Meter):
+    english, chinese = "The ferries to Gotland left at nine.", "今天的会议改到下午三点。"
+    for text in (english, chinese):
+        elder, younger = meter.count(text, "qwen3-32b"), meter.count(text, "qwen3.5-9b")
+        assert (elder.method, younger.method) == (Method.EXACT, Method.CALIBRATED)
+        assert younger.tokens == elder.tokens
+        assert younger.low < elder.tokens < younger.high
+    assert meter.count(chinese * 100, "qwen3.5-9b").low < 0.7 * meter.count(chinese * 100, "qwen3-32b").tokens

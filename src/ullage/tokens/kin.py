@@ -1,0 +1,34 @@
+"""How is counted for a model whose vocabulary is not to be had, but its elder's is?
+
+By the elder's, with a band that says so. Recorded requests agree with it for English; for other writing there was
+nothing to compare with, and the band is wide.
+"""
+
+from dataclasses import dataclass
+
+from .count import Count, Method
+
+__all__ = ["KIN", "Kin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kin:
+    vocabulary: str
+    """The elder's."""
+    band: float
+    """The share by which the number may be off where all is ASCII."""
+    saved: float
+    """The share of tokens that the younger vocabulary is thought to save in other writing, at most."""
+
+    def count(self, text: str, tokens: int) -> Count:
+        near = Count.within(tokens, self.band)
+        if text.isascii():
+            return near
+        low = int(tokens * (1 - self.saved))
+        return Count(tokens=tokens, method=Method.CALIBRATED, low=min(low, near.low), high=near.high)
+
+
+KIN = {"qwen3_5": Kin(vocabulary="qwen3", band=0.06, saved=0.4)}
+"""Qwen 3.5 and later have 248,320 tokens, Qwen 3 has 151,936 (their published configurations). 53 of 54 recorded
+requests, all ASCII, have the elder's count, one has one token less of 17. How much two thirds more tokens save in other
+writing was not measured: two fifths is a guess on the safe side."""
