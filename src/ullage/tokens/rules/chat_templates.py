@@ -264,7 +264,7 @@ _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
     (r"qwen", r"ollama|huggingface|mistralrs", {"band": 0.3}),
     (r"llama", r"huggingface|together", {"joint": "\n"}),
     (r"llama-?3", r"nvidia", {"start": _LLAMA_3.start, "no_system": "", "tools": marks(180)}),
-    (r"llama-?3", r"groq", {"tools": marks(129), "tool": framed_json, "band": 0.3}),
+    (r"llama-?3", r"groq", {"tools": marks(129), "tool": framed_json}),
     (r"llama-?4", r"groq", {"tools": marks(640), "band": 0.04}),
     (r"gpt-oss", r"groq", {"start": marks(67), "tools": marks(32), "json": marks(24), "shown": marks(50)}),
     (r"gpt-oss", r"groq|together|baseten", {"keeps_tools": True}),
