@@ -134,6 +134,12 @@ async def settle() -> None:
         await anyio.lowlevel.checkpoint()
 
 
+async def until(true: Callable[[], bool]) -> None:
+    with anyio.fail_after(20):
+        while not true():
+            await anyio.sleep(0.01)
+
+
 def server(name: str = "one", **settings: object) -> Server:
     return Server(**{"name": name, "transport": "stdio", "command": name} | settings)  # pyright: ignore[reportArgumentType]
 

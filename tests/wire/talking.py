@@ -86,7 +86,7 @@ class Talk:
 
     async def until(self, method: str, times: int = 1) -> dict[str, Any]:
         """The params of the last of so many notifications."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while sum(one == method for one, _ in self.heard) < times:
                 await anyio.sleep(0.01)
         return [params for one, params in self.heard if one == method][-1]

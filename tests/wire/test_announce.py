@@ -226,7 +226,7 @@ async def test_a_later_client_hears_what_it_listens_for():
             source.change(change)
         await talk.until("notifications/resources/updated")
         await talk.tell("notifications/cancelled", {"requestId": number})
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while source.followed != ["+a:b", "-a:b"]:
                 await anyio.sleep(0.01)
     assert [method for method, _ in talk.heard[1:]] == [
@@ -308,7 +308,7 @@ async def test_one_slow_call_holds_up_no_other():
         free = anyio.Event()
         async with talking(server_of(rich(answer=answer)), era) as talk:
             slow = await talk.ask("tools/call", {"name": "toy", "arguments": {"slow": True}})
-            with anyio.fail_after(5):
+            with anyio.fail_after(20):
                 await talk.call("toy")
                 assert not talk.waiting[slow][0].is_set()
                 free.set()

@@ -238,7 +238,7 @@ async def test_a_cancelled_request_cancels_the_call_that_runs_for_it():
 
     async with talking(server_of(toy(answer)), MODERN, capabilities=ALL) as talk:
         number = await talk.ask("tools/call", {"name": "toy", "arguments": {}})
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await began.wait()
             await talk.tell("notifications/cancelled", {"requestId": number})
             await ended.wait()
@@ -371,7 +371,7 @@ async def test_a_call_that_waits_for_its_client_tells_nobody_anything():
     async with talking(server_of(toy(answer)), MODERN, capabilities=ALL) as talk:
         params = {"name": "toy", "arguments": {}}
         await talk.request("tools/call", params, progressToken=1, **{"io.modelcontextprotocol/logLevel": "debug"})
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while not told:
                 await anyio.sleep(0.01)
     assert talk.heard == []
@@ -397,7 +397,7 @@ async def test_a_call_is_not_held_for_ever():
         result = await _begun(holding)
         assert is_ours(result["requestState"])
         assert len(holding) == 1
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while len(holding):
                 await anyio.sleep(0.01)
 

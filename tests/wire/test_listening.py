@@ -36,7 +36,7 @@ PROFILES = single(Profile(source=TOY, identity=Identity(name="toy", version="1")
 async def ended(connection: socket.socket) -> bool:
     """Whether the other end closes it, within some seconds."""
     connection.setblocking(False)
-    with anyio.move_on_after(5):
+    with anyio.move_on_after(20):
         while True:
             await anyio.wait_readable(connection)
             if not connection.recv(1000):
@@ -99,7 +99,7 @@ async def test_streams_and_calls_that_are_open_end_with_the_server_and_nothing_i
             else:
                 tasks.cancel_scope.cancel()
     assert statuses == [200, 200, "ended", "ended"]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15, "the call would go on for a minute"
     assert [one.getMessage() for one in caplog.records if one.name.startswith(("uvicorn", "asyncio", "ullage"))] == []
 
 
@@ -123,7 +123,7 @@ async def test_whoever_ends_a_session_of_the_earlier_era_ends_what_was_open_for_
                 assert json.loads(said.split("data: ")[1])["result"]["content"][0]["text"] == session
                 assert over == []
                 await client.delete(address.url, headers=headers)
-                with anyio.fail_after(5):
+                with anyio.fail_after(20):
                     while not over:
                         await anyio.sleep(0.02)
             tasks.cancel_scope.cancel()

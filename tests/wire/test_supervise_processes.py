@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -19,6 +20,7 @@ from ullage.tool import Call, Caller, Change, Reply
 from ullage.wire.supervise.backoff import Patience
 from ullage.wire.supervise.bounds import Bounds
 from ullage.wire.supervise.host import Host, Supervised
+from ullage.wire.upstream.pipe import open_pipe
 
 pytestmark = pytest.mark.anyio
 
@@ -62,8 +64,8 @@ def text(reply: Reply) -> str:
     return str(reply.content[0]["text"])
 
 
-async def all_answer(sources: Iterable[Supervised], within: float) -> None:
-    with anyio.fail_after(within):
+async def all_answer(sources: Iterable[Supervised]) -> None:
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             for source in sources:
                 tasks.start_soon(source.call, call())
@@ -76,7 +78,7 @@ async def test_a_server_that_exits_at_once_says_why_and_harms_no_other():
             await bad.tools()
         assert "3" in caught.value.message
         assert "no such table" in caught.value.message
-        await all_answer([good], within=5)
+        await all_answer([good])
         assert [health.state for health in keeper.health()] == ["backing off", "ready"]
 
 
@@ -89,13 +91,14 @@ async def test_a_command_that_does_not_exist_is_named():
 
 
 async def test_a_server_that_never_answers_is_given_up_and_holds_up_no_other():
-    async with hosted(server("mute", start_timeout=1), server("well")) as (keeper, (mute, good)):
-        await all_answer([good], within=10)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(refused, mute, "1 s")
-            await all_answer([good], within=0.9)
-            assert keeper.health()[0].state == "starting"
-        assert keeper.health()[0].state == "backing off"
+    servers = server("mute", start_timeout=600), server("mute", name="brief", start_timeout=0.3), server("well")
+    async with hosted(*servers) as (keeper, (mute, brief, good)), anyio.create_task_group() as tasks:
+        tasks.start_soon(mute.tools)
+        await refused(brief, r"0\.3 s")
+        assert keeper.health()[1].state == "backing off"
+        await all_answer([good])
+        assert keeper.health()[0].state == "starting"
+        tasks.cancel_scope.cancel()
 
 
 async def refused(source: Supervised, reason: str) -> None:
@@ -116,17 +119,17 @@ async def test_a_host_can_be_left_while_a_server_is_starting():
         with anyio.move_on_after(0.3):
             await mute.tools()
         assert keeper.health()[0].state == "starting"
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 40, "it has a minute to start"
 
 
 async def test_a_flood_on_standard_error_is_bounded_and_holds_up_no_other():
     async with hosted(server("floods"), server("well")) as (keeper, (flood, good)):
-        await all_answer([flood, good], within=10)
+        await all_answer([flood, good])
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(written, flood, "100000000")
             for _ in range(5):
-                await all_answer([good], within=2)
+                await all_answer([good])
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         assert grown < 30, "megabytes, of a hundred that were written"
         assert 0 < len(keeper.health()[0].stderr_tail) <= 4000
@@ -140,7 +143,7 @@ async def test_a_server_that_talks_nonsense_is_refused_or_understood():
     servers = server("nonsense", start_timeout=1), server("babbles"), server("well")
     async with hosted(*servers) as (_, (nonsense, babbles, good)), anyio.create_task_group() as tasks:
         tasks.start_soon(refused, nonsense, "nonsense")
-        await all_answer([babbles, good], within=10)
+        await all_answer([babbles, good])
 
 
 @pytest.mark.requirement("S1:aggregate", "S1:live")
@@ -149,9 +152,9 @@ async def test_a_server_killed_in_a_call_fails_that_call_at_once_and_is_restarte
     async with hosted(server("well"), server("other")) as (keeper, (source, other)):
         source.watch(heard.append)
         first = text(await source.call(call("pid")))
-        with anyio.fail_after(3), pytest.raises(SourceFailed):
+        with anyio.fail_after(30), pytest.raises(SourceFailed):
             await source.call(call("die"))
-        await all_answer([other], within=3)
+        await all_answer([other])
         second = text(await source.call(call("pid")))
         assert first != second
         assert Change("tools") in heard
@@ -165,7 +168,7 @@ async def test_a_server_that_dies_again_and_again_is_left_alone():
             with pytest.raises(SourceFailed):
                 await source.call(call("die"))
             await anyio.sleep(0)
-        with anyio.fail_after(1), pytest.raises(SourceFailed, match="3 times in a row"):
+        with pytest.raises(SourceFailed, match="3 times in a row"):
             await source.call(call())
         assert keeper.health()[0].state == "broken"
 
@@ -187,7 +190,7 @@ async def test_a_host_that_is_cancelled_leaves_no_process_behind():
     groups = set[int]()
     with anyio.CancelScope() as scope:
         async with Host(bounds=QUICK) as keeper:
-            await all_answer([keeper.source(server(name)) for name in ("well", "launcher")], within=5)
+            await all_answer([keeper.source(server(name)) for name in ("well", "launcher")])
             groups |= running(keeper)
             scope.cancel()
             await anyio.sleep_forever()
@@ -214,8 +217,9 @@ async def test_a_gateway_deep_inside_itself_starts_no_more():
                 await source.tools()
 
 
-async def test_a_server_that_ends_for_nothing_does_not_hold_us_up():
+async def test_a_server_that_ends_for_nothing_does_not_hold_us_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ullage.wire.upstream.upstream.open_pipe", partial(open_pipe, patience=20))
     async with hosted(server("stays"), server("well")) as (_, (stays, well)):
-        await all_answer([stays, well], within=5)
+        await all_answer([stays, well])
         start = time.monotonic()
-    assert time.monotonic() - start < 1.9
+    assert time.monotonic() - start < 15, "forty seconds where nobody waits for it"

@@ -2,7 +2,7 @@
 
 import anyio
 import pytest
-from fake_servers import FakeServers, call, host, server, settle
+from fake_servers import FakeServers, call, host, server, settle, until
 
 from ullage.errors import Unavailable
 from ullage.tool import Call, Change, Reply
@@ -93,9 +93,7 @@ async def test_an_open_call_of_a_session_that_is_over_may_finish():
             assert servers.ended == []
             finish.set()
         assert replies == [Reply.text("done")]
-        with anyio.fail_after(1):
-            while not servers.ended:
-                await anyio.sleep(0.01)
+        await until(lambda: bool(servers.ended))
 
 
 async def test_a_call_that_does_not_end_with_its_session_is_cut_off_in_time():
@@ -108,9 +106,7 @@ async def test_a_call_that_does_not_end_with_its_session_is_cut_off_in_time():
         tasks.start_soon(keeper.source(server()).call, call())
         await settle()
         keeper.release("p", "s")
-        with anyio.fail_after(1):
-            while not servers.ended:
-                await anyio.sleep(0.01)
+        await until(lambda: bool(servers.ended))
         tasks.cancel_scope.cancel()
 
 
