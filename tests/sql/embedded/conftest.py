@@ -64,14 +64,14 @@ def duckdb_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def sqlite(sqlite_file: Path):
-    engine = EmbeddedEngine(sqlite_file, dialect="sqlite", limits=Limits(seconds=5))
+    engine = EmbeddedEngine(sqlite_file, dialect="sqlite", limits=Limits(seconds=60))
     yield engine
     await engine.close()
 
 
 @pytest.fixture
 async def duck(duckdb_file: Path):
-    engine = EmbeddedEngine(duckdb_file, dialect="duckdb", limits=Limits(seconds=5))
+    engine = EmbeddedEngine(duckdb_file, dialect="duckdb", limits=Limits(seconds=60))
     yield engine
     await engine.close()
 
@@ -81,7 +81,7 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path):
     """Each of the two."""
     path = tmp_path / f"shop.{request.param}"
     make_sqlite(path) if request.param == "sqlite" else make_duckdb(path)
-    engine = EmbeddedEngine(path, dialect=request.param, limits=Limits(seconds=5))
+    engine = EmbeddedEngine(path, dialect=request.param, limits=Limits(seconds=60))
     yield engine
     await engine.close()
 

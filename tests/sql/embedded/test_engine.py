@@ -16,7 +16,7 @@ from ullage.sql.embedded.described import read_structure
 Say = Callable[..., list[dict[str, Any]]]
 
 
-def question(sql: str, rows: int = 100, seconds: float = 5.0) -> Question:
+def question(sql: str, rows: int = 100, seconds: float = 30) -> Question:
     return Question(sql=sql, rows=rows, seconds=seconds)
 
 
@@ -264,7 +264,7 @@ async def test_a_locked_sqlite_file_is_waited_for_and_then_told_of(sqlite_file: 
         writer.execute("BEGIN EXCLUSIVE")
         with pytest.raises(QueryFailed, match="locked by another program"):
             await sqlite.ask(question("SELECT 1 FROM customers", seconds=0.5))
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(sqlite.ask, question("SELECT 1 FROM customers"))
                 await anyio.sleep(0.2)

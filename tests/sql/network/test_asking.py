@@ -13,7 +13,7 @@ import pytest
 from pymysql.constants import CLIENT
 from sqlalchemy import URL
 
-from sql.network.servers import NAME, PORTS, Stage, nothing_runs, run
+from sql.network.servers import NAME, PORTS, RUNNING, Stage, nothing_runs, run
 from sql.network.silence import between
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Engine, Limits, Question
@@ -39,15 +39,16 @@ MINE = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID(
 END = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL CONNECTION {}"}
 
 
-def question(sql: str, *, rows: int = 10, seconds: float = 5.0) -> Question:
+def question(sql: str, *, rows: int = 10, seconds: float = 20) -> Question:
     return Question(sql=sql, rows=rows, seconds=seconds)
 
 
 @contextmanager
-def within(seconds: float) -> Generator[None]:
+def in_time() -> Generator[None]:
+    """Long before the server would have done what it was asked, or our limit was reached."""
     started = time.monotonic()
     yield
-    assert time.monotonic() - started < seconds
+    assert time.monotonic() - started < 10
 
 
 async def scalar(engine: Engine, sql: str) -> Cell:
@@ -69,11 +70,13 @@ async def test_no_rows_still_have_columns(engine: Engine) -> None:
 
 
 async def test_no_question_goes_beyond_the_limits_of_the_database(stage: Stage) -> None:
-    engine = stage.engine(rows=2, seconds=0.2, cell=5, bytes=100)
+    engine = stage.engine(rows=2, cell=5, bytes=100)
     answer = await engine.ask(question("SELECT email FROM customers ORDER BY id", rows=100))
     assert answer.rows == (("ada@e",), (None,))
     assert (answer.more, answer.cut_cells) == (True, 1)
-    with within(0.7), pytest.raises(DeadlinePassed):
+    await engine.close()
+    engine = stage.engine(seconds=0.2)
+    with in_time(), pytest.raises(DeadlinePassed):
         await engine.ask(question(SLEEP[stage.kind]))
     await engine.close()
 
@@ -185,7 +188,7 @@ async def test_a_deadline_ends_the_question_at_the_server_too(
     stage: Stage, engine: Engine, what: dict[str, str]
 ) -> None:
     with stage.looking() as look:
-        with within(0.8), pytest.raises(DeadlinePassed, match=r"0\.3 seconds"):
+        with in_time(), pytest.raises(DeadlinePassed, match=r"0\.3 seconds"):
             await engine.ask(question(what[stage.kind], seconds=0.3))
         await nothing_runs(look, stage.kind)
     assert await scalar(engine, "SELECT 1") == 1
@@ -204,7 +207,7 @@ async def test_endless_rows_take_no_memory_and_stop_at_the_server(stage: Stage, 
 
 async def test_who_stops_waiting_frees_the_server(stage: Stage, engine: Engine) -> None:
     with stage.looking() as look:
-        with within(0.8), anyio.move_on_after(0.2):
+        with in_time(), anyio.move_on_after(0.2):
             await engine.ask(question(SLEEP[stage.kind]))
         await nothing_runs(look, stage.kind)
     assert await scalar(engine, "SELECT 1") == 1
@@ -220,7 +223,9 @@ async def test_a_killed_connection_fails_its_question_and_no_other(stage: Stage,
                     await engine.ask(question(SLEEP[stage.kind]))
 
             group.start_soon(ask)
-            await anyio.sleep(0.2)
+            with anyio.fail_after(20):
+                while "sleep" not in str(look(RUNNING[stage.kind])).lower():
+                    await anyio.sleep(0.01)
             look(END[stage.kind].format(number))
     assert await scalar(engine, MINE[stage.kind]) != number
 
@@ -245,15 +250,17 @@ async def test_connections_that_were_dropped_meanwhile_are_not_noticed(stage: St
 async def test_waiting_for_a_connection_is_within_the_deadline(stage: Stage) -> None:
     engine = stage.engine(concurrency=1)
     async with anyio.create_task_group() as group:
-        group.start_soon(engine.ask, question(SLEEP[stage.kind].replace("30", "0.6")))
+        group.start_soon(engine.ask, question(SLEEP[stage.kind]))
         await anyio.sleep(0.1)
-        with within(0.5), pytest.raises(DeadlinePassed):
+        with in_time(), pytest.raises(DeadlinePassed):
             await engine.ask(question("SELECT 1", seconds=0.2))
+        group.cancel_scope.cancel()
     assert await scalar(engine, "SELECT 1") == 1
     await engine.close()
 
 
-async def test_connections_are_used_again(engine: Engine, stage: Stage) -> None:
+async def test_connections_are_used_again(engine: Engine, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ullage.sql.network.pool._GRACE", 20.0)
     first = await scalar(engine, MINE[stage.kind])
     with pytest.raises(QueryFailed):
         await engine.ask(question("SELECT nope"))
@@ -350,7 +357,7 @@ async def test_a_lock_of_another_session_is_said(stage: Stage, engine: Engine) -
         for statement in lock[stage.kind]:
             look(statement)
         with pytest.raises((QueryFailed, DeadlinePassed)) as failed:
-            await engine.ask(question("SELECT * FROM orders", seconds=0.6))
+            await engine.ask(question("SELECT * FROM orders", seconds=3))
         if stage.kind == "postgresql":
             assert "another session" in failed.value.suggestion
         look("ROLLBACK" if stage.kind == "postgresql" else "UNLOCK TABLES")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -15,7 +16,7 @@ from ullage.sql.network.session import Held
 
 pytestmark = pytest.mark.anyio
 
-ONE = Question(sql="SELECT 1", rows=10, seconds=0.3)
+ONE = Question(sql="SELECT 1", rows=10, seconds=20)
 
 
 async def test_a_server_that_falls_silent_is_left_at_the_deadline(stage: Stage) -> None:
@@ -26,8 +27,8 @@ async def test_a_server_that_falls_silent_is_left_at_the_deadline(stage: Stage) 
         for _ in range(2):
             started = time.monotonic()
             with pytest.raises(DeadlinePassed):
-                await engine.ask(ONE)
-            assert time.monotonic() - started < 0.8
+                await engine.ask(replace(ONE, seconds=0.3))
+            assert time.monotonic() - started < 10
         silent.speak()
         assert (await engine.ask(ONE)).rows == ((1,),)
         with stage.looking() as look:
@@ -71,7 +72,7 @@ def pool_of(*sessions: Fake) -> Pool:
     return Pool(lambda _: left.pop(0), size=1, shown="shop")  # pyright: ignore[reportArgumentType]
 
 
-async def asked(pool: Pool, *, seconds: float = 1.0) -> Answer:
+async def asked(pool: Pool, *, seconds: float = 20) -> Answer:
     return await pool.use(lambda session: session.ask(ONE, Limits()), seconds=seconds, rows=10)
 
 
@@ -87,7 +88,7 @@ async def test_a_connection_that_comes_too_late_is_closed(anyio_backend: str) ->
     with pytest.raises(DeadlinePassed):
         await asked(pool, seconds=0.1)
     assert started.is_set()
-    assert await anyio.to_thread.run_sync(session.closed.wait, 2)
+    assert await anyio.to_thread.run_sync(session.closed.wait, 20)
 
 
 async def test_a_connection_on_which_nothing_can_begin_is_closed() -> None:
@@ -97,13 +98,14 @@ async def test_a_connection_on_which_nothing_can_begin_is_closed() -> None:
     assert session.closed.is_set()
 
 
-async def test_an_answer_is_given_though_its_connection_cannot_be_cleaned() -> None:
-    slow, dirty, clean = Fake(cleans_after=0.6), Fake(is_clean=False), Fake()
+async def test_an_answer_is_given_though_its_connection_cannot_be_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ullage.sql.network.pool._GRACE", 1.0)
+    slow, dirty, clean = Fake(cleans_after=1.5), Fake(is_clean=False), Fake()
     pool = pool_of(slow, dirty, clean)
     for _ in range(3):
         assert not (await asked(pool)).more
     assert slow.interrupted.is_set()
-    assert await anyio.to_thread.run_sync(slow.closed.wait, 2)
+    assert await anyio.to_thread.run_sync(slow.closed.wait, 20)
     assert dirty.closed.is_set()
     assert not clean.closed.is_set()
     await pool.close()
