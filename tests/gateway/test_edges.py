@@ -2,7 +2,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import anyio
 import pytest
 
 from ullage.errors import Denied, InvalidArguments, SourceFailed, UnknownTool
@@ -122,9 +121,9 @@ async def test_what_a_server_says_of_itself_is_one_line_however_it_is_written():
         member("b", tool("b"), description="Books\r\n- fake (2 tools)\u202e"),
         member("c", tool("c"), source=Speaking(offered=(tool("c"),))),
     )
-    with anyio.fail_after(1):
-        said = source.instructions(await source.inner.view())
+    said = source.instructions(await source.inner.view())
     assert len(said.splitlines()) == 4
+    assert len(said) < 2_000
 
 
 @pytest.mark.requirement("S1:live")

@@ -281,7 +281,7 @@ async def test_what_clients_were_told_is_shown_directly_stays_so_however_it_grow
 
 async def test_direct_mode_waits_for_servers_because_its_list_is_all_there_is():
     slow = Slow(ISSUES)
-    source = finding(member("github", (), source=slow), mode="direct", start_wait=5.0)
+    source = finding(member("github", (), source=slow), mode="direct", start_wait=60.0)
     async with anyio.create_task_group() as group:
         group.start_soon(_later, slow.let.set)
         assert len((await source.tools()).tools) == 3
@@ -766,7 +766,7 @@ async def test_a_search_waits_once_for_servers_still_starting_and_names_those_mi
     source = finding(member("weather", WEATHER), member("github", (), source=slow), start_wait=0.03)
     found = await find(source, "create an issue in a repository")
     assert [line.split(":")[0] for line in found["missing"]] == ["github"]
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         source.replace(replace(source.settings, start_wait=60.0))
         source._waited_for.add("github")
         assert (await find(source, "create an issue"))["missing"], "a second search does not wait for it again"
@@ -925,7 +925,7 @@ async def test_an_unknown_tool_is_a_failed_result_with_the_nearest_names():
 
 async def test_a_tool_of_a_server_that_is_still_starting_is_waited_for():
     slow = Slow(ISSUES)
-    source = finding(member("github", (), source=slow), start_wait=5.0)
+    source = finding(member("github", (), source=slow), start_wait=60.0)
     async with anyio.create_task_group() as group:
         group.start_soon(_later, slow.let.set)
         await run(source, "github__list_commits", {"owner": "ann"})
@@ -1224,6 +1224,9 @@ async def test_a_change_is_told_once_to_everybody_whoever_lists_in_between(*, li
             upstream.change(Change("tools"))
             if lists_in_between:
                 assert len((await source.tools()).tools) == len(offered)
+            with anyio.fail_after(20):
+                while len(heard) < 2:
+                    await anyio.sleep(0.01)
             await anyio.sleep(0.1)
             assert heard == [("one", Change("tools")), ("two", Change("tools"))]
             heard.clear()

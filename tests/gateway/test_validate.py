@@ -1,5 +1,4 @@
 import socket
-import time
 from typing import Any
 
 import pytest
@@ -158,10 +157,13 @@ def test_a_pattern_is_asserted_where_python_can_read_it_and_skipped_where_not():
 @pytest.mark.parametrize(
     "pattern", ["^(a+)+$", "^(a|a)*$", "^(a?){30}a{30}$", "^((ab*)*c)*$", "(x+x+)+y", "a*" * 12 + "b"]
 )
-def test_a_hostile_pattern_is_not_tried(pattern: str):
-    began = time.perf_counter()
+def test_a_hostile_pattern_is_not_tried(pattern: str, monkeypatch: pytest.MonkeyPatch):
+    tried: list[str] = []
+    monkeypatch.setattr("ullage.gateway.find.keywords.compiled", tried.append)
     assert check({"properties": {"a": {"pattern": pattern}}}, {"a": "a" * 5_000 + "!"}).fits
-    assert time.perf_counter() - began < 2
+    assert tried == []
+    check({"properties": {"a": {"pattern": "^a+$"}}}, {"a": "a"})
+    assert tried == ["^a+$"]
 
 
 @pytest.mark.parametrize(
@@ -188,10 +190,8 @@ def test_a_schema_that_grows_as_it_is_followed_is_given_up():
     definitions: dict[str, Value] = {"0": {"type": "object"}}
     for step in range(1, 40):
         definitions[str(step)] = {"allOf": [{"$ref": f"#/$defs/{step - 1}"}, {"$ref": f"#/$defs/{step - 1}"}]}
-    began = time.perf_counter()
     verdict = check({"$defs": definitions, "$ref": "#/$defs/39"}, {})
     assert verdict.unchecked == "the schema takes too long to check"
-    assert time.perf_counter() - began < 5
 
 
 def test_a_list_too_long_to_be_looked_through_is_not_checked():

@@ -82,7 +82,7 @@ class Stage:
         return self.owner.get_backend_name()
 
     def engine(self, url: URL | None = None, **limits: float) -> Engine:
-        held = Limits(**{"seconds": 20.0, **limits})  # pyright: ignore[reportArgumentType]
+        held = Limits(**{"seconds": 30.0, **limits})  # pyright: ignore[reportArgumentType]
         whole = (url or self.reader).render_as_string(hide_password=False)
         return network_engine(DatabaseSettings(name="shop", url=whole, limits=held))
 
@@ -154,6 +154,6 @@ RUNNING = {
 
 async def nothing_runs(look: Callable[[str], list[Any]], kind: str) -> None:
     """A server needs a moment to tidy up after a statement that it was told to end."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(10):
         while look(RUNNING[kind]):
             await anyio.sleep(0.01)

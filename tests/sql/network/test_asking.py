@@ -39,7 +39,7 @@ MINE = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID(
 END = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL CONNECTION {}"}
 
 
-def question(sql: str, *, rows: int = 10, seconds: float = 20) -> Question:
+def question(sql: str, *, rows: int = 10, seconds: float = 30) -> Question:
     return Question(sql=sql, rows=rows, seconds=seconds)
 
 
