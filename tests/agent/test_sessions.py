@@ -129,9 +129,10 @@ async def gone_on(path: Path) -> tuple[list[Event], ScriptedModel]:
     return found, model
 
 
-async def heard(work: AsyncGenerator[Event, None]) -> None:
-    async for _ in work:
-        pass
+async def heard(work: AsyncGenerator[Event, None], returned: anyio.Event) -> None:
+    async for event in work:
+        if isinstance(event, Returned):
+            returned.set()
 
 
 def two_calls(*_: object) -> Any:  # noqa: ANN401
@@ -144,12 +145,15 @@ async def test_calls_that_were_cut_off_have_results_that_say_so(tmp_path: Path, 
     work = run_agent(
         "Go.", delegate=delegate(ScriptedModel(two_calls)), context=kept, tools=tools("read", answer=stuck)
     )
+    returned = anyio.Event()
     if way == "cancelled":
-        with anyio.move_on_after(0.3):
-            await heard(work)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(heard, work, returned)
+            await returned.wait()
+            tasks.cancel_scope.cancel()
     elif way == "its task cancelled":
-        task = asyncio.get_running_loop().create_task(heard(work))
-        await anyio.sleep(0.3)
+        task = asyncio.get_running_loop().create_task(heard(work, returned))
+        await returned.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

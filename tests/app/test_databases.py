@@ -163,7 +163,7 @@ async def test_what_stays_in_the_settings_is_not_disturbed_and_what_leaves_is_cl
         assert noted(await ask(gateway, "near__query", sql="SELECT 1"))["data"]["maxRowsLimit"] == 5
         write_toml(file)
         await gateway.adopt(load(Flags(), os.environ, shops))
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while near._source is not None or far._source is not None:
                 await anyio.sleep(0.01)
         with pytest.raises(UnknownTool):

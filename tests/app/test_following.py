@@ -51,7 +51,7 @@ async def test_each_change_is_compared_with_the_one_before(work: Path, caplog: p
             ('[gateway]\nmodel = "gpt-4"\n', '[gateway]\nmodel = "gpt-4"\nmode = "direct"\n')
         ):
             write_toml(file, text, notes=scripted(tool("echo")))
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 while len(caplog.messages) <= number:
                     await anyio.sleep(0.02)
         tasks.cancel_scope.cancel()
@@ -84,7 +84,7 @@ async def test_what_fails_to_be_taken_over_is_said_and_ends_nothing(
         await anyio.sleep(0.05)
         for number in range(2):
             write_toml(file, f"[gateway]\nwindow = {number + 1000}\n")
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 while len(caplog.messages) <= number:
                     await anyio.sleep(0.02)
         tasks.cancel_scope.cancel()

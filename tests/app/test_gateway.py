@@ -195,7 +195,7 @@ async def test_a_second_start_lists_without_a_server_and_a_session_asks_each_ser
         assert starts(log) == 1
     async with opened(work, include=(include,)) as gateway:
         methods: list[str] = []
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while "tools/list" not in methods[:-3]:
                 await names(gateway)
                 methods = [one["method"] for one in json.loads(text(await ask(gateway, "notes__seen")))]
@@ -253,7 +253,7 @@ async def test_what_breaks_in_the_background_ends_nothing(work: Path, caplog: py
 
 
 async def until(condition: Callable[[], object]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         while not condition():
             await anyio.sleep(0.02)
 

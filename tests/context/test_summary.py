@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast
 
 import anyio
@@ -39,6 +40,7 @@ async def told(
     *,
     earlier: Carried | None = None,
     room: int = 400,
+    timeout: float = 20,
     failures: int = 3,
 ) -> str:
     return await summarise(
@@ -47,15 +49,17 @@ async def told(
         summarising,
         count=SCALE.count,
         room=room,
-        timeout=0.05,
+        timeout=timeout,
         failures=failures,
         nonce=lambda: NONCE,
     )
 
 
-async def why(summarising: Summarising, entries: Sequence[Entry] | None = None, *, failures: int = 3) -> SummaryFailed:
+async def why(
+    summarising: Summarising, entries: Sequence[Entry] | None = None, *, timeout: float = 20, failures: int = 3
+) -> SummaryFailed:
     with pytest.raises(SummaryFailed) as caught:
-        await told(summarising, entries, failures=failures)
+        await told(summarising, entries, timeout=timeout, failures=failures)
     return caught.value
 
 
@@ -356,7 +360,7 @@ async def test_where_one_failure_is_left_there_is_one_call():
 
 async def test_a_summariser_that_hangs_is_given_up_at_once():
     summarising = Summarising(hangs=True)
-    failed = await why(summarising)
+    failed = await why(summarising, timeout=0.05)
     assert "no answer in 0.05 seconds" in failed.reason
     assert len(summarising.asked) == failed.calls == 1
 
@@ -367,9 +371,13 @@ async def test_a_time_out_of_its_own_is_a_failure_like_any_other():
 
 async def test_being_cancelled_is_no_failure():
     summarising = Summarising(hangs=True)
-    with anyio.move_on_after(0.02) as scope:
-        await summarise(head(), None, summarising, count=SCALE.count, room=400)
-    assert scope.cancelled_caught
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(summarise, head(), None, summarising, count=SCALE.count, room=400))
+        with anyio.fail_after(20):
+            while not summarising.asked:
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    assert tasks.cancel_scope.cancelled_caught
     assert len(summarising.asked) == 1
 
 

@@ -1,5 +1,5 @@
 import json
-import time
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.context import Entry, Options
-from ullage.context.anchored import Anchored, observe
+from ullage.context.anchored import observe
 from ullage.context.fixed import Fixed, ToolWeight
 from ullage.context.shares import apportioned
 from ullage.context.usage import ContextUsage, usage_of
@@ -236,16 +236,32 @@ def test_a_document_to_be_cited_is_weighed_with_what_citing_adds():
     assert usage.used == whole.total.tokens
 
 
-def test_the_figure_of_a_large_history_costs_little():
-    scale = Scale(METER, "gpt-4o", Format.OPENAI_CHAT)
-    (one,) = drain(scale.entries([{"role": "user", "content": "Hi"}]))
-    entries = tuple(replace(one) for _ in range(1_000))
-    anchored = observe(scale, Usage(input=9_000), fixed=FIXED, sent=entries[:990])
-    spent = [_spent(scale, entries, anchored) for _ in range(20)]
-    assert min(spent) < 0.01, "about half a millisecond on an idle machine"
+@pytest.mark.parametrize("method", ["count", "steps", "weigh", "weigh_steps"])
+def test_the_figure_of_a_history_is_had_without_counting_anything_anew(method: str, monkeypatch: pytest.MonkeyPatch):
+    (one,) = drain(SCALE.entries([{"role": "user", "content": "Hi"}]))
+    monkeypatch.setattr(Meter, method, None)
+    assert usage_of(SCALE, FIXED, (one,) * 100).messages == 100 * one.weight.tokens
 
 
-def _spent(scale: Scale, entries: tuple[Entry, ...], anchored: Anchored | None) -> float:
-    begin = time.thread_time()
-    usage_of(scale, FIXED, entries, anchored=anchored)
-    return time.thread_time() - begin
+def test_the_figure_of_a_large_history_costs_no_more_than_its_length():
+    assert _calls_for(2_000) < 2.5 * _calls_for(1_000)
+
+
+def _calls_for(length: int) -> int:
+    """How many functions are called for the figure of so many messages."""
+    (one,) = drain(SCALE.entries([{"role": "user", "content": "Hi"}]))
+    entries = tuple(replace(one) for _ in range(length))
+    anchored = observe(SCALE, Usage(input=9 * length), fixed=FIXED, sent=entries[:-10])
+    assert anchored is not None
+    calls = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        usage_of(SCALE, FIXED, entries, anchored=anchored)
+    finally:
+        sys.setprofile(None)
+    return calls

@@ -1,4 +1,3 @@
-import time
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -280,13 +279,7 @@ def test_weighing_a_long_history_lets_others_in():
     scale = scale_of("claude-sonnet-4-5", Format.ANTHROPIC)
     scale.count("a")
     turns = [Turn(who="user", text=f"{number} {LONG * 8}") for number in range(60)]
-    steps, longest, yielded = scale.entries(natives(turns, Format.ANTHROPIC)), 0.0, 0
-    while True:
-        begin = time.thread_time()
-        try:
-            next(steps)
-        except StopIteration:
-            break
-        longest, yielded = max(longest, time.thread_time() - begin), yielded + 1
-    assert yielded > 60
-    assert longest < 0.2, "a step is a few milliseconds, whatever the machine"
+    pauses = sum(1 for _ in scale.entries(natives(turns, Format.ANTHROPIC)))
+    assert pauses >= sum(len(turn.text) for turn in turns) // 20_000
+    short = [Turn(who="user", text=f"{number}") for number in range(60)]
+    assert sum(1 for _ in scale.entries(natives(short, Format.ANTHROPIC))) >= 7, "after every eight of them"

@@ -9,7 +9,6 @@ import pytest
 from delegate.delegates import METER, QUICK, Both, FakePurse, delegate, one_fallback
 from delegate.policies import policy
 from delegate.streams import ANSWERS, WIRES, Scripted
-from ullage.delegate.exchange import Event
 from ullage.delegate.failure import ProviderFailed
 from ullage.delegate.policy import Policy
 from ullage.delegate.run import Ask, Delegate
@@ -63,7 +62,7 @@ async def test_a_long_wait_is_not_waited_and_the_next_call_passes_that_model_by(
     both = Both(Scripted([httpx2.Response(429, headers={"retry-after": "30"})]))
     async with both.client() as client:
         asking = delegate(client)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             first = await asking.run(ask())
             second = await asking.run(ask())
     assert [one.kind for one in first.attempts] == ["rate_limited", None]
@@ -172,10 +171,10 @@ async def test_a_provider_that_reports_nothing_gets_the_estimate_marked():
 
 @pytest.mark.requirement("S4:retry")
 async def test_one_deadline_holds_over_all_attempts():
-    both, purse = Both(Scripted([ANSWERS["chat"]], pause=10), Scripted([ANSWERS["gemini"]], pause=10)), FakePurse()
+    both, purse = Both(Scripted([ANSWERS["chat"]], pause=60), Scripted([ANSWERS["gemini"]], pause=60)), FakePurse()
     async with both.client() as client:
         asking = delegate(client, purse)
-        with anyio.fail_after(5), pytest.raises(ProviderFailed) as failed:
+        with anyio.fail_after(20), pytest.raises(ProviderFailed) as failed:
             await asking.run(ask(deadline=anyio.current_time() + 0.1))
     assert failed.value.kind == "deadline"
     assert len(purse.settled) == 1
@@ -184,10 +183,9 @@ async def test_one_deadline_holds_over_all_attempts():
 async def test_a_run_that_is_cancelled_is_settled_with_what_had_come():
     both, purse = Both(Scripted([ANSWERS["chat"]], stall=0.05)), FakePurse()
     async with both.client() as client:
-        heard = list[Event]()
-        with anyio.move_on_after(0.12):
-            await delegate(client, purse).run(ask(), heard.append)
-    assert heard
+        with anyio.CancelScope() as scope:
+            await delegate(client, purse).run(ask(), lambda _: scope.cancel())
+    assert scope.cancelled_caught
     assert purse.settled[0].tokens > 0
 
 
@@ -198,12 +196,12 @@ def on_the_wire(asking: Delegate, wire: str) -> Delegate:
 
 @pytest.mark.requirement("S4:budgets")
 async def test_what_was_reported_before_a_run_was_given_up_is_paid_for():
-    both = Both(Scripted([ANSWERS["anthropic"]], stall=5))
-    for limit in (None, 0.05):
+    both = Both(Scripted([ANSWERS["anthropic"]], stall=60))
+    for limit in (None, 1.0):
         purse = FakePurse()
         async with both.client() as client:
             asking = on_the_wire(delegate(client, purse), "anthropic")
-            with anyio.move_on_after(0.05 if limit is None else 5), suppress(ProviderFailed):
+            with anyio.move_on_after(1 if limit is None else 20), suppress(ProviderFailed):
                 await asking.run(ask(deadline=limit and anyio.current_time() + limit))
         assert purse.settled[0].tokens == 39 + 1
 
