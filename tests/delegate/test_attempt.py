@@ -108,8 +108,8 @@ async def test_an_answer_that_does_not_begin_is_given_up():
 @pytest.mark.requirement("S4:stream")
 async def test_headers_alone_are_no_beginning():
     assert (await failure(Scripted([ANSWERS["chat"]], late=5), first_byte=0.05)).kind == "first_byte"
-    async with Scripted([ANSWERS["chat"]], late=0.2).client() as client:
-        answer = await attempt(client, provider("chat", first_byte=5, idle=0.1), ASKED, lambda _: None)
+    async with Scripted([ANSWERS["chat"]], late=1.2).client() as client:
+        answer = await attempt(client, provider("chat", first_byte=20, idle=1), ASKED, lambda _: None)
     assert answer.text == "Hello there"
 
 

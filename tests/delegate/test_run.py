@@ -11,6 +11,7 @@ from delegate.policies import policy
 from delegate.streams import ANSWERS, WIRES, Scripted
 from ullage.delegate.failure import ProviderFailed
 from ullage.delegate.policy import Policy
+from ullage.delegate.provider import Timeouts
 from ullage.delegate.run import Ask, Delegate
 from ullage.delegate.shortening import TooLong
 from ullage.delegate.spending import Spend
@@ -189,8 +190,9 @@ async def test_a_run_that_is_cancelled_is_settled_with_what_had_come():
     assert purse.settled[0].tokens > 0
 
 
-def on_the_wire(asking: Delegate, wire: str) -> Delegate:
-    openai = replace(asking.providers["openai"], wire=WIRES[wire])
+def on_the_wire(asking: Delegate, wire: str, timeouts: Timeouts | None = None) -> Delegate:
+    openai = asking.providers["openai"]
+    openai = replace(openai, wire=WIRES[wire], timeouts=timeouts or openai.timeouts)
     return replace(asking, providers={**asking.providers, "openai": openai})
 
 
@@ -200,7 +202,7 @@ async def test_what_was_reported_before_a_run_was_given_up_is_paid_for():
     for limit in (None, 1.0):
         purse = FakePurse()
         async with both.client() as client:
-            asking = on_the_wire(delegate(client, purse), "anthropic")
+            asking = on_the_wire(delegate(client, purse), "anthropic", Timeouts(first_byte=60, idle=60))
             with anyio.move_on_after(1 if limit is None else 20), suppress(ProviderFailed):
                 await asking.run(ask(deadline=limit and anyio.current_time() + limit))
         assert purse.settled[0].tokens == 39 + 1

@@ -313,7 +313,7 @@ async def test_members_are_asked_side_by_side():
     async with anyio.create_task_group() as group:
         group.start_soon(when_all_are_asked)
         view = await Merge([member(f"s{number}", one) for number, one in enumerate(sources)]).view(wait=30)
-    assert len(view.entries) == 10
+        assert len(view.entries) == 10
 
 
 async def test_without_a_background_who_does_not_answer_in_time_is_asked_again():
