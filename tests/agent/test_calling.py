@@ -119,7 +119,8 @@ async def test_pictures_are_parts_of_the_result():
 
 async def test_a_call_that_outlasts_the_deadline_has_a_result():
     source, deadline = FakeSource(offered=TOOLS, answer=stuck), anyio.current_time() + 0.5
-    results, _ = await came_of(call("slow"), call("quick", identity="2"), source=source, deadline=deadline)
+    with anyio.fail_after(20):
+        results, _ = await came_of(call("slow"), call("quick", identity="2"), source=source, deadline=deadline)
     assert [one.is_error for one in results] == [True, False]
     assert "had not answered when the deadline came" in text(results[0])
 
