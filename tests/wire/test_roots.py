@@ -59,12 +59,21 @@ async def test_a_client_that_does_not_answer_holds_up_no_request_for_long():
 async def test_a_question_taken_back_while_the_client_is_asked_is_asked_for_again_later():
     reminded: list[str] = []
     roots = Roots(remind=lambda: reminded.append("again"))
+    begun, over = anyio.Event(), anyio.Event()
+
+    async def slowly(method: str, params: JsonObject) -> JsonObject:
+        begun.set()
+        await over.wait()
+        return HERE
+
     question = held(roots)
     await anyio.sleep(0)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(roots.settle, asked(here))
-        await anyio.sleep(0.01)
+        tasks.start_soon(roots.settle, asked(slowly))
+        await begun.wait()
         question.cancel()
+        await anyio.sleep(0)
+        over.set()
     assert roots.is_open()
     await roots.settle(Asked(ask=here))
     assert reminded == [], "that client has no folders to tell of"

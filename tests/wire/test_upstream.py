@@ -190,7 +190,7 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_behind(tmp_path: Path
         tasks.start_soon(hold)
         await until(lambda: mark.exists() and bool(mark.read_text(encoding="utf-8")))
         tasks.cancel_scope.cancel()
-    assert not is_running(int(mark.read_text(encoding="utf-8")))
+    await until(lambda: not is_running(int(mark.read_text(encoding="utf-8"))))
 
 
 async def test_lines_before_the_first_message_are_skipped_and_noted():

@@ -263,7 +263,7 @@ async def test_a_locked_sqlite_file_is_waited_for_and_then_told_of(sqlite_file: 
     with closing(sqlite3.connect(sqlite_file, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         with pytest.raises(QueryFailed, match="locked by another program"):
-            await sqlite.ask(question("SELECT 1 FROM customers", seconds=0.5))
+            await sqlite.ask(question("SELECT 1 FROM customers", seconds=4))
         with anyio.fail_after(20):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(sqlite.ask, question("SELECT 1 FROM customers"))
