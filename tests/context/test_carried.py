@@ -67,7 +67,7 @@ def test_what_is_none_is_not_read_as_one(text: str):
 
 
 def test_long_runs_of_space_cost_no_more_than_their_length():
-    text = ("<" + " " * 20_000) * 10
+    text = ("<" + " " * 20_000) * 3
     start = time.process_time()
     assert read_carried(carried(text, "", "r")) == Carried(text)
-    assert time.process_time() - start < 10, "milliseconds of work, or a minute where the square of a run is looked at"
+    assert time.process_time() - start < 8, "milliseconds, or twenty seconds where a run is looked at again and again"
