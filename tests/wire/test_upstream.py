@@ -189,7 +189,6 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_behind(tmp_path: Path
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(hold)
         await until(lambda: mark.exists() and bool(mark.read_text(encoding="utf-8")))
-        await anyio.sleep(0.3)
         tasks.cancel_scope.cancel()
     await until(lambda: not is_running(int(mark.read_text(encoding="utf-8"))))
 

@@ -227,9 +227,11 @@ async def open_pipe(
 
     pipe = Pipe(receiver, secrets, allowed)
     try:
-        await asyncio.get_running_loop().subprocess_exec(
-            lambda: pipe, command, *server.arguments, env=whole, cwd=server.directory, **own_group()
-        )
+        # To its end, which is soon: whoever is cancelled between start and `stop` leaves the server running.
+        with anyio.CancelScope(shield=True):
+            await asyncio.get_running_loop().subprocess_exec(
+                lambda: pipe, command, *server.arguments, env=whole, cwd=server.directory, **own_group()
+            )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         raise SourceFailed(
