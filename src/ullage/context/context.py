@@ -69,7 +69,7 @@ class Context:
             tools=tools,
         )
         self._breaker = Breaker(clock)
-        self._keeping = None if session is None else Keeping(session)
+        self._keeping = None if session is None else Keeping(session, format)
         self._learnt: int | None = None
         self._refused = False
         self._futile: int | None = None
@@ -94,7 +94,7 @@ class Context:
         if self._keeping is None:
             self._history.coming += [Coming(native=one, pinned=pinned) for one in messages]
             return
-        self._history.see(self._keeping.news(self._history.ids))
+        self.load()
         self._history.coming += self._keeping.append(
             messages, pinned=pinned, durable=not self._history.is_answer(messages[0])
         )
@@ -110,7 +110,7 @@ class Context:
     def load(self) -> None:
         """Takes in what the session's file holds already, and what other processes wrote since."""
         if self._keeping is not None:
-            self._history.see(self._keeping.news(self._history.ids))
+            self._take(self._keeping, self._keeping.news(self._history.ids))
 
     async def prepare(self) -> Prepared:
         """What to send now. Where the window is too full, something is let go first; whatever fails on the way, what
@@ -177,6 +177,10 @@ class Context:
         keeps = self.session is not None and self.session.keeps
         return keeps and any(tool.name.split("__")[-1] == RECALL.name for tool in self._history.fixed.tools)
 
+    @property
+    def _lost(self) -> str | None:
+        return None if self._keeping is None else self._keeping.warning
+
     def _is_due(self, usage: ContextUsage) -> bool:
         if self.options.disable_compaction:
             return False
@@ -189,7 +193,7 @@ class Context:
         self._unread = None
         if self._keeping is not None:
             try:
-                self._history.see(await self._news(self._keeping))
+                self._take(self._keeping, await self._news(self._keeping))
             except StoreFailed as failed:
                 self._unread = failed.message
         await patiently(self._history.weigh())
@@ -202,6 +206,10 @@ class Context:
             news = await anyio.to_thread.run_sync(keeping.news, known)
             if self._history.ids == known:
                 return news
+
+    def _take(self, keeping: Keeping, news: News) -> None:
+        self._history.see(news)
+        keeping.take(news)
 
     async def _let_go(self, usage: ContextUsage, *, now: bool = False) -> Prepared:
         snapshot = self._history.entries
@@ -263,7 +271,7 @@ class Context:
         generation: int | None = None,
     ) -> Prepared:
         self._history.sent = len(entries) if entries is self._history.entries else 0
-        told = "; ".join(filter(None, (work.warning if work else None, warning, self._unread)))
+        told = "; ".join(filter(None, (work.warning if work else None, warning, self._unread, self._lost)))
         return Prepared(
             messages=tuple(entry.native for entry in entries),
             system=self._history.system,

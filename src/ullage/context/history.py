@@ -53,9 +53,9 @@ class History:
         return tuple(entry.native for entry in (*self.entries, *self.coming))
 
     @property
-    def ids(self) -> list[str | None]:
-        """Under which a session's file has them."""
-        return [one.record for one in (*self.entries, *self.coming)]
+    def ids(self) -> list[str]:
+        """Under which a session's file has them; it has none of what only stands in for something that it lost."""
+        return [one.record for one in (*self.entries, *self.coming) if one.record is not None]
 
     def instruct(self, system: object) -> None:
         if system != self.system:
@@ -67,8 +67,10 @@ class History:
 
     def see(self, news: News) -> None:
         """Takes in what a file holds; what is known already stays the same object."""
-        held = {one.record: one.native for one in (*self.entries, *self.coming)} if news.afresh else {}
+        held: dict[str | None, object] = {}
         if news.afresh:
+            both = (*self.entries, *self.coming)
+            held = {one.record: one.native for one in both if one.record and one.record not in news.retold}
             self.entries, self.coming, self.anchored, self.sent = (), [], None, 0
         self.coming += [replace(one, native=held.get(one.record, one.native)) for one in news.messages]
 

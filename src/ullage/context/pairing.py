@@ -6,7 +6,7 @@ and an id may come again in a later turn.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from json import dumps
 
@@ -57,10 +57,11 @@ class Pairing:
     """Every call without one, in order."""
 
 
-def pair(messages: Sequence[Message]) -> Pairing:
+def pair(messages: Sequence[Message], apart: Collection[int] = ()) -> Pairing:
+    """`apart` are places before which something was lost: what the assistant says there is another turn."""
     work, before = _Work(), None
     for place, message in enumerate(messages):
-        if message.role == "assistant" and before != "assistant":
+        if message.role == "assistant" and (before != "assistant" or place in apart):
             work.loose.clear()
         before = message.role
         work.read(place, message)

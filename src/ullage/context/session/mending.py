@@ -19,6 +19,8 @@ class Sifted:
     lines: tuple[Line, ...]
     corrupt: bytes = b""
     """The lines that cannot be read."""
+    places: tuple[int, ...] = ()
+    """Theirs, from 1."""
     rest: bytes = b""
     """What stands behind the last line break."""
 
@@ -38,6 +40,7 @@ def sift(data: bytes) -> Sifted:
     return Sifted(
         lines=tuple(line for _, line in read if line is not None),
         corrupt=b"".join(piece + b"\n" for piece, line in read if line is None),
+        places=tuple(place for place, (_, line) in enumerate(read, start=1) if line is None),
         rest=rest,
     )
 

@@ -34,7 +34,7 @@ from .record import Draft, Generation, Header, Record
 from .replacing import Value, composed, find_region, narrowed
 from .restoring import state_at
 from .unwinding import Unwound, generation_of, unwind
-from .verifying import Verified, verified
+from .verifying import Verified, accounted, verified
 
 __all__ = ["Session"]
 
@@ -54,6 +54,10 @@ class Session:
         self._lock = RLock()
         self._memory = Memory(archives, self.format, self.model)
         self._remembering = RLock()
+        self._accounted = frozenset[int]()
+        """Numbers of messages that are not active and are not lost for that."""
+        self._missed = frozenset[int]()
+        """Those that were looked for in the archives and are not there."""
 
     @classmethod
     def open(  # noqa: PLR0913 - all but the path are rarely given
@@ -171,6 +175,7 @@ class Session:
                 )
             number = generation_of(self._file.lines) + 1
             kept = self._archives.keep(number, region.old) if self._archive else None
+            self._accounted |= {line.seq for line in region.old}
             made = Generation(
                 number=number, archive=kept, ids=(), ts=self._clock().isoformat(), meta=meta or {}, session=self.id
             )
@@ -194,6 +199,17 @@ class Session:
         with self._lock:
             sifted = sift(self._file.bytes())
             return verified(sifted, unwind(sifted.lines, self._archives.lines), self._archives.fault)
+
+    def lost(self) -> tuple[int, ...]:
+        """The numbers of the messages that are neither active nor in an archive, for their lines could not be read. One
+        that nothing came behind is not missed."""
+        with self._lock:
+            active = (record.seq for record in self._file.records)
+            missed = frozenset(range(1, 1 + self._file.last)).difference(active) - self._accounted
+            if missed != self._missed:
+                self._accounted |= accounted(self._unwound(0))
+                self._missed = missed - self._accounted
+            return tuple(sorted(self._missed))
 
     def restore(self, generation: int) -> int:
         """Makes the file what it was at a generation, byte for byte, with whatever was appended since behind it.

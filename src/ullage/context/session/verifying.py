@@ -11,7 +11,7 @@ from .mending import Sifted
 from .record import Archive, Generation
 from .unwinding import Unwound
 
-__all__ = ["Verified", "verified"]
+__all__ = ["Verified", "accounted", "verified"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,13 @@ def verified(sifted: Sifted, unwound: Unwound, fault: Callable[[Archive], str | 
         faults=faults,
         notes=() if missing is None or missing.archive else (f"what generation {missing.number} let go was not kept",),
     )
+
+
+def accounted(unwound: Unwound) -> frozenset[int]:
+    """The numbers of the messages that the archives hold, and of those of which nobody can say whether they would."""
+    held = frozenset(line.seq for line in unwound.lines if line.record is not None)
+    unknown = (line.seq for line in unwound.lines if unwound.missing is not None and line.generation is unwound.missing)
+    return held | frozenset(range(1, 1 + max(unknown, default=0)))
 
 
 def _of_bytes(sifted: Sifted) -> Iterator[str]:
