@@ -1,7 +1,12 @@
+import re
+import unicodedata
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ullage.search import terms
-from ullage.search.words import _of_word, parts, wanted
+from ullage.search.words import _of_word, parts, runs, wanted
 
 
 @pytest.mark.parametrize(
@@ -91,3 +96,10 @@ def test_what_has_no_spaces_between_words_is_not_remembered():
     for number in range(100):
         assert len(terms(chr(0x4E00 + number) * 64)) == 63
     assert _of_word.cache_info().currsize == before
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.text("aé́が—_ 1한ᄒ", max_size=40))
+def test_a_text_is_parted_where_neither_letter_nor_digit_stands(text: str):
+    letters = unicodedata.normalize("NFKD", text)
+    bare = "".join(one for one in letters if one in "\u3099\u309a" or unicodedata.category(one)[0] != "M")
+    assert runs(text) == re.findall(r"[^\W_]+", unicodedata.normalize("NFC", bare))

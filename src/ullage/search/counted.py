@@ -8,6 +8,7 @@ documents that stayed is taken over by arithmetic. How texts become terms, `word
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from .document import Document, Field
 from .keys import Keys, keys_of, places_of, terms_of, with_places, with_terms
 from .stayed import Places, moved, places_before
-from .words import terms
+from .words import of_run, runs
 
 __all__ = ["Counted", "count"]
 
@@ -32,6 +33,20 @@ class _Numbers(dict[str, int]):
     def __missing__(self, term: str) -> int:
         number = self[term] = len(self)
         return number
+
+
+class _Known(dict[str, tuple[int, ...]]):
+    """The numbers of the terms of letters that stand together, found when they are first asked for. Letters outside
+    ASCII are not remembered: where no spaces stand between words they hardly come again."""
+
+    def __init__(self, numbers: _Numbers) -> None:
+        self._numbers = numbers
+
+    def __missing__(self, run: str) -> tuple[int, ...]:
+        found = tuple(map(self._numbers.__getitem__, of_run(run)))
+        if run.isascii():
+            self[run] = found
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +88,13 @@ def _count(
     documents: Sequence[Document], places: Iterable[int], numbers: _Numbers, lengths: NDArray[np.int64]
 ) -> Iterable[Keys]:
     """The keys of the documents at these places, some at a time; fills in their lengths."""
-    found, counted = array("I"), list[int]()
+    found, counted, known = array("I"), list[int](), _Known(numbers)
     for place in places:
         for field, text in enumerate(documents[place].texts()):
-            before = len(found)
-            found.extend(map(numbers.__getitem__, terms(text)))
-            lengths[place, field] = len(found) - before
+            if text:
+                before = len(found)
+                found.extend(chain.from_iterable(map(known.__getitem__, runs(text))))
+                lengths[place, field] = len(found) - before
         counted.append(place)
         if len(found) >= _AT_ONCE:
             yield _keys(found, counted, lengths)

@@ -7,7 +7,6 @@ meaning in most languages.
 """
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 
 __all__ = ["stem"]
@@ -27,22 +26,26 @@ _TWICE = re.compile(f"{_VOWEL}+{_CONSONANT}+{_VOWEL}+{_CONSONANT}")
 _SHORT_END = re.compile(f"{_CONSONANT}{_VOWEL}(?:[^aeiouywx])$")
 _DOUBLED = re.compile(r"([^aeiouylsz])\1$")
 
-_SIZES = range(7, 0, -1)
-"""Of endings: the longest that fits is the one that counts."""
 
-
-def _endings(rules: str) -> dict[str, str]:
+class _Endings(dict[str, str]):
     """Each ending and what takes its place, of rules such as `ational:ate`."""
-    return {old: new for old, _, new in (rule.partition(":") for rule in rules.split())}
+
+    def __init__(self, rules: str) -> None:
+        super().__init__((old, new) for old, _, new in (rule.partition(":") for rule in rules.split()))
+        self.sizes = {last: self._sizes_of(last) for last in {ending[-1] for ending in self}}
+        """Of the endings with that last letter: the longest that fits is the one that counts. Most words have none."""
+
+    def _sizes_of(self, last: str) -> tuple[int, ...]:
+        return tuple(sorted({len(ending) for ending in self if ending.endswith(last)}, reverse=True))
 
 
-_PLURALS = _endings("sses:ss ies:i ss:ss s:")
-_LONG_ENDINGS = _endings(
+_PLURALS = _Endings("sses:ss ies:i ss:ss s:")
+_LONG_ENDINGS = _Endings(
     "ational:ate tional:tion enci:ence anci:ance izer:ize abli:able alli:al entli:ent eli:e ousli:ous ization:ize "
     "ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive biliti:ble"
 )
-_MIDDLE_ENDINGS = _endings("icate:ic ative: alize:al iciti:ic ical:ic ful: ness:")
-_LAST_ENDINGS = _endings(
+_MIDDLE_ENDINGS = _Endings("icate:ic ative: alize:al iciti:ic ical:ic ful: ness:")
+_LAST_ENDINGS = _Endings(
     "al: ance: ence: er: ic: able: ible: ant: ement: ment: ent: ion: ou: ism: ate: iti: ous: ive: ize:"
 )
 
@@ -69,9 +72,9 @@ def _porter(word: str) -> str:
     return _without_last_letter(word)
 
 
-def _swap(word: str, endings: Mapping[str, str], needed: re.Pattern[str] | None) -> str:
+def _swap(word: str, endings: _Endings, needed: re.Pattern[str] | None) -> str:
     """The word with its ending exchanged, if enough of a word remains before it."""
-    for size in _SIZES:
+    for size in endings.sizes.get(word[-1:], ()):
         new = endings.get(word[-size:])
         if new is not None:
             rest = word[:-size]

@@ -11,6 +11,7 @@ since a catalogue is too small to show that `would` is common and `invoice` is n
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,9 +19,8 @@ from .apart import apart
 from .stem import stem
 from .vocabulary import KIN, WEAK
 
-__all__ = ["Wanted", "parts", "terms", "wanted"]
+__all__ = ["Wanted", "of_run", "parts", "runs", "terms", "wanted"]
 
-_RUN = re.compile(r"[^\W_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PART_OF_ANY_ALPHABET = re.compile(r"\d+|\D+")
 _SPACELESS = re.compile(
@@ -29,6 +29,9 @@ _SPACELESS = re.compile(
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean (which has spaces, but glues its particles to words)."""
 _VOICED = "\u3099\u309a"
 """The marks that tell `ga` from `ka` in Japanese: letters there, not accents."""
+_FOREIGN = re.compile("[^\x00-\x7f]+")
+_SHORT_STRETCH = 8
+"""Letters outside ASCII that are remembered with what becomes of them."""
 _LONG_WORD = 64
 """Letters of a word that count; what is longer is no word."""
 _LONG_QUERY = 10_000
@@ -49,12 +52,18 @@ class Wanted:
 
 def terms(text: str) -> list[str]:
     """The terms of a text in its order, repeated as often as they occur."""
-    return [term for run in _RUN.findall(_fold(text)) for term in _terms_of(run[:_LONG_WORD])]
+    return [term for run in runs(text) for term in of_run(run)]
+
+
+def runs(text: str) -> list[str]:
+    """The letters and digits of a text that stand together, in its order, for whoever counts many texts and knows most
+    of them already."""
+    return (text if text.isascii() else _fold(text)).translate(_PARTED).split()
 
 
 def parts(name: str) -> list[str]:
     """The words of a name as written, in lower case: `getUserById` is `get`, `user`, `by`, `id`."""
-    return [part.casefold() for run in _RUN.findall(_fold(name)) for part in _split(run)]
+    return [part.casefold() for run in runs(name) for part in _split(run)]
 
 
 def wanted(query: str) -> dict[str, Wanted]:
@@ -71,12 +80,40 @@ def wanted(query: str) -> dict[str, Wanted]:
 
 
 def _fold(text: str) -> str:
-    """One spelling for what differs in width or accent only."""
-    if text.isascii():
-        return text
-    letters = apart(text, "NFKD")
-    bare = (letter for letter in letters if letter in _VOICED or not unicodedata.category(letter).startswith("M"))
-    return unicodedata.normalize("NFC", "".join(bare))
+    """One spelling for what differs in width or accent only. A stretch at a time, since most of a text is ASCII and
+    stays, and most of the rest comes again: dashes, quotes, accents."""
+    return _FOREIGN.sub(_folded, text)
+
+
+def _folded(found: re.Match[str]) -> str:
+    stretch = found[0]
+    return _fold_known(stretch) if len(stretch) <= _SHORT_STRETCH else _fold_foreign(stretch)
+
+
+def _fold_foreign(stretch: str) -> str:
+    bare = apart(stretch, "NFKD").translate(_WITHOUT_MARKS)
+    return unicodedata.normalize("NFC", bare)
+
+
+_fold_known = lru_cache(maxsize=8_192)(_fold_foreign)
+
+
+class _Table(dict[int, str | None]):
+    """What becomes of each letter, found out when it is first asked for."""
+
+    def __init__(self, become: Callable[[str], str | None]) -> None:
+        self._become = become
+
+    def __missing__(self, code: int) -> str | None:
+        found = self[code] = self._become(chr(code))
+        return found
+
+
+_WITHOUT_MARKS = _Table(
+    lambda letter: None if letter not in _VOICED and unicodedata.category(letter).startswith("M") else letter
+)
+_PARTED = _Table(lambda letter: letter if letter.isalnum() else " ")
+"""Whatever is no letter and no digit parts words, the underscore too."""
 
 
 def _split(run: str) -> list[str]:
@@ -84,8 +121,9 @@ def _split(run: str) -> list[str]:
     return (_PART if run.isascii() else _PART_OF_ANY_ALPHABET).findall(run)
 
 
-def _terms_of(run: str) -> tuple[str, ...]:
+def of_run(run: str) -> tuple[str, ...]:
     """The terms of letters and digits that stand together."""
+    run = run[:_LONG_WORD]
     if not run.isascii() and _SPACELESS.search(run):
         return tuple(term for piece in _SPACELESS.split(run) if piece for term in _of_script(piece))
     return _of_word(run)
