@@ -520,3 +520,17 @@ async def test_a_model_is_sent_to_recall_only_where_it_has_that_tool(offered: bo
     prepared = await made.prepare()
     assert prepared.compacted
     assert ("recall(" in texts(prepared.messages)) is offered
+
+
+@pytest.mark.parametrize("offered", [True, False])
+async def test_what_is_let_go_is_made_ready_for_a_model_that_can_ask_for_it(
+    offered: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    session, remembered = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT), list[int]()
+    monkeypatch.setattr(session, "remember", lambda: remembered.append(session.generation))
+    recall = {"type": "function", "function": {"name": "recall", "parameters": {"type": "object"}}}
+    made = context(*talk(60), session=session, tools=[recall] if offered else [])
+    assert (await made.prepare()).compacted
+    assert remembered == ([1] if offered else [])

@@ -5,6 +5,7 @@ lets go of what must, `observe` takes what the provider reported. Weighing, deci
 matters; this one remembers between them.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -235,9 +236,16 @@ class Context:
         since = self._history.since(snapshot)
         if since is not None:
             self._history.entries = (*entries, *since)
+        await self._remember()
         self._futile, self._compactions = None, self._compactions + 1
         await patiently(self._history.weigh())
         return self._prepared(self._history.entries, work=work, before=usage, generation=generation)
+
+    async def _remember(self) -> None:
+        """What was let go is searched by a model that has the tool: it is made ready now, a little each time."""
+        if self.session is not None and self._offers_recall:
+            with contextlib.suppress(StoreFailed):
+                await anyio.to_thread.run_sync(self.session.remember)
 
     async def _compacted(
         self, entries: tuple[Entry, ...], usage: ContextUsage, *, now: bool = False, asks: bool = True

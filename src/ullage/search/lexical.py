@@ -50,6 +50,11 @@ class LexicalIndex:
         if self._documents.pop(document_id, None) is not None:
             self._order = None
 
+    def ready(self) -> None:
+        """Does beforehand what scoring would do first after a change."""
+        if self._documents:
+            self._ready_postings()
+
     def search(self, query: str, limit: int = 10) -> tuple[Hit, ...]:
         """The nearest documents, best first: those the query names, then those it is near to."""
         if not self._documents:

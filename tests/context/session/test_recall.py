@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from context.session.crashing import Quick
 from context.session.sessions import archive_of, opened, summary, user
 from ullage.context.session import RECALL, Draft, LetGo, Recalled, RecallSource, Recollection, Session
+from ullage.context.session.files import Stamp
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.models import shipped
@@ -336,3 +338,29 @@ async def test_arguments_that_do_not_fit_are_refused(tmp_path: Path, arguments: 
         await source.call(Call(tool="recall", arguments=arguments))
     with pytest.raises(UnknownTool):
         await source.call(Call(tool="remember"))
+
+
+class Counting(Quick):
+    """How often an archive was read."""
+
+    read_archives = 0
+
+    def read(self, path: Path, start: int = 0) -> tuple[bytes, Stamp]:
+        self.read_archives += ".archive-" in path.parent.name
+        return super().read(path, start)
+
+
+def test_what_is_remembered_ahead_is_found_without_reading_it_again(tmp_path: Path):
+    files = Counting()
+    session = compacted(tmp_path / "s.jsonl", files=files)
+    found = opened(tmp_path / "s.jsonl").recall("ferry", limit=20, room=500, count=tokens)
+    session.remember()
+    assert files.read_archives == 1
+    assert session.recall("ferry", limit=20, room=500, count=tokens) == found
+    assert files.read_archives == 1
+
+
+def test_to_remember_where_nothing_was_let_go_is_no_error(tmp_path: Path):
+    session = opened(tmp_path / "s.jsonl", format=Format.ANTHROPIC)
+    session.remember()
+    assert session.recall("ferry", limit=20, room=500, count=tokens).found == 0

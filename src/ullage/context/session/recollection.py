@@ -47,6 +47,10 @@ class Recollection:
                 for passage in self._held[one.id]:
                     self._index.add(_document(passage))
 
+    def ready(self) -> None:
+        """Does beforehand what whoever asks first after a change would wait for."""
+        self._index.ready()
+
     def recall(self, query: str, *, limit: int, room: int, count: Callable[[str], int], skip: int = 0) -> Recalled:
         """What was let go that is near the query, after the first `skip` passages, within so many tokens."""
         if not self._held:
@@ -87,6 +91,8 @@ class _Ranked:
 
     @classmethod
     def of(cls, passage: Passage, named: _Names, score: float) -> "_Ranked":
+        if not named.names:
+            return cls(passage=passage, exact=0, called=0, score=0.0 if named.alone else score)
         about, text = passage.about.casefold(), passage.text.casefold()
         called = sum(_stands(name, about) for name in named.names)
         exact = sum(max(_stands(name, about), _stands(name, text)) for name in named.names)

@@ -232,6 +232,13 @@ class Session:
         with self._remembering:
             return self._memory.of(active).recall(query, limit=limit, room=room, count=count, skip=skip)
 
+    def remember(self) -> None:
+        """Makes what was let go ready for `recall`, so that nobody waits for all of it at once when he first asks. What
+        was made ready before is not done again."""
+        active = self.refresh()
+        with self._remembering:
+            self._memory.of(active).ready()
+
     def flush(self) -> None:
         """Returns when all that was appended would survive a power cut."""
         with self._lock, self._file.locked():
