@@ -136,6 +136,17 @@ async def test_a_failure_is_told_in_the_event():
 
 
 @pytest.mark.requirement("S2:compact:fail")
+async def test_a_summariser_that_hangs_holds_a_call_no_longer_than_is_said():
+    options = replace(SMALL, summary_timeout=0.05)
+    made = context(*talk(45), options=options, summarizer=Summarising(hangs=True))
+    with anyio.fail_after(5):
+        prepared = await made.prepare()
+    assert prepared.messages
+    assert "no answer in 0.05 seconds" in str(cast("JsonObject", prepared.event["context"])["warning"])
+    assert Options().summary_timeout == 60
+
+
+@pytest.mark.requirement("S2:compact:fail")
 async def test_at_the_hard_limit_a_digest_takes_the_summarys_place():
     summarising = Summarising(answers=(OSError("the line is dead"),))
     prepared = await context(*talk(90), summarizer=summarising).prepare()

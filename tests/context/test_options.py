@@ -47,6 +47,10 @@ def test_an_unknown_option_is_refused_with_those_there_are():
         {"compact_threshold": True},
         {"context_window": "128000"},
         {"keep": "0.3"},
+        {"summary_timeout": 0},
+        {"summary_timeout": float("inf")},
+        {"summary_timeout": float("nan")},
+        {"summary_timeout": "60"},
     ],
 )
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]):

@@ -84,6 +84,7 @@ async def planned(found: Found, options: Options, model: str | None, *, summariz
         breaker=Breaker(time.monotonic),
         generation=1 + (len(conversation.compactions) if conversation.program == "ullage" else 0),
         recalls=conversation.program != "messages",
+        timeout=options.summary_timeout,
     )
     work = await compact(weighed.entries, limits, weighed.scale, teller)
     after = usage_of(weighed.scale, weighed.fixed, work.entries, options, anchored=weighed.anchored)

@@ -19,6 +19,7 @@ from .carried import Carried, carried, read_carried
 from .digest import digest
 from .entry import Entry
 from .identifiers import identifier_steps
+from .options import DEFAULTS
 from .shed import Tier
 from .summarizer import Summarizer
 from .summary import SummaryFailed, summarise
@@ -51,6 +52,8 @@ class Teller:
     """The how-many-th compaction of the history this would be."""
     recalls: bool = False
     """Whether what is let go can be searched."""
+    timeout: float = DEFAULTS.summary_timeout
+    """Seconds that the summarizer may take for one answer."""
 
     def room(self, measure: int) -> int:
         """Tokens that an account may have, with what stands around it."""
@@ -101,7 +104,13 @@ class Teller:
             return None, "the head was not summarised: the model that does it failed too often and rests"
         try:
             said = await summarise(
-                head, earlier, self.summarizer, count=self.scale.count, room=room, failures=self.breaker.left
+                head,
+                earlier,
+                self.summarizer,
+                count=self.scale.count,
+                room=room,
+                timeout=self.timeout,
+                failures=self.breaker.left,
             )
         except SummaryFailed as failed:
             self.breaker.failed(failed.calls)

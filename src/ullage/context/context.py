@@ -265,6 +265,7 @@ class Context:
             breaker=self._breaker,
             generation=1 + (self.session.generation if self.session else self._compactions),
             recalls=self._offers_recall,
+            timeout=self.options.summary_timeout,
         )
         return await compact(entries, limits, self._history.scale, teller)
 

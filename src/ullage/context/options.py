@@ -32,6 +32,8 @@ class OptionsGiven(TypedDict, total=False):
     reserve: float
     least_gain: float
     leastGain: float
+    summary_timeout: float
+    summaryTimeout: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,9 @@ class Options:
     """The share of the window that stays free for the answer."""
     least_gain: float = 0.10
     """The share of what is used that must be won, or nothing is touched."""
+    summary_timeout: float = 60.0
+    """Seconds that a model may take to summarise. The longest summary that is asked for takes one of the usual speed
+    under a minute; who waits for one that hangs waits no longer."""
 
     def __post_init__(self) -> None:
         if self.context_window is not None and not (_is_number(self.context_window) and self.context_window >= 1):
@@ -62,6 +67,8 @@ class Options:
             share = getattr(self, name)
             if not (_is_number(share) and 0 <= share < 1):
                 raise InvalidArguments(f"`{name}` is a share from 0 to 1, not `{share}`")
+        if not (_is_number(self.summary_timeout) and 0 < self.summary_timeout < inf):
+            raise InvalidArguments(f"`summary_timeout` is a number of seconds above 0, not `{self.summary_timeout}`")
 
     @property
     def threshold(self) -> tuple[Literal["fraction", "tokens", "messages"], float]:

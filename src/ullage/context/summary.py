@@ -19,6 +19,7 @@ from .clipping import fitted
 from .entry import Entry
 from .instructions import instructions, request_text
 from .judging import Fault, Judge, failure
+from .options import DEFAULTS
 from .passes import passes
 from .summarizer import Summarizer, SummaryRequest
 from .transcript import pieces
@@ -60,7 +61,7 @@ async def summarise(  # noqa: PLR0913
     *,
     count: Callable[[str], int],
     room: int,
-    timeout: float = 120.0,
+    timeout: float = DEFAULTS.summary_timeout,
     failures: int = 3,
     nonce: Callable[[], str] = token_hex,
 ) -> str:
