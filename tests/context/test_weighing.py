@@ -3,16 +3,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from context.histories import CALLING, FORMATS, MODELS, TURNS, Turn, body, natives, system_and_tools
+from context.histories import CALLING, FORMATS, MODELS, SPOKEN, TURNS, USER, Turn, body, natives, system_and_tools
 from ullage.context import Entry
 from ullage.context.fixed import read_fixed
 from ullage.context.weighing import Scale, changes_framing
-from ullage.messages import Format, Message, Text, plain, read_message, read_request
+from ullage.messages import Format, Message, Request, Text, plain, read_message, read_request
 from ullage.models import shipped
-from ullage.tokens import Count, Meter, Method, drain, total, unheard
+from ullage.tokens import ZERO, Count, Meter, Method, drain, total, unheard
+from ullage.tokens.weight import Weight
 
 METER = Meter(shipped())
 LONG = "The committee met on Tuesday to go through fourteen proposals. " * 40
@@ -57,6 +58,49 @@ def test_a_history_weighed_message_by_message_weighs_what_the_whole_request_weig
         fixed = drain(scale.fixed(*system_and_tools(form), entries))
         assert fixed.total + total(entry.weight for entry in entries) == whole
         assert all(sum(entry.shares.values()) == entry.weight.tokens for entry in entries)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    turns=st.lists(st.one_of(CALLING, SPOKEN, CALLING), min_size=2, max_size=12),
+    last=USER,
+    stretch=st.integers(1, 3),
+    form=st.sampled_from(FORMATS),
+    model=st.sampled_from(MODELS),
+)
+def test_a_turn_that_is_over_weighs_the_same_in_whatever_stretches(  # noqa: PLR0917
+    monkeypatch: pytest.MonkeyPatch, turns: list[Turn], last: Turn, stretch: int, form: Format, model: str
+):
+    """A long one is weighed anew in stretches when the user speaks again."""
+    monkeypatch.setattr("ullage.context.weighing._STRETCH", stretch)
+    scale, messages = scale_of(model, form), natives([*ROUND, *turns, last, *ROUND[1:]], form)
+    for end in (len(messages) - len(natives(ROUND[1:], form)), len(messages)):
+        entries = drain(scale.grown(drain(scale.entries(messages[: end - 1])), messages[end - 1 : end]))
+        assert tuple(entry.weight for entry in entries) == weigh_whole(model, form, messages[:end])[1]
+        again = drain(scale.together([replace(entry, weight=ZERO, shares={}) for entry in entries]))
+        assert again == entries
+
+
+@pytest.mark.parametrize("form", [Format.ANTHROPIC, Format.GEMINI])
+def test_the_end_of_a_long_turn_is_weighed_a_little_at_a_time(form: Format):
+    """Its thinking is shown no more, so that all of it weighs otherwise at once."""
+
+    class Watched(Meter):
+        most = 0
+
+        def weigh(self, request: Request, model: str | None = None) -> Weight:
+            self.most = max(self.most, len(request.messages))
+            return super().weigh(request, model)
+
+    meter = Watched(shipped())
+    scale = Scale(meter, "claude-opus-4-1" if form is Format.ANTHROPIC else "gemini-2.5-pro", form)
+    turn = [Turn(who="user", text="Why?"), *[Turn(who="tools", text="So.", thinking=True, calls=1)] * 200]
+    entries = drain(scale.entries(natives(turn, form)))
+    assert len(entries) > 400
+    last = natives([Turn(who="user", text="And now?")], form)
+    changed = drain(scale.grown(entries, last))
+    assert sum(new is not old for new, old in zip(changed, entries, strict=False)) > 100
+    assert meter.most < 60
 
 
 @pytest.mark.parametrize("form", FORMATS)

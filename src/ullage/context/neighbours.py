@@ -6,10 +6,11 @@ more once the user speaks again. How much each is, the meter's rules know: here 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from ullage.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
 
-__all__ = ["beside", "unsettled"]
+__all__ = ["behind", "beside", "seam", "unsettled"]
 
 
 def unsettled(messages: Sequence[Message], since: int) -> int:
@@ -30,6 +31,21 @@ def beside(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
             wanted -= made
             found.append(messages[at])
     return (*reversed(found), *messages[near:start])
+
+
+def behind(messages: Sequence[Message], end: int) -> tuple[Message, ...]:
+    """What must stand after those before `end`, where there is a seam, for them to weigh what they weigh in the whole:
+    the message after them, and the last by which a provider may tell that the user has spoken since."""
+    near, told = messages[end : end + 1], list[int]()
+    for speaks in (_is_user, _brings_nothing, _says):
+        latest = (at for at in range(len(messages) - 1, end, -1) if _is_user(messages[at]) and speaks(messages[at]))
+        told += islice(latest, 1)
+    return (*near, *(messages[at] for at in sorted(set(told))))
+
+
+def seam(messages: Sequence[Message], start: int) -> int:
+    """The first place from `start` on where no calls and results go on that began before it."""
+    return next((at for at in range(start, len(messages)) if _batch(messages, at) == at), len(messages))
 
 
 def _batch(messages: Sequence[Message], since: int) -> int:
@@ -66,6 +82,14 @@ def _turn(messages: Sequence[Message], since: int) -> int:
         if _holds(message.parts, Thinking):
             first = at
     return first
+
+
+def _is_user(message: Message) -> bool:
+    return message.role == "user"
+
+
+def _brings_nothing(message: Message) -> bool:
+    return not _holds(message.parts, ToolResult)
 
 
 def _may_ask(message: Message) -> bool:

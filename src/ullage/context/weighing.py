@@ -13,13 +13,16 @@ from ullage.tokens import ZERO, Count, Meter, Method, Steps, unheard
 
 from .entry import Category, Entry
 from .fixed import Fixed, fixed_of, read_fixed
-from .neighbours import beside, unsettled
+from .neighbours import behind, beside, seam, unsettled
 from .shares import apportioned, kind_of, parted
 
 __all__ = ["Scale", "changes_framing"]
 
 _AT_ONCE = 8
 """Messages that are weighed before others are let in; what is long in one of them is counted in steps of its own."""
+
+_STRETCH = 32
+"""The same for messages of a turn that is over, which were weighed already and may weigh otherwise now."""
 
 _WORD = "tokens"
 """A text like any other."""
@@ -114,18 +117,34 @@ class Scale:
         """
         messages = [entry.message for entry in entries]
         start = unsettled(messages, since)
-        before = beside(messages, start)
-        weights = yield from self._weigh(before, messages[start:])
+        weights = yield from self._weigh(messages, start)
         if start < since:
-            without = yield from self._weigh(before, messages[start:since])
+            without = yield from self._weigh(messages[:since], start)
             known = (entry.weight for entry in entries[start:since])
             weights = (*map(_unless_equal, known, without, weights), *weights[since - start :])
-        return (*entries[:start], *map(self._with_weight, entries[start:], weights))
+        return (*entries[:start], *(yield from self._with_weights(entries[start:], weights)))
 
-    def _weigh(self, before: Sequence[Message], messages: Sequence[Message]) -> Steps[tuple[Count, ...]]:
-        """What messages weigh that follow others."""
-        weight = yield from self.meter.weigh_steps(self._request((*before, *messages)), self._counted_as)
-        return weight.messages[len(before) :]
+    def _weigh(self, messages: Sequence[Message], start: int) -> Steps[tuple[Count, ...]]:
+        """What the messages from `start` on weigh, some at a time: each stretch beside what its weight depends on."""
+        weights = list[Count]()
+        while start < len(messages):
+            end = seam(messages, start + _STRETCH)
+            before, after = beside(messages[:end], start), behind(messages, end)
+            request = self._request((*before, *messages[start:end], *after))
+            weight = yield from self.meter.weigh_steps(request, self._counted_as)
+            weights += weight.messages[len(before) : len(before) + end - start]
+            start = end
+            if start < len(messages):
+                yield
+        return tuple(weights)
+
+    def _with_weights(self, entries: Sequence[Entry], weights: Sequence[Count]) -> Steps[list[Entry]]:
+        made = list[Entry]()
+        for entry, weight in zip(entries, weights, strict=True):
+            made.append(self._with_weight(entry, weight))
+            if not len(made) % _STRETCH:
+                yield
+        return made
 
     def _with_weight(self, entry: Entry, weight: Count) -> Entry:
         if entry.weight == weight and (entry.shares or not weight.tokens):
