@@ -20,7 +20,7 @@ _FULL = 0.98
 """Of the room: what is left then is not worth another count."""
 _EDGE = re.compile(r"[/.:]+")
 _BATCH = 1_000
-"""Words that are ranked at a time."""
+"""Words that are looked at before others are let in."""
 
 
 def identifiers(
@@ -52,7 +52,9 @@ def identifier_steps(
     yield from staying.read(beside)
     for text in earlier:
         _recall(said, text)
-    ranked = yield from _ranked(said, _with_parts(staying.found), len(messages))
+        yield
+    kept = yield from _with_parts(staying.found)
+    ranked = yield from _ranked(said, kept, len(messages))
     most = max(0, room)  # For a word has a token at least.
     return (yield from _fitted([item_of(word, said.found[word].name) for word in ranked[:most]], room, count))
 
@@ -71,6 +73,7 @@ def _ranked(said: Sightings, staying: set[str], messages: int) -> Steps[list[str
             scored.append((-worth, word))
         if place % _BATCH == _BATCH - 1:
             yield
+    yield
     return [word for _, word in sorted(scored)]
 
 
@@ -96,8 +99,13 @@ def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
     return (item for item in items if item.word not in parts)
 
 
-def _with_parts(words: Iterable[str]) -> set[str]:
-    return {one for word in words for one in (word, *_parts(word))}
+def _with_parts(words: Iterable[str]) -> Steps[set[str]]:
+    found = set[str]()
+    for place, word in enumerate(words):
+        found.update((word, *_parts(word)))
+        if place % _BATCH == _BATCH - 1:
+            yield
+    return found
 
 
 def _parts(word: str) -> Iterator[str]:
