@@ -22,7 +22,7 @@ PYTHON_KEYWORDS = frozenset(
 
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-"""One after the other, the first first: a table of letters takes fifty times as long for a long text."""
+"""One after the other, the first first: a table of letters takes twenty times as long for a long text."""
 
 
 def python_call(name: str, arguments: Json) -> str:
