@@ -164,6 +164,7 @@ EDGES = {
     "ullage.tokens.bpe.fallback",
     "ullage.tokens.bpe.gears",
     "ullage.tokens.bpe.quick",
+    "ullage.tokens.bpe.room",
     "ullage.tokens.memo",
     "ullage.tokens.steps",
     "ullage.wire",

@@ -100,6 +100,26 @@ def test_a_quicker_way_that_cannot_be_made_is_asked_for_once():
     assert tries == [1]
 
 
+def test_a_panic_is_no_more_than_a_quicker_way_that_cannot_be_made():
+    class PanicException(BaseException):
+        """As Rust's panics arrive: no Exception."""
+
+    def panics() -> Callable[[str], int]:
+        raise PanicException
+
+    gears = Gears(len, panics)
+    assert not gears.shift()
+    assert gears.count("abc") == 3
+
+
+def test_an_interruption_is_let_through():
+    def interrupted() -> Callable[[str], int]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Gears(len, interrupted).shift()
+
+
 def test_where_no_thread_is_to_be_had_counting_goes_on(monkeypatch: pytest.MonkeyPatch):
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ..steps import Steps, drain
 from .fallback import CARRIED, load_python
 from .gears import PATIENCE, Counter, Gears
-from .quick import has_quick, load_quick
+from .quick import has_quick, is_short, load_quick
 from .split import Split
 from .stitch import Tokenizer, count_steps
 from .vocabulary import VOCABULARIES, Vocabulary
@@ -82,7 +82,7 @@ def load_splintr(vocabulary: Vocabulary, patience: float = PATIENCE) -> SplintrT
     # SentencePiece vocabularies have more such tokens than they name, and gain nothing by the quicker call.
     literals = {special[:2] for special in inner.special_tokens()} if inner.family == "BPE" else {""}
     count = _splintr_counter(inner, sorted(literals))
-    gears = Gears(count, partial(load_quick, vocabulary), patience=patience) if has_quick(vocabulary) else None
+    gears = Gears(count, partial(load_quick, vocabulary, count), patience=patience) if has_quick(vocabulary) else None
     return SplintrTokenizer(
         inner=inner,
         split=vocabulary.split,
@@ -179,11 +179,13 @@ _STARTER = re.compile("[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
 
 def _at_once(tokenizer: Tokenizer) -> Callable[[str], int]:
     """In one call, except for a long text: there, and earlier where merging goes over the whole text, slices are faster
-    or as fast, need no memory for all tokens at once, and let a Ctrl-C in."""
+    or as fast, need no memory for all tokens at once, and let a Ctrl-C in; and the quicker way is not given others."""
     most = tokenizer.reach if tokenizer.split is None else _LONG
+    shifts = isinstance(tokenizer, SplintrTokenizer) and tokenizer.gears is not None
 
     def count(text: str) -> int:
-        return tokenizer.count(text) if len(text) <= most else drain(count_steps(tokenizer, text))
+        at_once = is_short(text) if shifts else len(text) <= most
+        return tokenizer.count(text) if at_once else drain(count_steps(tokenizer, text))
 
     return count
 

@@ -75,6 +75,8 @@ class Gears:
         try:
             quick = make()
             agrees = all(quick(text) == self._slow(text) for text in _PROBES)
-        except Exception:  # noqa: BLE001 - whatever is wrong with it, there is a way that works
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 - whatever is wrong with it, a Rust panic too: there is a way that works
             return None
         return quick if agrees else None
