@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ..steps import Steps, drain
 from .fallback import CARRIED, load_python
 from .gears import PATIENCE, Counter, Gears
-from .quick import has_quick, is_short, load_quick
+from .quick import SHORT, has_quick, is_short, load_quick
 from .split import Split
 from .stitch import Tokenizer, count_steps
 from .vocabulary import VOCABULARIES, Vocabulary
@@ -179,13 +179,18 @@ _STARTER = re.compile("[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
 
 def _at_once(tokenizer: Tokenizer) -> Callable[[str], int]:
     """In one call, except for a long text: there, and earlier where merging goes over the whole text, slices are faster
-    or as fast, need no memory for all tokens at once, and let a Ctrl-C in; and the quicker way is not given others."""
+    or as fast, need no memory for all tokens at once, and let a Ctrl-C in."""
+    gears = tokenizer.gears if isinstance(tokenizer, SplintrTokenizer) else None
     most = tokenizer.reach if tokenizer.split is None else _LONG
-    shifts = isinstance(tokenizer, SplintrTokenizer) and tokenizer.gears is not None
+
+    def goes_whole(text: str) -> bool:
+        return len(text) <= most and (gears is None or not gears.shifted or is_short(text))
 
     def count(text: str) -> int:
-        at_once = is_short(text) if shifts else len(text) <= most
-        return tokenizer.count(text) if at_once else drain(count_steps(tokenizer, text))
+        # Most texts are short: they are spared the question.
+        if len(text) <= SHORT or goes_whole(text):
+            return tokenizer.count(text)
+        return drain(count_steps(tokenizer, text))
 
     return count
 

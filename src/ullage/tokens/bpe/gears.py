@@ -57,13 +57,18 @@ class Gears:
             self._shift_behind()
         return counted
 
+    @property
+    def shifted(self) -> bool:
+        """Whether the quicker way counts."""
+        return self._quick is not None
+
     def shift(self) -> bool:
         """Makes the quicker way ready, here and now. False if there is none to be had, which is not tried again."""
         with self._lock:
             make, self._make = self._make, None
             if make is not None:
                 self._quick = self._made(make)
-        return self._quick is not None
+        return self.shifted
 
     def _shift_behind(self) -> None:
         self._spent = -math.inf

@@ -20,10 +20,10 @@ from .fallback import CARRIED, read_tokens
 from .room import has_room
 from .vocabulary import Vocabulary
 
-__all__ = ["as_published", "has_quick", "is_short", "load_quick"]
+__all__ = ["SHORT", "as_published", "has_quick", "is_short", "load_quick"]
 
-_SHORT = 8_000
-"""Characters that are never 32 KB, whatever they are."""
+SHORT = 8_000
+"""Characters that are never 32 KB, whatever they are, and that any vocabulary takes in one call."""
 _ROOM = 1 << 30
 """Bytes that must be left before it is made: more than it takes, for the threads to come and for everybody else."""
 
@@ -54,7 +54,7 @@ def load_quick(vocabulary: Vocabulary, long: Callable[[str], int]) -> Callable[[
 
 def is_short(text: str) -> bool:
     """Whether fastokens may be given it."""
-    return len(text) <= _SHORT or (len(text) <= 4 * _SHORT and text.isascii())
+    return len(text) <= SHORT or (len(text) <= 4 * SHORT and text.isascii())
 
 
 def as_published(tokens: Sequence[bytes]) -> bytes:
