@@ -28,13 +28,12 @@ def ullage_early(vocabulary: str, ranks: Path) -> Count:
 
 def _meter(vocabulary: str, ranks: Path, *, shifted: bool) -> Count:
     from ullage.models import shipped
-    from ullage.tokens import Meter
-    from ullage.tokens.bpe import default_engine
+    from ullage.tokens import Meter, default_engine
 
     del ranks
     engine, model = default_engine(), MODELS[vocabulary]
-    if shifted:
-        engine.shift(vocabulary)
+    if shifted and not engine.shift(vocabulary):
+        raise SystemExit("the quicker engine cannot be made here: it needs fastokens and a gibibyte of memory")
     meter = Meter(shipped(), engine=engine)
     return lambda text: meter.count(text, model).tokens
 

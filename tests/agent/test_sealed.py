@@ -31,6 +31,8 @@ class Thinker:
     thinks: bool = True
     down: frozenset[int] = frozenset()
     """Requests by their number that it does not answer."""
+    stubborn: bool = False
+    """Whether it speaks of seals whatever it is sent."""
     bodies: list[Any] = field(default_factory=list[Any])
 
     async def __call__(self, request: httpx2.Request) -> httpx2.Response:
@@ -39,7 +41,7 @@ class Thinker:
         thoughts = [item for item in body["input"] if item["type"] == "reasoning"]
         if len(self.bodies) in self.down:
             return httpx2.Response(500)
-        if not self.thinks and (thoughts or body.get("include")):
+        if self.stubborn or (not self.thinks and (thoughts or body.get("include"))):
             return self._refused("Encrypted content is not supported with this model.", None)
         if any(not item["encrypted_content"].startswith(f"{self.name} ") for item in thoughts):
             return self._refused(VERIFIED, "invalid_encrypted_content")
@@ -136,3 +138,9 @@ async def test_thoughts_that_another_sealed_are_left_out_where_they_are_refused(
     assert found[-1] == End(reason="stop", text="Done.", steps=3)
     assert other.sent(1) == ["user", "one 1", "function_call", "function_call_output"]
     assert other.sent(2) == ["user", "function_call", "function_call_output"]
+
+
+async def test_who_speaks_of_seals_even_without_any_is_asked_no_third_time():
+    one, other = Thinker("one", stubborn=True), Thinker("other", calls=0)
+    assert (await worked("gpt-5", one, other))[-1] == End(reason="stop", text="Done.", steps=1)
+    assert ["include" in body for body in one.bodies] == [True, False]

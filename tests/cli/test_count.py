@@ -99,6 +99,12 @@ def test_a_folder_that_cannot_be_opened_is_an_error_and_not_nothing(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "`notes` cannot be read: Permission denied" in captured.err
+    assert main(["count", "notes", "notes/one.txt", "--json"]) == 2
+    captured = capsys.readouterr()
+    shown = json.loads(captured.out)
+    assert [line["path"] for line in shown["lines"]] == ["notes/one.txt", "total"]
+    assert shown["skipped"] == ["notes"]
+    assert captured.err.count("cannot be read") == 1
 
 
 def test_of_several_files_those_that_can_be_counted_are(folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -156,6 +162,8 @@ def test_json_is_json_in_every_encoding(folder: Path):
     [
         ("count <&-", "error: standard input is closed"),
         ("count - <&-", "error: standard input is closed"),
+        ("run - <&-", "error: standard input is closed"),
+        ("call count-tokens - <&-", "error: standard input is closed"),
         ("count notes/one.txt >/dev/full", "error: the output cannot be written: No space left on device"),
         ("count notes/one.txt >&-", ""),
         ("count notes/one.txt --modle gpt-4", "usage: ullage count "),

@@ -67,7 +67,7 @@ def test_what_waiting_does_not_mend_goes_on_at_once_or_ends(kind: FailureKind, e
     assert then(kind) == expected
 
 
-def test_thoughts_that_are_refused_even_when_left_out_are_no_reason_to_try_for_ever():
+def test_sealed_thoughts_are_no_reason_to_try_for_ever():
     assert then("sealed", tries=PATIENCE.retries + 1).do == "retry"
     assert then("sealed", tries=PATIENCE.retries + 2) == Next(do="next")
 

@@ -6,7 +6,6 @@ to be asked for is asked on the terminal.
 
 import argparse
 import json
-import sys
 from typing import Any, cast
 
 from ullage.app.gateway import Gateway
@@ -16,6 +15,7 @@ from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
 
 from .asking import typed
 from .configured import add_flags, caller_of, read, say, with_gateway
+from .files import is_watched_input, read_piped
 from .output import complain, emit, emit_json
 from .wording import how_many
 
@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    given = _object(sys.stdin.read() if arguments.arguments == "-" else arguments.arguments)
+    given = _object(read_piped() if arguments.arguments == "-" else arguments.arguments)
 
     async def call(gateway: Gateway) -> Reply:
         caller = caller_of(gateway, arguments.client)
@@ -68,7 +68,7 @@ def _object(text: str) -> dict[str, Json]:
 async def _ask(method: str, params: JsonObject) -> JsonObject:
     """Asks on the terminal what can be answered with yes or no."""
     properties = _properties(params)
-    if method != "elicitation/create" or not properties or not sys.stdin.isatty():
+    if method != "elicitation/create" or not properties or not is_watched_input():
         raise ClientCannot(f"`{method}` cannot be answered here", suggestion="use a client that can ask")
     say(str(params.get("message", "")))
     if any(schema.get("type") != "boolean" for schema in properties.values()):

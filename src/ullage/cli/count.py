@@ -3,7 +3,7 @@
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ullage.models import DEFAULT_MODEL, Match
 from ullage.tokens import Count, count_to_json, total
 from ullage.tool import Json
 
-from .files import STDIN, Found, find_files, is_folder, read_standard_input, read_text, size_of
+from .files import STDIN, Found, find_files, is_folder, is_watched_input, read_standard_input, read_text, size_of
 from .output import bold, columns, complain, dim, emit, emit_json, plain, width_of
 from .progress import Progress
 
@@ -53,16 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
     matches = [app.meter().match(name) for name in names]
     lines, skipped, refused = _measure(_words(arguments.files), names)
     if arguments.json:
-        emit_json(_as_json(lines, skipped, names, matches))
+        emit_json(_as_json(lines, [*refused, *skipped], names, matches))
     else:
         _print_lines(lines, skipped, matches)
-    for error in refused:
+    for error in refused.values():
         complain(error, as_json=arguments.json)
     return 2 if refused else 0
 
 
 def _words(words: Sequence[str]) -> Sequence[str]:
-    if not words and sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+    if not words and is_watched_input():
         raise InvalidArguments(
             "there is nothing to count", suggestion="name a file or a folder, or pipe a text in: ullage count README.md"
         )
@@ -71,11 +71,11 @@ def _words(words: Sequence[str]) -> Sequence[str]:
     return words or [STDIN]
 
 
-def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], list[str], list[UnreadableFile]]:
-    """Lines, what was left out below folders, and what is wrong with those of several words that cannot be counted."""
+def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], list[str], Mapping[str, UnreadableFile]]:
+    """Lines, what was left out below folders, and what is wrong with those words that cannot be counted: of several,
+    the others are (`ullage count *`)."""
     skipped: list[str] = []
-    refused: list[UnreadableFile] = []
-    found = {word: list(find_files(Path(word), skipped)) for word in words if is_folder(Path(word))}
+    found, refused = _folders(words, skipped)
     size = sum(file.size for files in found.values() for file in files)
     progress, count = Progress(size, "counting"), _counter(size, words, models)
     lines: list[Line] = []
@@ -84,23 +84,36 @@ def _measure(words: Sequence[str], models: Sequence[str]) -> tuple[list[Line], l
             if word in found:
                 counted = list(_count_files(progress.through(found[word]), count, skipped))
                 lines += _tree(Path(word), counted, len(models))
-                continue
-            try:
-                text = read_standard_input() if word == STDIN else read_text(Path(word))
-            except UnreadableFile as error:
-                if len(words) == 1:
-                    raise
-                refused.append(error)  # `ullage count *` says what it can
-            else:
-                lines.append(Line(word, 0, count(text), "file"))
+            elif word not in refused:
+                try:
+                    text = read_standard_input() if word == STDIN else read_text(Path(word))
+                except UnreadableFile as error:
+                    refused[word] = error
+                else:
+                    lines.append(Line(word, 0, count(text), "file"))
+    if len(words) == 1 and refused:
+        raise refused[words[0]]
     if len(words) > 1:
         lines.append(Line("total", 0, _sum([line.counts for line in lines if line.depth == 0], len(models)), "total"))
     return lines, skipped, refused
 
 
+def _folders(words: Sequence[str], skipped: list[str]) -> tuple[dict[str, list[Found]], dict[str, UnreadableFile]]:
+    """What is below those words that are folders, and what is wrong with those of them that cannot be opened."""
+    found: dict[str, list[Found]] = {}
+    refused: dict[str, UnreadableFile] = {}
+    for word in words:
+        if is_folder(Path(word)):
+            try:
+                found[word] = list(find_files(Path(word), skipped))
+            except UnreadableFile as error:
+                refused[word] = error
+    return found, refused
+
+
 def _counter(size: int, words: Sequence[str], models: Sequence[str]) -> Callable[[str], tuple[Count, ...]]:
     """Counts a text for each model. `size` bytes are below folders, and the words may name files beside."""
-    meter = app.meter_for(size + sum(size_of(Path(word)) for word in words))
+    meter = app.meter_for(len(models) * (size + sum(size_of(Path(word)) for word in words)))
     return lambda text: tuple(meter.count(text, model) for model in models)
 
 

@@ -7,10 +7,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from ullage.errors import UnreadableFile
 
-__all__ = ["STDIN", "Found", "find_files", "is_folder", "read_standard_input", "read_text", "size_of"]
+__all__ = [
+    "STDIN",
+    "Found",
+    "find_files",
+    "is_folder",
+    "is_watched_input",
+    "read_standard_input",
+    "read_text",
+    "size_of",
+]
 
 STDIN = "-"
 
@@ -64,10 +74,25 @@ def read_text(path: Path) -> str:
     return _decoded(_read_bytes(path), str(path))
 
 
+def is_watched_input() -> bool:
+    """Whether a person could type something. Closed (`<&-`), Python has None in its place."""
+    return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+
+
 def read_standard_input() -> str:
+    """A text, or `UnreadableFile` where its bytes are none."""
+    return _decoded(_input().buffer.read(), STDIN)
+
+
+def read_piped() -> str:
+    """What was typed or piped, in the encoding of the terminal."""
+    return _input().read()
+
+
+def _input() -> TextIO:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
         raise UnreadableFile("standard input is closed", suggestion="name a file, or pipe a text in")
-    return _decoded(sys.stdin.buffer.read(), STDIN)
+    return sys.stdin
 
 
 def _decoded(data: bytes, name: str) -> str:

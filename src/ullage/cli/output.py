@@ -64,9 +64,9 @@ def complain(error: UllageError, *, as_json: bool) -> None:
     message = "\n".join(map(plain, error.message.split("\n")))
     print(f"{_paint('error', '31;1', sys.stderr)}: {message}", file=sys.stderr)
     if error.suggestion:
-        print(f"  {error.suggestion}", file=sys.stderr)
+        print(f"  {plain(error.suggestion)}", file=sys.stderr)
     if error.options:
-        print(f"  options: {', '.join(error.options)}", file=sys.stderr)
+        print(f"  options: {', '.join(map(plain, error.options))}", file=sys.stderr)
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str]:

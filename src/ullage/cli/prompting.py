@@ -4,13 +4,14 @@ The flags that asking and routing share. Whether there is such a tier or model i
 """
 
 import argparse
-import sys
 
 from ullage.delegate import Ask
 from ullage.errors import InvalidArguments
 from ullage.messages import Message, Text
 from ullage.tool import Caller
 from ullage.wire import user_name
+
+from .files import read_piped
 
 __all__ = ["add_request", "ask_of", "prompt_of"]
 
@@ -29,7 +30,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
 
 
 def prompt_of(word: str) -> str:
-    prompt = sys.stdin.read() if word == "-" else word
+    prompt = read_piped() if word == "-" else word
     if not prompt.strip():
         raise InvalidArguments("there is nothing to ask", suggestion='write a prompt: ullage run "Say hello"')
     return prompt

@@ -7,7 +7,6 @@ are named there or with --include.
 import argparse
 import os
 import socket
-import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from ullage.wire import Address, Profile, Tokens, listen, serve_http, serve_stdi
 
 from .configured import add_flags, examined, log_to_stderr, read, say
 from .ending import until_asked, until_told
+from .files import is_watched_input
 from .telemetry import show_telemetry
 
 __all__ = ["arguments", "run"]
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     show_telemetry(loaded.settings)
     again = partial(examined, arguments)
     if arguments.http is None:
-        if sys.stdin.isatty():
+        if is_watched_input():
             _explain(loaded)
         anyio.run(until_told, partial(_stdio, loaded, again, arguments.client))
         return 0

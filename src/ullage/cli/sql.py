@@ -35,6 +35,7 @@ from ullage.tool import Asked, Caller, Json
 from ullage.wire import user_name
 
 from .configured import add_flags, log_to_stderr, read, say
+from .files import read_piped
 from .output import columns, dim, emit, emit_json
 from .wording import how_many
 
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _role(loaded, database)
     if arguments.statement is None:
         return _tables(loaded, database, as_json=arguments.json)
-    sql = sys.stdin.read() if arguments.statement == "-" else arguments.statement
+    sql = read_piped() if arguments.statement == "-" else arguments.statement
     return _ask(loaded, database, sql, arguments)
 
 

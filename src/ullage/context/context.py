@@ -5,7 +5,6 @@ lets go of what must, `observe` takes what the provider reported. Weighing, deci
 matters; this one remembers between them.
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from dataclasses import replace
 import anyio
 import anyio.to_thread
 
-from ullage.errors import InvalidArguments, StoreFailed
+from ullage.errors import StoreFailed
 from ullage.messages import Format, plain, read_answer
 from ullage.models import Usage
 from ullage.tokens import Meter, drain, patiently
@@ -23,7 +22,7 @@ from .account import Teller
 from .breaker import Breaker
 from .compact import Compaction, compact
 from .entry import Entry
-from .history import History
+from .history import History, refuse_what_cannot_be_read
 from .keeping import Coming, Keeping, News
 from .limits import limits_of
 from .options import DEFAULTS, Options
@@ -91,7 +90,7 @@ class Context:
         """Puts messages at the end. What is pinned is never let go. With a session, they outlive the process."""
         if not messages:
             return
-        _check(messages)
+        refuse_what_cannot_be_read(messages)
         if self._keeping is None:
             self._history.coming += [Coming(native=one, pinned=pinned) for one in messages]
             return
@@ -236,16 +235,19 @@ class Context:
         since = self._history.since(snapshot)
         if since is not None:
             self._history.entries = (*entries, *since)
-        await self._remember()
         self._futile, self._compactions = None, self._compactions + 1
+        warning = await self._remember()
         await patiently(self._history.weigh())
-        return self._prepared(self._history.entries, work=work, before=usage, generation=generation)
+        return self._prepared(self._history.entries, work=work, before=usage, warning=warning, generation=generation)
 
-    async def _remember(self) -> None:
+    async def _remember(self) -> str | None:
         """What was let go is searched by a model that has the tool: it is made ready now, a little each time."""
         if self.session is not None and self._offers_recall:
-            with contextlib.suppress(StoreFailed):
+            try:
                 await anyio.to_thread.run_sync(self.session.remember)
+            except StoreFailed as failed:
+                return failed.message
+        return None
 
     async def _compacted(
         self, entries: tuple[Entry, ...], usage: ContextUsage, *, now: bool = False, asks: bool = True
@@ -291,12 +293,3 @@ class Context:
             warning=told or None,
             generation=generation,
         )
-
-
-def _check(messages: Sequence[object]) -> None:
-    """What cannot be read is refused before it is part of the history, which could not be sent with it."""
-    for one in messages:
-        if isinstance(one, list | tuple):
-            raise InvalidArguments("a list of messages was given as one message", suggestion="add(*messages)")
-        if not isinstance(one, str):
-            plain(one)

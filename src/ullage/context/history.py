@@ -7,7 +7,8 @@ remembers what the provider reported. When something is let go, and where it is 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ullage.messages import Format, detect_messages, read_message
+from ullage.errors import InvalidArguments
+from ullage.messages import Format, detect_messages, plain, read_message
 from ullage.models import Usage
 from ullage.tokens import Meter, Steps
 
@@ -19,7 +20,7 @@ from .options import Options
 from .usage import ContextUsage, usage_of
 from .weighing import Scale, changes_framing
 
-__all__ = ["History"]
+__all__ = ["History", "refuse_what_cannot_be_read"]
 
 
 class History:
@@ -163,3 +164,12 @@ def _coming(entry: Entry) -> Coming:
 
 def _is_same(entry: Entry, other: Entry) -> bool:
     return entry.native is other.native
+
+
+def refuse_what_cannot_be_read(messages: Sequence[object]) -> None:
+    """Before it is part of the history, which could not be sent with it."""
+    for one in messages:
+        if isinstance(one, list | tuple):
+            raise InvalidArguments("a list of messages was given as one message", suggestion="add(*messages)")
+        if not isinstance(one, str):
+            plain(one)

@@ -42,7 +42,7 @@ class Mends:
     before: Mapping[str, tuple[object, ...]]
     """What stands in for what was lost before it."""
     lost: tuple[int, ...]
-    """The numbers of the messages for whose loss it is."""
+    """The numbers of all messages that the file has lost."""
 
     def among(self, records: Sequence[Record]) -> tuple[frozenset[str], frozenset[str]]:
         ids = frozenset(record.id for record in records)
@@ -74,8 +74,8 @@ class Keeping:
         """With which the history is what it is."""
         self._read: dict[str, Message] = {}
         """Messages that were looked at for what was lost, by their records' ids."""
-        self._made: list[object] = []
-        """What stands in for messages that were lost; the file has none of it."""
+        self._made: dict[int, object] = {}
+        """What stands in for messages that were lost, by its `id`; the file has none of it."""
 
     @property
     def warning(self) -> str | None:
@@ -94,7 +94,7 @@ class Keeping:
             for native, record in zip(natives, records, strict=True)
         )
 
-    def news(self, known: Sequence[str | None]) -> News:
+    def news(self, known: Sequence[str]) -> News:
         """What came since, given the ids that are known, in order."""
         records, before = self._session.refresh(), self._taken
         old, mends = records[: len(known)], self._look(records)
@@ -139,7 +139,7 @@ class Keeping:
         return from_json(dict(record.message)) if neutral else record.message
 
     def _is_made(self, entry: Entry) -> bool:
-        return entry.record is None and any(entry.native is made for made in self._made)
+        return entry.record is None and id(entry.native) in self._made
 
     def _look(self, records: tuple[Record, ...]) -> Mends:
         """Looks for what the file has lost, where the numbers of its messages have gaps. What was let go leaves some
@@ -147,7 +147,7 @@ class Keeping:
         seen, mends = self._looked
         if records is not seen:
             mends = self._mended(records) if any(_gaps(records)) else _NO_MENDS
-            self._made += (one for natives in mends.before.values() for one in natives)
+            self._made |= {id(one): one for natives in mends.before.values() for one in natives}
             self._looked = records, mends
         return mends
 
@@ -157,8 +157,9 @@ class Keeping:
         except UnreadableRequest:
             # It will be said when it is weighed.
             return _NO_MENDS
-        lost = self._session.lost() if is_broken(messages) else ()
-        gaps = frozenset(place for place, gone in _gaps(records) if any(one in gone for one in lost))
+        holes = dict(_gaps(records))
+        lost = self._session.lost() if is_broken(messages, max(holes)) else ()
+        gaps = frozenset(place for place, gone in holes.items() if any(one in gone for one in lost))
         if not gaps:
             return _NO_MENDS
         found = amended(messages, [record.message for record in records], self._written(records), gaps)

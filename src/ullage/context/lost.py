@@ -57,12 +57,12 @@ class Amended:
         return bool(self.retold or self.before)
 
 
-def is_broken(messages: Sequence[Message]) -> bool:
-    """Whether something may have been lost from among them: a call or a result stands alone, or the assistant speaks
-    first."""
+def is_broken(messages: Sequence[Message], gap: int) -> bool:
+    """Whether something may have been lost from before the place `gap`: a call or a result stands alone, or the
+    assistant speaks first. Calls behind it are only waiting."""
     pairing = pair(messages)
-    alone = any(one.call is None for one in pairing.answered) or bool(pairing.unanswered)
-    return alone or _opener(messages) is not None or any(_is_left(messages, place) for place in range(len(messages)))
+    alone = any(one.call is None for one in pairing.answered) or any(one.place < gap for one in pairing.unanswered)
+    return alone or _opener(messages) is not None or any(_is_left(messages, place) for place in range(gap))
 
 
 def amended(

@@ -65,8 +65,9 @@ def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoi
 
 def _unsealed(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Without what one of OpenAI's models thought and sealed: another account cannot open it, and a model that does not
-    think refuses it."""
-    return tuple(replace(message, parts=tuple(filter(_is_open, message.parts))) for message in messages)
+    think refuses it. A message that was nothing else goes with it."""
+    opened = ((message, tuple(filter(_is_open, message.parts))) for message in messages)
+    return tuple(replace(message, parts=parts) for message, parts in opened if parts or not message.parts)
 
 
 def _is_open(part: Part) -> bool:

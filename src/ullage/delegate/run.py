@@ -188,8 +188,9 @@ class Delegate:
             except ProviderFailed as failed:
                 step = self._decide(failed, tries, course)
                 self._note(candidate, failed, step, course)
+                is_sealed_still = failed.kind == "sealed" and order.is_open
                 order.is_open |= failed.kind == "sealed"
-                if step.do != "retry":
+                if step.do != "retry" or is_sealed_still:
                     raise
                 course.wait = step.wait
                 await anyio.sleep(step.wait)

@@ -16,8 +16,8 @@ from .anchor import Anchor, Corrections
 from .bpe import default_engine
 from .calibrated import CALIBRATIONS, VOCABULARIES, Calibration, measure_steps
 from .count import ZERO, Count, Method
+from .elder import ELDERS
 from .engine import Engine
-from .kin import KIN
 from .memo import Memo, Section
 from .plain import PLAIN_RULES, by_characters, plain_match
 from .rules import rule_of
@@ -185,9 +185,9 @@ class Meter:
             return (yield from self._calibrated(calibration, text))
         if self._engine.available(tokenizer):
             return Count.exact((yield from self._engine.steps(tokenizer, text)))
-        kin = KIN.get(tokenizer)
-        if kin is not None and self._engine.available(kin.vocabulary):
-            return kin.count(text, (yield from self._engine.steps(kin.vocabulary, text)))
+        elder = ELDERS.get(tokenizer)
+        if elder is not None and self._engine.available(elder.vocabulary):
+            return elder.count(text, (yield from self._engine.steps(elder.vocabulary, text)))
         stand_in = yield from self._engine.steps(_STAND_IN, text)
         return Count.within(stand_in, _STAND_IN_BAND, Method.ESTIMATED)
 

@@ -171,7 +171,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
 
 
-_SHIFTED = """
+_ENGINE = """
 import os, sys, threading, time
 from ullage.tokens.bpe import quick
 from ullage.tokens.bpe.engine import default_engine
@@ -181,7 +181,7 @@ count = engine.counter("cl100k_base")
 
 
 def test_a_process_may_end_while_a_daemon_counts():
-    script = f"""{_SHIFTED}
+    script = f"""{_ENGINE}
 engine.shift("cl100k_base")
 text = "".join(f"zq{{i}} wörd{{i}} " for i in range(20_000))
 def work():
@@ -197,7 +197,7 @@ time.sleep(0.2)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no such list of threads")
 def test_fastokens_starts_no_threads():
-    script = f"""{_SHIFTED}
+    script = f"""{_ENGINE}
 engine.shift("cl100k_base")
 count("The ferries left at nine. " * 20_000)
 print(len(os.listdir("/proc/self/task")))
@@ -207,7 +207,7 @@ print(len(os.listdir("/proc/self/task")))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no such limit")
 def test_where_memory_is_limited_splintr_goes_on_counting():
-    script = f"""{_SHIFTED}
+    script = f"""{_ENGINE}
 import resource
 engine.tokenizer("o200k_base")
 most = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + 100_000_000
@@ -220,7 +220,7 @@ print(engine.shift("o200k_base"), count("Hello, world!"))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_a_child_that_ends_meanwhile_takes_nothing_away():
-    script = f"""{_SHIFTED}
+    script = f"""{_ENGINE}
 forked, written, as_published = threading.Event(), threading.Event(), quick.as_published
 def slowly(tokens):
     written.set()

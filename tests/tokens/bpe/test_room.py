@@ -44,6 +44,16 @@ def test_a_container_without_a_limit_has_what_the_machine_has(machine: Path):
     assert has_room(1000 * MEBIBYTE, root=machine)
 
 
+def test_a_service_has_no_more_than_the_slice_above_it(machine: Path):
+    (machine / "proc" / "self").mkdir()
+    (machine / "proc" / "self" / "cgroup").write_text("0::/system.slice/ullage.service\n", encoding="ascii")
+    write(machine, system_dot_slice__memory_dot_max="500000000", system_dot_slice__memory_dot_current="300000000")
+    below = "system_dot_slice__ullage_dot_service__memory_dot_"
+    write(machine, **{f"{below}max": "max", f"{below}current": "100000000"})
+    assert has_room(190_000_000, root=machine)
+    assert not has_room(210_000_000, root=machine)
+
+
 def test_where_nobody_says_there_is(tmp_path: Path):
     assert has_room(MEBIBYTE, root=tmp_path)
 

@@ -1,8 +1,8 @@
 """What does an error mean, in whichever words a provider puts it?
 
 By its HTTP status where there is one, else by its type or code; only then by its text, and that only for what some say
-in no other way: that a prompt is too long, that an account has nothing left. Details say of some what headers and codes
-say of others. Bodies are looked into and never passed on.
+in no other way: that a prompt is too long, that an account has nothing left, today or at all, that thoughts cannot be
+opened. Details say of some what headers and codes say of others. Bodies are looked into and never passed on.
 """
 
 import re
@@ -22,12 +22,12 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NOTHING_LEFT = re.compile(
-    r"your credit balance is too low|you have reached your specified .*usage limits", re.IGNORECASE
+    r"your credit balance is too low|you have reached your specified .*usage limits", re.IGNORECASE | re.DOTALL
 )
 """As Anthropic puts it, with the status and the type of a request that is wrong."""
 _OF_A_DAY = re.compile(r"per[ -]day", re.IGNORECASE)
 """A limit that waiting does not mend, where no wait is named: OpenRouter's free models have one."""
-_SEALED = re.compile(r"encrypted content\b.*(?:could not be verified|is not supported)", re.IGNORECASE)
+_SEALED = re.compile(r"encrypted content\b.*(?:could not be verified|is not supported)", re.IGNORECASE | re.DOTALL)
 """As OpenAI's models say that they do not think, and Azure, without a code, that it cannot open what was thought."""
 _BY_STATUS: dict[int, FailureKind] = {
     400: "bad_request",

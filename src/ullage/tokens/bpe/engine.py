@@ -179,7 +179,8 @@ _STARTER = re.compile("[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
 
 def _at_once(tokenizer: Tokenizer) -> Callable[[str], int]:
     """In one call, except for a long text: there, and earlier where merging goes over the whole text, slices are faster
-    or as fast, need no memory for all tokens at once, and let a Ctrl-C in."""
+    or as fast, need no memory for all tokens at once, and let a Ctrl-C in. Once the quicker way counts, whatever is too
+    long for it goes in slices, which are short enough."""
     gears = tokenizer.gears if isinstance(tokenizer, SplintrTokenizer) else None
     most = tokenizer.reach if tokenizer.split is None else _LONG
 

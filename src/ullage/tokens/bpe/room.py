@@ -11,15 +11,13 @@ from pathlib import Path
 
 __all__ = ["has_room"]
 
-_GROUPS = (
-    ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current"),
-    ("sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
-"""What a container may have and what it has, in both generations of Linux's control groups."""
+_GROUPS = "sys/fs/cgroup"
+_NEWER, _OLDER = ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")
+"""What a container or service may have and what it has, in both generations of Linux's control groups."""
 
 
 def has_room(size: int, *, root: Path = Path("/")) -> bool:
-    """Whether so many bytes are left: in the machine, in our container, in our address space."""
+    """Whether so many bytes are left: in the machine, in our container or service, in our address space."""
     return all(left >= size for left in _left(root)) and _can_be_mapped(size)
 
 
@@ -27,10 +25,20 @@ def _left(root: Path) -> Iterator[int]:
     found = re.search(r"^MemAvailable:\s+(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
     if found:
         yield int(found[1]) * 1024
-    for most, used in _GROUPS:
-        limit, usage = _read(root / most).strip(), _read(root / used).strip()
+    for folder, (most, used) in _groups(root):
+        limit, usage = _read(folder / most).strip(), _read(folder / used).strip()
         if limit.isdecimal() and usage.isdecimal():
             yield int(limit) - int(usage)
+
+
+def _groups(root: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
+    """Those we are in. A container sees its own at the top; a service has its own below, and those above it hold
+    too."""
+    top = root / _GROUPS
+    yield top / "memory", _OLDER
+    ours = re.search(r"^0::/(.*)$", _read(root / "proc/self/cgroup"), re.MULTILINE)
+    below = top / (ours[1] if ours else "")
+    yield from ((folder, _NEWER) for folder in (below, *below.parents) if folder.is_relative_to(top))
 
 
 def _read(path: Path) -> str:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from .count import Count, Method
 
-__all__ = ["KIN", "Kin"]
+__all__ = ["ELDERS", "Elder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kin:
+class Elder:
     vocabulary: str
-    """The elder's."""
     band: float
     """The share by which the number may be off where all is ASCII."""
     saved: float
@@ -28,7 +27,7 @@ class Kin:
         return Count(tokens=tokens, method=Method.CALIBRATED, low=min(low, near.low), high=near.high)
 
 
-KIN = {"qwen3_5": Kin(vocabulary="qwen3", band=0.06, saved=0.4)}
+ELDERS = {"qwen3_5": Elder(vocabulary="qwen3", band=0.06, saved=0.4)}
 """Qwen 3.5 and later have 248,320 tokens, Qwen 3 has 151,936 (their published configurations). 53 of 54 recorded
-requests, all ASCII, have the elder's count, one has one token less of 17. How much two thirds more tokens save in other
-writing was not measured: two fifths is a guess on the safe side."""
+requests, all ASCII, have the elder's count (`make bench-accuracy` reads them), one has one token less of 17. How much
+two thirds more tokens save in other writing was not measured: two fifths is a guess on the safe side."""
