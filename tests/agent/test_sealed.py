@@ -13,7 +13,9 @@ from delegate.streams import events
 from ullage.agent import End, Event, Used, run_agent
 from ullage.context import Context
 from ullage.delegate import Delegate, ModelEntry, OpenAIResponses, Patience, Policy, Provider
-from ullage.messages import Format
+from ullage.delegate.ask import Ask, outgoing
+from ullage.delegate.route import Candidate, Parameters
+from ullage.messages import Format, Message, Text, Thinking
 
 pytestmark = pytest.mark.anyio
 
@@ -144,3 +146,15 @@ async def test_who_speaks_of_seals_even_without_any_is_asked_no_third_time():
     one, other = Thinker("one", stubborn=True), Thinker("other", calls=0)
     assert (await worked("gpt-5", one, other))[-1] == End(reason="stop", text="Done.", steps=1)
     assert ["include" in body for body in one.bodies] == [True, False]
+
+
+def test_a_message_that_was_nothing_but_a_sealed_thought_is_not_sent_empty():
+    sealed = Message(role="assistant", parts=(Thinking(text="", signature="gAAA", sealed_as="encrypted"),))
+    asked = Message(role="user", parts=(Text("Go."),))
+    entry = ModelEntry(id="one", provider="one", model="gpt-4o")
+    candidate = Candidate(
+        alias="one", entry=entry, parameters=Parameters(max_output_tokens=None, temperature=None), window=None
+    )
+    ask = Ask(messages=(asked, sealed))
+    assert outgoing(candidate, ask, is_open=True).messages == (asked,)
+    assert outgoing(candidate, ask).messages == (asked, sealed)

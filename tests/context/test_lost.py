@@ -11,6 +11,7 @@ from context.histories import FORMATS, TURNS, Native, Turn, natives
 from context.session.crashing import Quick
 from context.sessions import METER, talk
 from ullage.context import Context, Options, Session
+from ullage.context.lost import is_broken
 from ullage.messages import Format, Message, faults, plain, read_message
 from ullage.tool import JsonObject
 
@@ -224,3 +225,12 @@ def test_the_note_names_the_lines_that_were_lost(tmp_path: Path):
     lose(tmp_path / "s.jsonl", 2, 4)
     (note,) = Session.open(tmp_path / "s.jsonl", files=Quick()).notes
     assert note.startswith("lines 3 and 5 cannot be read: the 82 bytes are set aside in `s.jsonl.corrupt-")
+
+
+async def test_a_call_behind_the_last_gap_is_only_waiting_for_its_result():
+    """Or every step of a tool loop would read all that was ever let go, on the loop."""
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    natives_of_it: list[JsonObject] = [{"role": "user", "content": "Go."}, cast("JsonObject", asked)]
+    messages = [read_message(one, Format.OPENAI_CHAT) for one in natives_of_it]
+    assert [is_broken(messages, gap) for gap in range(3)] == [False, False, True]

@@ -159,6 +159,7 @@ async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(err
         (400, {"error": {"message": "x", "code": "invalid_encrypted_content"}}, "sealed"),
         (400, {"error": {"message": "Encrypted content is not supported with this model.", "code": None}}, "sealed"),
         (400, {"error": {"message": "The encrypted content gAAA could not be verified.", "code": None}}, "sealed"),
+        (400, {"error": {"message": "The encrypted content gAAA\ncould not be verified.", "code": None}}, "sealed"),
         (402, {"error": {"message": "Insufficient credits", "code": 402}}, "exhausted"),
         (410, {}, "refused"),
         (418, 3, "refused"),
