@@ -211,7 +211,7 @@ async def test_the_usage_of_an_answer_is_what_the_figures_go_by():
 
 @pytest.mark.usefixtures("installed")
 async def test_results_and_texts_in_other_words_keep_all_else():
-    middleware = context_middleware(begin(threshold=("messages", 1)))
+    middleware = context_middleware(begin(window=2_500, threshold=("messages", 1)))
     giant = "a long story of orders " * 400
     said = [
         Said([{"type": "text", "text": "Go."}, {"type": "image", "url": "https://x/y.png"}], id="u"),

@@ -12,6 +12,8 @@ __all__ = ["Limits", "limits_of"]
 
 _TARGET, _KEEP = 0.50 / 0.65, 0.30 / 0.65
 """Of the threshold, where it lies so low that the usual shares of the window would lie above it."""
+_MARGIN = 0.98
+"""Of the target, what is aimed at: what is left is weighed together afterwards, and a small window is few tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ def limits_of(options: Options, window: int, *, fixed: int, used: int, scale: fl
         fixed=fixed,
         soft=int(soft),
         hard=int(ours * (1 - options.reserve)),
-        target=int(soft * _TARGET if is_low else options.target * ours),
+        target=int(_MARGIN * (soft * _TARGET if is_low else options.target * ours)),
         keep=int(min(soft * _KEEP, options.keep * ours) if is_low else options.keep * ours),
         least_gain=options.least_gain,
     )
