@@ -183,7 +183,8 @@ async def test_a_call_that_is_cancelled_is_cancelled_at_its_server():
     merge = Merge([member("one", source("a", answer=forever))])
     async with anyio.create_task_group() as group:
         group.start_soon(merge.call, Call(tool="one__a"))
-        await begun.wait()
+        with anyio.fail_after(20):
+            await begun.wait()
         group.cancel_scope.cancel()
     assert stopped == ["a"]
 

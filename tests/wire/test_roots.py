@@ -70,7 +70,8 @@ async def test_a_question_taken_back_while_the_client_is_asked_is_asked_for_agai
     await anyio.sleep(0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(roots.settle, asked(slowly))
-        await begun.wait()
+        with anyio.fail_after(20):
+            await begun.wait()
         question.cancel()
         await anyio.sleep(0)
         over.set()

@@ -17,7 +17,7 @@ from ullage.tokens import Count, Meter, Weight, default_engine
 __all__ = ["count", "count_request", "find_model", "format_of", "meter", "meter_for"]
 
 _MUCH = 256_000_000
-"""Bytes from which on the quicker engine saves more time than it takes to be made ready."""
+"""Bytes at which a folder of mixed texts took as much CPU with the quicker engine as without it, and less time."""
 
 
 @cache

@@ -16,7 +16,7 @@ from ullage.tool import Json
 
 from .entry import Entry, Kind
 from .lost import Amended, amended, is_broken
-from .session import Draft, Record, Session, SessionChanged
+from .session import Draft, Record, Session, SessionChanged, listed
 from .shed import Shed
 
 __all__ = ["Coming", "Keeping", "News"]
@@ -83,8 +83,8 @@ class Keeping:
         if not (self._taken.retold or self._taken.before):
             return None
         return (
-            f"{_listed(self._taken.lost)} of `{self._session.path}` can no longer be read: a result without its "
-            "call is sent as text, and a call without its result with words that say so"
+            f"{listed('message', self._taken.lost)} of `{self._session.path}` can no longer be read: a result without "
+            "its call is sent as text, and a call without its result with words that say so"
         )
 
     def append(self, natives: Sequence[object], *, pinned: bool, durable: bool) -> tuple[Coming, ...]:
@@ -193,12 +193,6 @@ def _gaps(records: Sequence[Record]) -> Iterator[tuple[int, range]]:
     for place, (before, number) in enumerate(pairwise(numbers)):
         if number > before + 1:
             yield place, range(before + 1, number)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    """`message 7`, `messages 3, 7 and 8`."""
-    *most, last = map(str, numbers)
-    return f"messages {', '.join(most)} and {last}" if most else f"message {last}"
 
 
 def _same(made: Made, known: Made | None) -> Made:

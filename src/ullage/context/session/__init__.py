@@ -2,6 +2,7 @@
 
 from .failure import SessionChanged
 from .files import Files
+from .listed import listed
 from .passages import LetGo, Passage
 from .recalled import Recalled
 from .recollection import Recollection
@@ -26,4 +27,5 @@ __all__ = [
     "Session",
     "SessionChanged",
     "Verified",
+    "listed",
 ]

@@ -16,6 +16,7 @@ from ullage.errors import StoreFailed, UnreadableFile
 
 from .files import Files, Stamp, put
 from .line import Line, header_line
+from .listed import listed
 from .mending import Sifted, headed, is_ours, sift
 from .record import Header, Record
 
@@ -29,7 +30,7 @@ _FORBIDDEN = (EACCES, EPERM, EROFS)
 _DIGITS = 12
 """Of a hash, in the name of what was set aside."""
 _MENDED = {
-    "torn": "the last line was torn: its {bytes} bytes are set aside in `{file}`",
+    "torn": "{lines} was torn: its {bytes} bytes are set aside in `{file}`",
     "corrupt": "{lines} cannot be read: the {bytes} bytes are set aside in `{file}`",
 }
 
@@ -211,7 +212,8 @@ class SessionFile:
             if data:
                 aside = self._beside(f"{kind}-{sha256(data).hexdigest()[:_DIGITS]}")
                 put(self._files, aside, data)
-                self.notes.append(_MENDED[kind].format(lines=_listed(sifted.places), bytes=len(data), file=aside.name))
+                named = listed("line", sifted.places) if kind == "corrupt" else "the last line"
+                self.notes.append(_MENDED[kind].format(lines=named, bytes=len(data), file=aside.name))
         lines = (*sifted.lines, *filter(None, [sifted.last]))
         if not any(line.header for line in lines):
             self.notes.append("the first line was lost and is written anew")
@@ -225,11 +227,6 @@ class SessionFile:
 
     def _beside(self, suffix: str) -> Path:
         return self.path.with_name(f"{self.path.name}.{suffix}")
-
-
-def _listed(places: Sequence[int]) -> str:
-    *most, last = map(str, places or (0,))
-    return f"lines {', '.join(most)} and {last}" if most else f"line {last}"
 
 
 @contextlib.contextmanager

@@ -34,6 +34,8 @@ _AT_ONCE = 1 << 20
 """Bytes of a frame that is decoded without leaving the event loop."""
 _REAPED = 1.0
 """Seconds that are waited for a killed process to be gone."""
+_LEAVING = 1.0
+"""The same for one that ends by itself, before it is killed."""
 
 
 class Gone(Exception):
@@ -52,6 +54,8 @@ class Worker:
         self._process = process
         self._input = process.stdin
         self._output = BufferedByteReceiveStream(process.stdout)
+        self._is_leaving = False
+        """Whether it has stopped to speak, and is ending or has ended."""
 
     @classmethod
     async def start(cls) -> "Worker":
@@ -96,10 +100,15 @@ class Worker:
                 raise Gone("a frame without end")
             return await self._output.receive_exactly(length)
         except (anyio.IncompleteRead, anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            self._is_leaving = True
             raise Gone("no more frames") from error
 
     async def end(self) -> None:
         """By force, and at once; what is left of it is waited for, whoever gives up meanwhile."""
+        if self._is_leaving:
+            # How it ended is told to whoever waits for it; to kill it first would take that from them.
+            with anyio.move_on_after(_LEAVING, shield=True):
+                await self._process.wait()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         with anyio.move_on_after(_REAPED, shield=True):
