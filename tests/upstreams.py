@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from approving import approve
+
 WIRE = Path(__file__).parent / "wire"
 RECORDED = 'echo started >> "$STARTS"; exec "$0" "$@"'
 
@@ -32,13 +34,13 @@ def unruly(manner: str, **more) -> dict[str, Any]:
 
 
 def write_json(path: Path, **servers: dict[str, Any]) -> Path:
-    """An `mcpServers` file."""
+    """An `mcpServers` file, approved where it is in a project."""
     path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    return path
+    return approve(path)
 
 
 def write_toml(path: Path, text: str = "", **servers: dict[str, Any]) -> Path:
-    """An `ullage.toml`: the text, then the servers. JSON's texts, lists and booleans are TOML's too."""
+    """An approved `ullage.toml`: the text, then the servers. JSON's texts, lists and booleans are TOML's too."""
     lines = [text]
     for name, entry in servers.items():
         env = entry.get("env", {})
@@ -50,7 +52,7 @@ def write_toml(path: Path, text: str = "", **servers: dict[str, Any]) -> Path:
             [f"env = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in env.items())} }}"] if env else []
         )
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return approve(path)
 
 
 def settle_in(folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ullage.config import Flags, Loaded, Places, examine, load
+from approving import examine, load
+from ullage.config import Flags, Loaded, Places
 from ullage.gateway import Server
 
 pytestmark = pytest.mark.requirement("U:access")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ullage.config import Flags, Gateway, Loaded, Places, examine, load, read_tokens
+from approving import examine, load
+from ullage.config import Flags, Gateway, Loaded, Places, read_tokens
 from ullage.config.settings import Token
 from ullage.errors import BadConfiguration
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ullage.config import Flags, Loaded, Places, Results, examine, load
+from approving import examine, load
+from ullage.config import Flags, Loaded, Places, Results
 from ullage.config.layer import Layer
 from ullage.config.page import Page
 from ullage.config.ullage_toml import read_ullage_toml

@@ -8,7 +8,8 @@ from typing import TypeVar
 import anyio
 import pytest
 
-from ullage.config import Flags, Loaded, Places, Reload, Reloading, examine, watch
+from approving import examine
+from ullage.config import Flags, Loaded, Places, Reload, Reloading, watch
 from ullage.config.stamp import changed, stamps_of
 
 pytestmark = pytest.mark.anyio

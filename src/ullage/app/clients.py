@@ -4,12 +4,13 @@ A `Budgeted`, a `Find` and a `Metered` of its own around what all clients share,
 differ by its profile. What stands behind them is not known here.
 """
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ullage import __version__
-from ullage.config import Settings
+from ullage.config import Settings, trust_command
 from ullage.gateway import (
     NAMES,
     Budgeted,
@@ -19,6 +20,7 @@ from ullage.gateway import (
     Guarded,
     Merge,
     Metered,
+    Missing,
     ResultRules,
     Rules,
     Surroundings,
@@ -44,6 +46,8 @@ OWN = "ullage"
 """What our own tools' server is called among the others, unless one of them is called so."""
 LISTED = ("count-tokens", "read_result")
 """Of our own tools, those that are listed unless the settings hide them; the rest are found."""
+
+_LONGEST_PATH = 400
 
 
 @dataclass(slots=True)
@@ -112,6 +116,19 @@ def _listed(own: Rules) -> Rules:
     return replace(own, hidden=tuple(name for name in own.hidden if name not in NAMES))
 
 
+def _pending(path: str) -> Missing:
+    reason = "this project file waits for the user's approval; the user reviews and approves it with"
+    return Missing(
+        server=_plain_text(re.split(r"[/\\]", path)[-1]), reason=reason, command=_plain_text(trust_command(path))
+    )
+
+
+def _plain_text(text: str) -> str:
+    """A path as it may stand in a reply: what is not printable is escaped, and it is cut where it is very long."""
+    shown = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+    return shown if len(shown) <= _LONGEST_PATH else f"{shown[:_LONGEST_PATH]}…"
+
+
 def find_settings(settings: Settings, client: str | None) -> FindSettings:
     chosen = settings.gateway_for(client)
     return FindSettings(
@@ -123,6 +140,7 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
         own=_listed(settings.own),
+        pending=tuple(_pending(path) for path in settings.pending_files),
         # A name that has no profile decides nothing, so it shares what was decided for everybody.
         key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
         configuration=fingerprint(settings, chosen),

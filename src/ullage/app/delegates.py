@@ -170,6 +170,13 @@ def _keep_quiet(settings: Settings) -> None:
         log.addHandler(logging.NullHandler())
 
 
+def _settings_of_folder(environment: Mapping[str, str]) -> Settings:
+    loaded = load(Flags(), environment, Path.cwd())
+    for issue in loaded.pending_issues:
+        _log.warning("%s", issue.sentence())
+    return loaded.settings
+
+
 @asynccontextmanager
 async def open_delegate(
     settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
@@ -178,7 +185,7 @@ async def open_delegate(
 
     Raises `BadConfiguration` where there is nobody to ask. Budgets and the ledger are those of every other process.
     """
-    chosen = load(Flags(), environment, Path.cwd()).settings if settings is None else settings
+    chosen = _settings_of_folder(environment) if settings is None else settings
     _keep_quiet(chosen)
     loss = "budgets hold for this process alone"
     database, _ = await anyio.to_thread.run_sync(open_store, chosen.store, loss)

@@ -6,6 +6,7 @@ what was left out, and what waits for the next start. No value is repeated, sinc
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from ullage.config import Issue, Loaded, Reloading, Settings
 from ullage.errors import UllageError
@@ -18,7 +19,7 @@ _SETTLED = ("model", "window", "underscore_names")
 """Of a client's profile, what holds from when it connects; the rest is looked up each time."""
 
 
-async def follow(loaded: Loaded, again: Callable[[], Loaded], adopt: Callable[[Loaded], Awaitable[None]]) -> None:
+async def follow(loaded: Loaded, again: Callable[[Loaded], Loaded], adopt: Callable[[Loaded], Awaitable[None]]) -> None:
     """Has every change that matters adopted, for as long as it runs; `again` reads everything anew."""
     async for change in Reloading(loaded=loaded, again=again).changes():
         if change.refused:
@@ -32,8 +33,18 @@ async def follow(loaded: Loaded, again: Callable[[], Loaded], adopt: Callable[[L
         except Exception:  # noqa: BLE001 - whoever is served by what held until now goes on being served
             _log.exception("the settings were changed and not taken over")
             continue
-        _log.warning("the settings were changed and taken over%s", _reservations(loaded, change.loaded))
+        _report(loaded, change.loaded)
         loaded = change.loaded
+
+
+def _report(before: Loaded, after: Loaded) -> None:
+    """Logs what a change came to. A file that only waits for approval now changed nothing."""
+    if replace(before.settings, pending_files=()) == replace(after.settings, pending_files=()):
+        fresh = [issue for issue in after.pending_issues if issue not in before.pending_issues]
+        for issue in fresh:
+            _log.warning("%s", issue.sentence())
+        return
+    _log.warning("the settings were changed and taken over%s", _reservations(before, after))
 
 
 def _reservations(before: Loaded, after: Loaded) -> str:

@@ -222,7 +222,7 @@ async def open_gateway(
     loaded: Loaded,
     *,
     environment: Mapping[str, str],
-    again: Callable[[], Loaded] | None = None,
+    again: Callable[[Loaded], Loaded] | None = None,
     is_own_address: Callable[[str], bool] = lambda _: False,
 ) -> AsyncGenerator[Gateway]:
     """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""

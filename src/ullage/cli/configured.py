@@ -21,10 +21,23 @@ from ullage.gateway import Server
 from ullage.tool import Caller
 from ullage.wire import user_name
 
+from .approving import can_be_asked, offer_approval
 from .output import say
 from .telemetry import show_telemetry
 
-__all__ = ["add_flags", "caller_of", "check", "chosen", "examined", "log_to_stderr", "read", "say", "with_gateway"]
+__all__ = [
+    "add_flags",
+    "caller_of",
+    "check",
+    "chosen",
+    "examined",
+    "log_to_stderr",
+    "offered",
+    "read",
+    "reviewed",
+    "say",
+    "with_gateway",
+]
 
 Result = TypeVar("Result")
 
@@ -52,6 +65,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def read(arguments: argparse.Namespace) -> Loaded:
     """The settings; raises where they cannot be used, and says what is wrong with single servers."""
     check(arguments)
+    offered(arguments)
     loaded = load(_flags(arguments), os.environ, Path.cwd())
     if arguments.client is not None and arguments.client not in loaded.settings.clients:
         say(f"ullage: no [clients.{arguments.client}] in the settings: figures are filed under that name, no more")
@@ -69,9 +83,20 @@ def check(arguments: argparse.Namespace) -> None:
             raise UnreadableFile(f"`{path}` is not there", suggestion="check the path given with --include")
 
 
-def examined(arguments: argparse.Namespace) -> Loaded:
-    """The same without raising or saying anything."""
-    return examine(_flags(arguments), os.environ, Path.cwd())
+def examined(arguments: argparse.Namespace, before: Loaded | None = None) -> Loaded:
+    """The same without raising or saying anything; `before` is what this process uses now."""
+    return examine(_flags(arguments), os.environ, Path.cwd(), before=before)
+
+
+def reviewed(arguments: argparse.Namespace) -> Loaded:
+    """The same with pending project files read for a person to review, and all that they include."""
+    return examine(_flags(arguments), os.environ, Path.cwd(), is_review=True)
+
+
+def offered(arguments: argparse.Namespace) -> None:
+    """Asks the person at the terminal to approve the project files that wait for it; without one, asks nobody."""
+    if can_be_asked() and examined(arguments).pending:
+        offer_approval(reviewed(arguments).pending)
 
 
 def _flags(arguments: argparse.Namespace) -> Flags:

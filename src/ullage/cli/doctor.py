@@ -21,7 +21,7 @@ from ullage.gateway import Server, View
 from ullage.tool import Json
 from ullage.wire import Health
 
-from .configured import add_flags, check, chosen, examined, with_gateway
+from .configured import add_flags, check, chosen, examined, offered, with_gateway
 from .databases import FoundDatabase, FoundFolders, database_json, database_lines, look_at_databases, look_at_folders
 from .delegates import delegate_json, delegate_lines
 from .meaning import tried
@@ -81,6 +81,7 @@ class _Seen:
 
 def run(arguments: argparse.Namespace) -> int:
     check(arguments)
+    offered(arguments)
     loaded = tried(examined(arguments))
     databases = [one for one in loaded.settings.databases if arguments.server in (None, one.name)]
     folders = [one for one in loaded.settings.retrieves if arguments.server in (None, one.name)]

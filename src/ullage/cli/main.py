@@ -25,6 +25,7 @@ __all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread"]
 VERBS = {
     "call": "what does this tool answer?",
     "compact": "what of this session can be let go?",
+    "config": "Show the settings in force and where each comes from",
     "context": "how full is the window of this session, and with what?",
     "count": "how many tokens is this?",
     "doctor": "what is wrong with my servers and settings?",
@@ -35,6 +36,7 @@ VERBS = {
     "serve": "put Ullage in front of my servers, over MCP",
     "sql": "what does this database answer?",
     "tools": "which tools are there, and what do they cost?",
+    "trust": "Review and approve project files and changed tool definitions",
 }
 """Each verb and the question it answers; its file in this room has the same name."""
 _THREADS = "OPENBLAS_NUM_THREADS"

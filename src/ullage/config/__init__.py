@@ -1,15 +1,19 @@
 """What did the user decide, and where?"""
 
 from .delegating import BUILT_IN, Budget, DelegateSettings, ProviderSettings, Timing
+from .effects import is_secret_name, masked_url
 from .folders import Folders
 from .issue import Issue, Severity
-from .loading import Flags, Loaded, examine, load, read_tokens
+from .loading import Flags, Loaded, examine, load, read_tokens, review
 from .places import Places
 from .settings import ClientProfile, Gateway, Mode, Results, Search, Settings, Token
+from .trust import Approval, Approvals, PendingFile, trust_command
 from .watching import Reload, Reloading, watch
 
 __all__ = [
     "BUILT_IN",
+    "Approval",
+    "Approvals",
     "Budget",
     "ClientProfile",
     "DelegateSettings",
@@ -19,6 +23,7 @@ __all__ = [
     "Issue",
     "Loaded",
     "Mode",
+    "PendingFile",
     "Places",
     "ProviderSettings",
     "Reload",
@@ -30,7 +35,11 @@ __all__ = [
     "Timing",
     "Token",
     "examine",
+    "is_secret_name",
     "load",
+    "masked_url",
     "read_tokens",
+    "review",
+    "trust_command",
     "watch",
 ]

@@ -2,14 +2,15 @@
 
 The first that says it. A server, a database, a client's profile and a token are each decided as a whole, the other
 settings key by key. Where a server stands in two places the higher wins and that is noted; what another file held back
-stays held back (see `holding`).
+stays held back (see `holding`). A project's file never replaces a server, a database or folders of the user's by their
+name, and never raises a budget that the user set; it can only restrict them (see `restricting`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 from ullage.gateway import Rules, Server, ServerResults
 from ullage.sql import DatabaseSettings
@@ -20,12 +21,14 @@ from .holding import held_back
 from .issue import Issue
 from .layer import Layer
 from .narrowing import within
+from .restricting import lower_budget, restricted_database, restricted_results
 from .settings import ClientProfile, Gateway, Results, Search, Settings, Token
-from .sources import bound
 
-__all__ = ["DEFAULT", "Combined", "combine"]
+__all__ = ["DEFAULT", "SAMPLE_SOURCE", "Combined", "combine"]
 
 DEFAULT = "default"
+SAMPLE_SOURCE = "--sample"
+"""The layer of the sample shop, which gives way to any database of that name."""
 _KINDS = {"servers": "a server", "sources": "a source", "retrieve": "a collection of folders"}
 _ENDINGS = {"sources": "db", "retrieve": "texts"}
 
@@ -46,7 +49,8 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
     databases, notes = _databases(layers, why)
     clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
     tokens: dict[str, Token] = _whole([(layer.source, layer.tokens) for layer in layers], "http.tokens", why)
-    retrieves: dict[str, Folders] = _whole([(layer.source, layer.retrieves) for layer in layers], "retrieve", why)
+    ordered = _by_ownership(layers)
+    retrieves: dict[str, Folders] = _whole([(layer.source, layer.retrieves) for layer in ordered], "retrieve", why)
     delegate, policy_issues = combined_delegation(layers, values, why, today)
     providers, left_out = combined_providers(layers, why)
     settings = Settings(
@@ -59,7 +63,7 @@ def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "
         tokens=tuple(tokens[name] for name in sorted(tokens)),
         databases=tuple(databases.values()),
         results=Results(**_under("results.", values)),
-        handling={name: said for name in servers if (said := _handling(name, layers, why)) is not None},
+        handling=_handling(servers, layers, why, values.get("results.budget", Results().budget)),
         sample=sample,
         delegate=delegate,
         providers=providers,
@@ -78,7 +82,28 @@ def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
     for layer in reversed(layers):
         values |= layer.values
         why |= dict.fromkeys(layer.values, layer.source)
+    _keep_budget(layers, values, why)
     return values, why
+
+
+def _keep_budget(layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
+    """Lets a project's file lower the budget of results that the user set, and a pending one the default as well."""
+    key = "results.budget"
+    users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
+    approved = next(
+        (layer for layer in layers if layer.is_project and not layer.is_pending and key in layer.values), None
+    )
+    home = users or approved
+    budget, source = (Results().budget, DEFAULT) if home is None else (home.values[key], home.source)
+    for layer in layers:
+        lower = lower_budget(budget, layer.values.get(key) or None) if layer.is_project else budget
+        if lower != budget:
+            budget, source = cast("int", lower), layer.source
+    if source != DEFAULT:
+        values[key], why[key] = budget, source
+    else:
+        values.pop(key, None)
+        why[key] = DEFAULT
 
 
 def _stay_off(key: str, layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
@@ -99,7 +124,13 @@ def _own(layers: Sequence[Layer], values: Mapping[str, Any]) -> Rules:
         Rules(**_under("own.", _decided([layer for layer in layers if layer.is_project is from_project])[0]))
         for from_project in (True, False)
     )
-    return replace(within(project, user), pinned=decided.pinned, hidden=decided.hidden)
+    hidden = tuple(dict.fromkeys((*user.hidden, *project.hidden)))
+    return replace(within(project, user), pinned=decided.pinned, hidden=hidden)
+
+
+def _by_ownership(layers: Sequence[Layer]) -> list[Layer]:
+    """The user's layers before those of projects, and the sample shop after all of them."""
+    return sorted(layers, key=lambda layer: (layer.source == SAMPLE_SOURCE, layer.is_project))
 
 
 def _whole(layers: Sequence[tuple[str, Mapping[str, Any]]], table: str, why: dict[str, str]) -> dict[str, Any]:
@@ -113,7 +144,7 @@ def _whole(layers: Sequence[tuple[str, Mapping[str, Any]]], table: str, why: dic
 def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Server], tuple[Issue, ...]]:
     """By name; the layer that wins a name is written to `why`."""
     taken, found, issues = dict[str, Layer](), dict[str, Server](), list[Issue]()
-    for layer, name, server in _entries(layers):
+    for layer, name, server in _entries(_by_ownership(layers)):
         winner = taken.setdefault(name, layer)
         if winner is not layer:
             issues.append(_note(name, winner, layer))
@@ -129,16 +160,27 @@ def _entries(layers: Sequence[Layer]) -> Iterator[tuple[Layer, str, Server | Non
     return ((layer, name, server) for layer in layers for name, server in layer.servers.items())
 
 
-def _handling(name: str, layers: Sequence[Layer], why: Mapping[str, str]) -> ServerResults | None:
-    """What the place that has the server says of its results."""
-    home = why[f"servers.{name}"]
-    return next((layer.handling[name] for layer in layers if layer.source == home and name in layer.handling), None)
+def _handling(
+    servers: Mapping[str, Server], layers: Sequence[Layer], why: Mapping[str, str], ceiling: int
+) -> dict[str, ServerResults]:
+    """What the place that has a server says of its results, with the lower budgets of project files."""
+    found = dict[str, ServerResults]()
+    for name in servers:
+        home = next(layer for layer in layers if layer.source == why[f"servers.{name}"] and name in layer.servers)
+        said = home.handling.get(name)
+        others = (
+            [] if home.is_project else [one.handling[name] for one in layers if one.is_project and name in one.handling]
+        )
+        lowered = restricted_results(said, ceiling, others)
+        if lowered is not None:
+            found[name] = lowered
+    return found
 
 
 def _databases(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, DatabaseSettings], tuple[Issue, ...]]:
     """By name, in the order of the files."""
     taken, found, issues = dict[str, Layer](), dict[str, DatabaseSettings](), list[Issue]()
-    for layer in layers:
+    for layer in _by_ownership(layers):
         for name, database in layer.databases.items():
             winner = taken.setdefault(name, layer)
             if winner is not layer:
@@ -151,9 +193,11 @@ def _databases(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, 
 
 
 def _bound(database: DatabaseSettings, winner: Layer, layers: Sequence[Layer]) -> DatabaseSettings:
-    said = (layer.databases.get(database.name) for layer in layers if layer.is_users and winner.is_project)
-    users = next(filter(None, said), None)
-    return database if users is None else bound(database, users)
+    if winner.is_project:
+        return database
+    name = database.name
+    said = (layer.databases.get(name) or layer.database_limits.get(name) for layer in layers if layer.is_project)
+    return restricted_database(database, filter(None, said))
 
 
 def _clashes(tables: Mapping[str, Mapping[str, object]], why: Mapping[str, str]) -> Iterator[Issue]:
@@ -173,10 +217,16 @@ def _clashes(tables: Mapping[str, Mapping[str, object]], why: Mapping[str, str])
 
 def _note(name: str, winner: Layer, loser: Layer) -> Issue:
     issue = replace(_twice("server", name, winner, loser), server=name)
+    if loser.is_project:
+        return issue
     held = "; tools that are left out or asked for here stay so"
     return replace(issue, message=f"{issue.message}{held}") if loser.is_foreign else issue
 
 
 def _twice(kind: str, name: str, winner: Layer, loser: Layer) -> Issue:
+    if loser.is_project and not winner.is_project:
+        said = f"{kind} `{name}` of this project is not used: your own settings have one of that name"
+        hint = "rename it in the project's file; what it restricts holds for yours as well"
+        return Issue(severity="problem", message=said, file=loser.source, key=f"{kind}s.{name}", suggestion=hint)
     said = f"{kind} `{name}` is also in `{winner.source}`, which is the one used"
     return Issue(severity="note", message=said, file=loser.source, key=f"{kind}s.{name}")

@@ -14,7 +14,7 @@ from ullage.gateway import Server, Transport
 
 from .issue import Issue
 from .page import Page, dotted
-from .variables import Expanded, expand
+from .variables import Expanded
 
 __all__ = ["Entry", "is_ullage", "launch_fault", "server_of", "unresolved"]
 
@@ -56,7 +56,7 @@ def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...
 
 def _expanded(page: Page, values: Mapping[str, Any], found: list[Expanded]) -> dict[str, Any]:
     def replaced(text: str) -> str:
-        result = expand(text, page.environment)
+        result = page.expand(text)
         found.append(result)
         return result.text
 
@@ -99,6 +99,8 @@ def unresolved(page: Page, what: str, path: tuple[str, ...], found: Sequence[Exp
 
 def _unusable(page: Page, entry: Entry, values: Mapping[str, Any]) -> tuple[Issue, ...]:
     """What a library would refuse later, in words that might repeat a secret."""
+    if not page.expands:  # whether an address is one shows when its variables are replaced
+        return ()
     url, headers = values.get("url"), cast("Mapping[str, str]", values.get("headers", {}))
     said = list[tuple[str, str]]()
     if url is not None and not _is_address(url):

@@ -2,7 +2,7 @@
 
 Other programs' files hold back tools and whole servers, wherever the server stands. Only the user's own `ullage.toml`
 lifts that, by saying so: `allow` for a tool, `disabled = false` for a server. One that came with a project is bound by
-the user's as by the others.
+the user's as by the others. What a project's files hold back of a user's server, nothing lifts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from ullage.gateway import Rules, Server
 from .issue import Issue
 from .layer import Layer
 from .narrowing import narrower, overridden, within
+from .restricting import is_switched_off, restricted_rules
 from .withheld import names_of, rules_of
 
 __all__ = ["held_back"]
@@ -20,9 +21,17 @@ __all__ = ["held_back"]
 
 def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[Server, tuple[Issue, ...]]:
     """The server with all that any of the layers holds back of it, and what is to be said of that."""
+    project = [] if winner.is_project else [layer for layer in layers if layer.is_project]
+    others = layers if winner.is_project else [layer for layer in layers if not layer.is_project]
     names = names_of(server.name, [layer.withheld for layer in layers])
-    off_by = None if server.disabled else next(_switched_off(server.name, names, winner, layers), None)
-    rules = _bound(server, names, winner, layers)
+    switching_off = (
+        *_switched_off(server.name, names, winner, others),
+        *(layer for layer in project if is_switched_off(server, layer)),
+    )
+    off_by = None if server.disabled else next(iter(switching_off), None)
+    rules = _bound(server, names, winner, others)
+    if project:
+        rules = restricted_rules(replace(server, rules=rules), project)
     held = replace(server, rules=rules, disabled=server.disabled or off_by is not None)
     lost = winner.is_project and server.rules.allow and (rules.under or rules.allow != server.rules.allow)
     return held, (
@@ -71,7 +80,7 @@ def _off_note(name: str, winner: Layer, other: Layer) -> Issue:
         key=f"servers.{name}",
         server=name,
         suggestion=""
-        if other.is_users
+        if other.is_users or other.is_project
         else "to have it all the same, write it with `disabled = false` into your own ullage.toml",
     )
 

@@ -43,6 +43,10 @@ class Layer:
     """Whether it came with a project: it may hold back more, and lifts nothing."""
     withheld: Withheld = field(default_factory=Withheld)
     """What it holds back of servers, its own and those that stand elsewhere."""
+    is_pending: bool = False
+    """Whether it is a project's file that the user has not approved: only its restrictions are in it."""
+    database_limits: Mapping[str, DatabaseSettings] = field(default_factory=dict[str, DatabaseSettings], repr=False)
+    """Databases of a pending file, by name: none is opened, their limits and masks bind the user's own."""
     is_unread: bool = False
     """Whether there was a text that nobody could make sense of."""
 

@@ -9,24 +9,26 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ullage.errors import BadConfiguration, UnsupportedModel
+from ullage.errors import BadConfiguration, UnreadableFile, UnsupportedModel
 from ullage.models import shipped
 from ullage.search import encoder_lacks
 from ullage.tokens import PLAIN_RULES
 
-from .combining import combine
+from .combining import SAMPLE_SOURCE, combine
 from .issue import Issue, refusal
 from .keys import GATEWAY, RESULTS, STORE_KEYS
 from .kinds import CHOICES, LEVEL, MONEY, TEXT, Kind
 from .layer import Layer
 from .places import Places
+from .policies import FILES as POLICY_FILES
 from .reading import Reading
 from .searching import installed
 from .settings import Settings, Token
 from .sources import sample_shop
 from .stamp import Stamps
+from .trust import PENDING_KEY, PendingFile, Unit
 
-__all__ = ["Flags", "Loaded", "examine", "load", "read_tokens"]
+__all__ = ["Flags", "Loaded", "examine", "load", "read_tokens", "review"]
 
 _DELEGATE = {"delegate.log_level": LEVEL, "delegate.cost_alert": MONEY, "delegate.usage_export": TEXT}
 """What only variables say."""
@@ -58,11 +60,20 @@ class Loaded:
     """Dotted key (`gateway.mode`, `servers.github`) to what decided it: a flag, a variable, a file, `default`."""
     unread: tuple[str, ...] = ()
     """Files that are there but could not be understood."""
+    pending: tuple[PendingFile, ...] = ()
+    """Project files that the user has not approved, and which do no more than restrict."""
+    in_use: Mapping[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
+    """Approved project files as they were used, by identity."""
 
     @property
     def files(self) -> tuple[Path, ...]:
         """To be watched: those that are there and those that may come."""
         return tuple(self.stamps)
+
+    @property
+    def pending_issues(self) -> tuple[Issue, ...]:
+        """What is said of project files that wait for approval, one issue each."""
+        return tuple(issue for issue in self.issues if issue.key == PENDING_KEY)
 
     @property
     def errors(self) -> tuple[Issue, ...]:
@@ -77,26 +88,71 @@ def load(flags: Flags, environment: Mapping[str, str], directory: Path, *, place
     return loaded
 
 
-def examine(flags: Flags, environment: Mapping[str, str], directory: Path, *, places: Places | None = None) -> Loaded:
-    """The same without raising: for saying what is wrong."""
-    reading = Reading(environment, directory.absolute(), places or Places.of_user())
-    spoken, named = list(_spoken(flags, environment)), _named_file(flags, environment)
-    own = list(reading.with_policies(list(reading.own_files(named)), is_named=named is not None))
-    foreign = list(reading.foreign_files(own, flags.include))
+def examine(  # noqa: PLR0913 - two of them say how much is read
+    flags: Flags,
+    environment: Mapping[str, str],
+    directory: Path,
+    *,
+    places: Places | None = None,
+    before: Loaded | None = None,
+    is_review: bool = False,
+) -> Loaded:
+    """The same without raising: for saying what is wrong.
+
+    Args:
+        flags: what was said on the command line.
+        environment: the variables that settings may name.
+        directory: the working folder.
+        places: the user's own folders.
+        before: what this process uses now. An approved project file that has changed since stays in use as it was.
+        is_review: whether pending files are read with everything they include, for a person to review them.
+    """
+    reading = Reading(
+        environment,
+        directory.absolute(),
+        places or Places.of_user(),
+        in_use={} if before is None else before.in_use,
+        is_review=is_review,
+    )
+    spoken = list(_spoken(flags, environment))
+    files = list(reading.layers(_named_file(flags, environment), flags.include))
     # Last, so that a database of one's own comes before it, and one that is called `shop` in place of it.
-    sample = [Layer(source="--sample", databases={"shop": sample_shop()})] if flags.sample else []
-    layers = [*spoken, *own, *foreign, *sample]
+    sample = [Layer(source=SAMPLE_SOURCE, databases={"shop": sample_shop()})] if flags.sample else []
+    layers = [*spoken, *files, *sample]
     today = datetime.now(UTC).date()
     combined = combine(layers, store=reading.places.store, sample=reading.places.sample, today=today)
     unknown = _unknown_models(combined.settings, combined.why)
     search, lost = installed(combined.settings.search, encoder_lacks(), combined.why["search.index"])
     return Loaded(
-        settings=replace(combined.settings, search=search),
+        settings=replace(
+            combined.settings, search=search, pending_files=tuple(str(one.path) for one in reading.pending)
+        ),
         issues=(*combined.issues, *reading.issues, *unknown, *lost),
         stamps=reading.stamps,
         why=combined.why,
         unread=tuple(reading.unread),
+        pending=tuple(reading.pending),
+        in_use=reading.used,
     )
+
+
+def review(path: Path, environment: Mapping[str, str], directory: Path, *, places: Places | None = None) -> PendingFile:
+    """A project file with what it would do, for a person to approve it.
+
+    Raises:
+        UnreadableFile: there is no such file, or it cannot be read.
+    """
+    folder = directory.absolute() / path
+    if folder.name in POLICY_FILES and not folder.is_dir():
+        folder = folder.parent
+    reading = Reading(environment, directory.absolute(), places or Places.of_user())
+    found = reading.review(folder)
+    if found is None:
+        why = "; ".join(issue.sentence() for issue in reading.issues) or f"`{path}` is not there"
+        raise UnreadableFile(
+            why, suggestion="name an ullage.toml, an MCP file, or a folder with models.json and policies.json"
+        )
+    return found
 
 
 def _named_file(flags: Flags, environment: Mapping[str, str]) -> Path | None:

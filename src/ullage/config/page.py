@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from .issue import Issue, Severity
 from .lines import json_line, toml_line
+from .variables import Expanded, expand
 
 __all__ = ["Page", "dotted"]
 
@@ -25,6 +26,11 @@ class Page:
     """A path as the file has it, with `~` or from the file's folder, to the path that is meant."""
     projects: tuple[str, ...] = ()
     """The folders in which work is going on, innermost first: some files have entries for each."""
+    expands: bool = True
+    """Whether `${VAR}` is replaced. It stays as it is written in a project file that is not approved."""
+
+    def expand(self, text: str) -> Expanded:
+        return expand(text, self.environment) if self.expands else Expanded(text)
 
     def issue(
         self,

@@ -24,6 +24,8 @@ class Places:
     home: Path
     config: Path
     data: Path
+    state: Path | None = None
+    """Where approvals of project files are kept; None for `state` below `data`."""
     user: int | None = None
     """Their number, where the platform numbers its users."""
 
@@ -33,12 +35,18 @@ class Places:
             home=Path.home(),
             config=Path(platformdirs.user_config_dir("ullage", appauthor=False)),
             data=Path(platformdirs.user_data_dir("ullage", appauthor=False)),
+            state=Path(platformdirs.user_state_dir("ullage", appauthor=False)),
             user=os.getuid() if hasattr(os, "getuid") else None,
         )
 
     @property
     def user_file(self) -> Path:
         return self.config / FILE_NAME
+
+    @property
+    def trust(self) -> Path:
+        """The folder with the approvals of project files."""
+        return (self.state or self.data / "state") / "trust"
 
     @property
     def sample(self) -> str:

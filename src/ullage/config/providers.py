@@ -5,7 +5,7 @@ variable, never in a file. Nobody is reached here.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from .delegate_keys import PROVIDER, TIMING
@@ -13,7 +13,7 @@ from .delegating import BUILT_IN, ProviderSettings, Timing, WireKind
 from .entry import unresolved
 from .findings import Findings, Path, Table
 from .page import dotted
-from .variables import Expanded, expand
+from .variables import Expanded, variables_in
 
 __all__ = ["read_provider"]
 
@@ -21,7 +21,6 @@ _KEYS = ("key", "api_key", "apikey", "token", "secret", "password")
 """What people would call a key, if it might stand here."""
 _SECRET_HEADER = re.compile(r"authorization|cookie|.*(?:key|token|secret).*", re.IGNORECASE)
 _SECRET_ADDRESS = re.compile(r"://[^/@\s]+@|[?&](?:api[_-]?)?key=", re.IGNORECASE)
-_VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)", re.ASCII)
 _KINDS: Mapping[str, WireKind] = {name: one.kind for name, one in BUILT_IN.items()}
 _ADDRESSES = {
     **{one.kind: one.base_url for one in BUILT_IN.values()},
@@ -50,7 +49,7 @@ def _refuse_keys(findings: Findings, path: Path, table: Table) -> None:
             findings.error(f"a key does not belong into a file, as `{dotted((*path, name))}` is", (*path, name), _HINT)
     headers = table.get("headers")
     for name, value in cast("Mapping[str, object]", headers if isinstance(headers, dict) else {}).items():
-        if _SECRET_HEADER.fullmatch(name) and not _VARIABLE.search(str(value)):
+        if _SECRET_HEADER.fullmatch(name) and not variables_in(str(value)):
             said = f"header `{name}` of provider `{path[-1]}` may be a key, which does not belong into a file"
             findings.error(said, (*path, "headers"), "write ${VARIABLE} in its place, and set that variable")
     if _SECRET_ADDRESS.search(re.sub(r"\$\{[^}]*\}", "", str(table.get("base_url", "")))):
@@ -75,15 +74,12 @@ def _provider(findings: Findings, path: Path, values: Mapping[str, Any]) -> Prov
         headers=expanded,
         timing=Timing(**{name: values[name] for name in TIMING if name in values}),
         host=values.get("host"),
-        variables=_variables(written.values()) | ({key_env} if key_env else set[str]()),
+        variables=frozenset(one for text in written.values() for one in variables_in(text))
+        | ({key_env} if key_env else set[str]()),
         came_from=f"{findings.page.file} [{dotted(path)}]",
     )
 
 
 def _expanded(findings: Findings, text: str, found: list[Expanded]) -> str:
-    found.append(expand(text, findings.page.environment))
+    found.append(findings.page.expand(text))
     return found[-1].text
-
-
-def _variables(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(match["name"] for text in texts for match in _VARIABLE.finditer(text))

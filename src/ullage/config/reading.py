@@ -1,28 +1,54 @@
-"""Which files hold settings, and what stands in them?
+"""Finds and reads the files that hold settings.
 
-Looks for them, reads their texts and hands these to the readers. Besides the tokens of `loading`, this is the only
-place of the room where files are opened.
+The user's own file, the project's, the policies in `conf/` folders, and the files of other programs that are included.
+A file that belongs to a project is used only where the user has approved its exact content: its bytes are read once,
+and what is approved and what is parsed are the same bytes. Of a file that is not approved only the restrictions are
+taken, and it is reported as pending.
+
+Besides the tokens of `loading` and the approvals of `trust`, this is the only module of the package that opens files.
 """
 
+import dataclasses
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
+
+from ullage.errors import StoreFailed
 
 from .codex_toml import read_codex_toml
 from .delegation import Delegation
+from .effects import effects_of
 from .issue import Issue, Severity
 from .layer import Layer
 from .mcp_json import read_mcp_json
 from .page import Page
-from .places import Places, project_files, project_folders
+from .places import FILE_NAME, Places, project_files, project_folders
 from .policies import FILES, joined, of_files
+from .restricting import restrictions_of, without_user_only_keys
 from .stamp import Stamp, stamp_of
+from .trust import (
+    PENDING_KEY,
+    Approval,
+    Approvals,
+    PendingFile,
+    ProjectScope,
+    Unit,
+    UnitKind,
+    read_regular_file,
+    sha256,
+    trust_command,
+)
 from .ullage_toml import read_ullage_toml
 
 __all__ = ["Reading"]
 
 _LARGEST = 64 * 1024 * 1024
-"""No settings file has more bytes; Claude Code keeps a history in its own, which may have many."""
+"""Bytes of a file of the user's own. Claude Code keeps a history in its file, which may have many."""
+_LARGEST_OF_PROJECT = 4 * 1024 * 1024
+"""Bytes of a file of a project, which is parsed before anybody has approved it."""
 
 
 @dataclass(slots=True)
@@ -32,105 +58,314 @@ class Reading:
     environment: Mapping[str, str] = field(repr=False)
     directory: Path
     places: Places
+    in_use: Mapping[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
+    """Project files as this process last used them, by identity."""
+    is_review: bool = False
+    """Whether pending files are read for a person to review, with everything they include."""
     stamps: dict[Path, Stamp | None] = field(default_factory=dict[Path, "Stamp | None"])
     issues: list[Issue] = field(default_factory=list[Issue])
     unread: list[str] = field(default_factory=list[str])
+    pending: list[PendingFile] = field(default_factory=list[PendingFile])
+    used: dict[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
+    """The approved project files that this pass used, by identity."""
+    _contents: dict[Path, bytes | None] = field(default_factory=dict[Path, "bytes | None"], repr=False)
+    """Every file as it was read in this pass, so that none is read twice."""
 
-    def own_files(self, named: Path | None) -> Iterator[Layer]:
-        """The one file that was named, or else the project's and the user's."""
+    @property
+    def scope(self) -> ProjectScope:
+        return ProjectScope(self.directory, self.places)
+
+    @property
+    def approvals(self) -> Approvals:
+        return Approvals(self.places.trust)
+
+    # -- Ullage's own files
+
+    def layers(self, named: Path | None, flagged: Sequence[Path]) -> Iterator[Layer]:
+        """Every file's layer, highest first: Ullage's own files, policies in folders, then other programs' files.
+
+        Args:
+            named: the one file to read instead of the project's and the user's.
+            flagged: other programs' files, before those that the settings include.
+        """
+        own = list(self._own_files(named))
+        yield from self._with_project_policy([layer for layer, _ in own], is_named=named is not None)
+        yield from self._foreign_files(own, flagged)
+
+    def _own_files(self, named: Path | None) -> Iterator[tuple[Layer, Unit | None]]:
+        """The layers of `ullage.toml` files, each with the unit that its included files are read from."""
         if named is not None:
             path = self._absolute(str(named), self.directory)
-            text = self._text(path, severity="error")
-            if text is None and stamp_of(path) is None:
+            if stamp_of(path) is None:
                 self.issues.append(Issue(severity="error", message="the settings file is not there", file=str(path)))
-            yield from self._own(path, text)
+            if not self.scope.contains(path):
+                yield from self._users_toml(path)
+                return
+            # A project's file never replaces the user's: deny rules, budgets and the store stay the user's own.
+            yield from self._project_toml(path)
+            yield from self._users_toml(self.places.user_file)
             return
-        for path in dict.fromkeys((*self._project_file(), self.places.user_file)):
-            is_project = path != self.places.user_file
-            yield from self._own(path, self._text(path, severity="error"), is_project=is_project)
+        found = self._find_project_file()
+        if found is not None and found != self.places.user_file:
+            yield from self._project_toml(found)
+        yield from self._users_toml(self.places.user_file)
 
-    def _project_file(self) -> Iterator[Path]:
-        """The innermost one that is there and may be trusted."""
-        for path, is_trusted in project_files(self.directory, self.places):
+    def _find_project_file(self) -> Path | None:
+        """The innermost file of the working folder and those above it that is no other user's."""
+        for path, is_own in project_files(self.directory, self.places):
             self.stamps[path] = stamp_of(path)
-            if not is_trusted:
+            if not is_own:
                 said = "belongs to another user and is not read"
                 self.issues.append(Issue(severity="problem", message=said, file=str(path)))
             elif self.stamps[path] is not None:
-                yield path
-                return
+                return path
+        return None
 
-    def _own(self, path: Path, text: str | None, *, is_project: bool = False) -> Iterator[Layer]:
+    def _users_toml(self, path: Path) -> Iterator[tuple[Layer, Unit | None]]:
+        text = self._text(path, severity="error")
         if text is not None:
-            layer = read_ullage_toml(self._page(path, text, self.environment))
-            yield replace(layer, is_project=is_project)
+            yield self._with_named_policy(read_ullage_toml(self._page(path, text)), None), None
 
-    def with_policies(self, own: Sequence[Layer], *, is_named: bool) -> Iterator[Layer]:
-        """The same with the policies that stand in folders: the one a file names, else that of the project."""
-        layers = [self._with_named(layer) for layer in own]
-        # One file that was named is read instead of the project's, and stands above what lies in a folder.
-        above = len(layers) if is_named else sum(layer.is_project for layer in layers)
-        folders = [Path(layer.source).parent for layer in layers if layer.is_project]
-        yield from layers[:above]
-        if not any(layer.delegation.policy for layer in layers[:above]):
-            yield from self._in_project(dict.fromkeys((*folders, self.directory)))
-        yield from layers[above:]
+    def _project_toml(self, path: Path) -> Iterator[tuple[Layer, Unit | None]]:
+        """The layers of a project's file: the approved content, or the restrictions of a pending one and, while this
+        process runs, the content that was approved before."""
+        content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
+        if content is None:
+            return
+        approved, pending = self._decide(Unit(root=path, contents={path: content}))
+        if approved is not None:
+            yield self._approved_toml(approved), approved
+        if pending is not None:
+            yield restrictions_of(self._inert_toml(pending)), None
 
-    def _with_named(self, layer: Layer) -> Layer:
+    def _approved_toml(self, unit: Unit) -> Layer:
+        page = self._page(unit.root, _decoded(unit.contents[unit.root] or b""))
+        layer = self._with_named_policy(read_ullage_toml(page), unit)
+        return without_user_only_keys(replace(layer, is_project=True))
+
+    def _inert_toml(self, unit: Unit) -> Layer:
+        return read_ullage_toml(self._page(unit.root, _decoded(unit.contents[unit.root] or b""), expands=False))
+
+    # -- Approval
+
+    def _decide(self, unit: Unit) -> tuple[Unit | None, Unit | None]:
+        """The unit to be used with full effect, and the one that is pending; either may be None.
+
+        What a file includes is read only where the file itself has been approved with some content of those.
+        """
+        identity = unit.identity
+        self.stamps[self.approvals.record(identity)] = stamp_of(self.approvals.record(identity))
+        approvals = self._approvals_of(identity)
+        if any(one.root_digest == unit.root_digest for one in approvals):
+            whole = self._closure(unit)
+            if any(one.digest == whole.digest for one in approvals):
+                self.used[identity] = whole
+                return whole, None
+        before = self.in_use.get(identity)
+        if before is not None and not any(one.digest == before.digest for one in approvals):
+            before = None
+        if before is not None:
+            self.used[identity] = before
+        self._report_pending(unit, approvals[0] if approvals else None, is_running=before is not None)
+        return before, unit
+
+    def _approvals_of(self, identity: Path) -> tuple[Approval, ...]:
+        if self.scope.is_inside(self.places.trust):
+            said = "approvals are not read from inside the project; check XDG_STATE_HOME"
+            self.issues.append(Issue(severity="problem", message=said, file=str(self.places.trust)))
+            return ()
+        try:
+            return self.approvals.for_path(identity)
+        except StoreFailed as error:
+            said = Issue(severity="problem", message=error.message, file=str(identity), suggestion=error.suggestion)
+            self.issues.append(said)
+            return ()
+
+    def _report_pending(self, unit: Unit, before: Approval | None, *, is_running: bool) -> None:
+        pending = PendingFile(unit=unit, before=before, is_running=is_running)
+        if self.is_review:
+            whole = self._closure(unit)
+            layers = list(self._inert_layers(whole))
+            faults = [issue.sentence() for layer in layers for issue in layer.issues if issue.severity == "error"]
+            pending = replace(pending, unit=whole, effects=effects_of(layers), faults=tuple(faults))
+        self.pending.append(pending)
+        self.issues.append(pending_issue(pending))
+
+    def review(self, path: Path) -> PendingFile | None:
+        """One file as `ullage trust` shows it, approved or not; None where there is no such file."""
+        self.is_review = True
+        folder = path.is_dir()
+        names = [path / name for name in FILES] if folder else [path]
+        contents = {name: self._content(name, _LARGEST_OF_PROJECT, "problem") for name in names}
+        if any(content is None for content in contents.values()):
+            return None
+        kind = "policy" if folder else _kind_of(path, contents[path] or b"")
+        unit = Unit(root=path, kind=kind, contents=contents)
+        approvals = self._approvals_of(unit.identity)
+        self._report_pending(unit, approvals[0] if approvals else None, is_running=False)
+        return self.pending.pop()
+
+    def _closure(self, unit: Unit) -> Unit:
+        """The unit with every file that its root includes, read now."""
+        contents, digests = dict(unit.contents), dict[Path, str]()
+        if unit.kind == "settings":
+            layer = self._inert_toml(unit)
+            for path in self._included(layer):
+                is_users = self.scope.is_users_place(path) and not self.scope.contains(path)
+                contents[path] = self._content(path, _LARGEST if is_users else _LARGEST_OF_PROJECT, "problem")
+                if is_users and contents[path] is not None:
+                    digests[path] = _digest_of_layer(
+                        self._foreign(path, _decoded(contents[path] or b""), expands=False)
+                    )
+        return replace(unit, contents=contents, digests=digests)
+
+    def _included(self, layer: Layer) -> Iterator[Path]:
+        folder = Path(layer.source).parent
+        yield from (self._absolute(entry, folder) for entry in layer.include)
+        if layer.delegation.conf is not None:
+            yield from (Path(layer.delegation.conf) / name for name in FILES)
+
+    def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
+        """What a unit says, root first, with no variable replaced."""
+        texts = {path: _decoded(content) for path, content in unit.contents.items() if content is not None}
+        policies = [path for path in texts if path.name in FILES and path.parent / FILES[0] in texts]
+        if policies:
+            yield self._policy_layer(policies[0].parent, unit)
+        for path, text in texts.items():
+            if path in policies:
+                continue
+            is_own = path == unit.root and unit.kind == "settings"
+            yield self._inert_toml(unit) if is_own else self._foreign(path, text, expands=False)
+
+    # -- Policies
+
+    def _with_named_policy(self, layer: Layer, unit: Unit | None) -> Layer:
+        """The layer with the policy of the folder that it names."""
         if layer.delegation.conf is None:
             return layer
-        files = self._policy_files(Path(layer.delegation.conf))
+        folder = Path(layer.delegation.conf)
+        if unit is None and self.scope.contains(folder / FILES[0]):
+            files, pending = self._project_policy(folder)
+            if pending is not None and files is None:
+                return layer
+        else:
+            files = self._policy_pages(folder, unit)
         if files is None:
             message = f"`conf` has not both {' and '.join(f'`{name}`' for name in FILES)}"
-            return replace(layer, issues=(*layer.issues, _conf_error(message, layer.source)))
+            fault = Issue(
+                severity="error", message=message, file=layer.source, key="delegate.conf", suggestion="check the folder"
+            )
+            return replace(layer, issues=(*layer.issues, fault))
         documents, issues = of_files(*files)
         policy = joined(layer.delegation.policy, documents)
         return replace(layer, delegation=replace(layer.delegation, policy=policy), issues=(*layer.issues, *issues))
 
-    def _in_project(self, folders: Iterable[Path]) -> Iterator[Layer]:
-        """The first folder `conf` that holds both files."""
+    def _with_project_policy(self, own: Sequence[Layer], *, is_named: bool) -> Iterator[Layer]:
+        """The layers with the policy of the project's folder `conf`, where no higher file has one."""
+        # One file that was named is read instead of the project's, and stands above what lies in a folder.
+        above = len(own) if is_named else sum(layer.is_project for layer in own)
+        yield from own[:above]
+        if not any(layer.delegation.policy for layer in own[:above]):
+            folders = dict.fromkeys((*(Path(one.source).parent for one in own if one.is_project), self.directory))
+            yield from self._policy_of_project(folders)
+        yield from own[above:]
+
+    def _policy_of_project(self, folders: Iterable[Path]) -> Iterator[Layer]:
+        """The first folder `conf` that has both files."""
         for folder in folders:
-            files = self._policy_files(folder / "conf")
+            files, pending = self._project_policy(folder / "conf")
             if files is not None:
                 documents, issues = of_files(*files)
                 delegation = Delegation(is_mentioned=True, policy=documents)
                 yield Layer(source=str(folder / "conf"), delegation=delegation, issues=issues, is_project=True)
+            if files is not None or pending is not None:
                 return
 
-    def _policy_files(self, folder: Path) -> tuple[Page, Page] | None:
-        paths = [folder / name for name in FILES]
-        texts = [self._text(path, severity="error") for path in paths]
-        pages = [self._page(path, text, {}) for path, text in zip(paths, texts, strict=True) if text is not None]
+    def _project_policy(self, folder: Path) -> tuple[tuple[Page, Page] | None, Unit | None]:
+        """The two files of a project's policy where they are approved, and the pending unit where they are not."""
+        contents = {folder / name: self._content(folder / name, _LARGEST_OF_PROJECT, "problem") for name in FILES}
+        if any(content is None for content in contents.values()):
+            return None, None
+        approved, pending = self._decide(Unit(root=folder, kind="policy", contents=contents))
+        return (None if approved is None else self._policy_pages(folder, approved)), pending
+
+    def _policy_pages(self, folder: Path, unit: Unit | None) -> tuple[Page, Page] | None:
+        pages = list[Page]()
+        for path in (folder / name for name in FILES):
+            text = self._text(path, severity="error") if unit is None else _text_of(unit, path)
+            if text is not None:
+                pages.append(self._page(path, text, environment={}))
         return (pages[0], pages[1]) if len(pages) == len(FILES) else None
 
-    def foreign_files(self, own: Sequence[Layer], flagged: Sequence[Path]) -> Iterator[Layer]:
-        """What flags and settings include, in their order, each file once."""
-        spoken = (self._absolute(str(file), self.directory) for file in flagged)
-        named = (self._absolute(entry, Path(layer.source).parent) for layer in own for entry in layer.include)
-        for path in dict.fromkeys((*spoken, *named)):
-            text = self._text(path, severity="problem")
-            if text is not None:
-                layer = self._foreign(path, text)
-                if layer.is_unread:
-                    self.unread.append(str(path))
-                yield layer
-            elif str(path) not in self.unread:
-                self.issues.append(Issue(severity="problem", message="the included file is not there", file=str(path)))
+    def _policy_layer(self, folder: Path, unit: Unit) -> Layer:
+        pages = self._policy_pages(folder, unit)
+        documents, issues = of_files(*pages) if pages is not None else (None, ())
+        return Layer(source=str(folder), delegation=Delegation(policy=documents), issues=issues, is_project=True)
 
-    def _foreign(self, path: Path, text: str) -> Layer:
+    # -- Other programs' files
+
+    def _foreign_files(self, own: Sequence[tuple[Layer, Unit | None]], flagged: Sequence[Path]) -> Iterator[Layer]:
+        """What flags and settings include, in their order, each file once."""
+        seen = set[Path]()
+        for entry in flagged:
+            yield from self._foreign_file(self._absolute(str(entry), self.directory), None, seen)
+        for layer, unit in own:
+            for entry in layer.include:
+                path = self._absolute(entry, Path(layer.source).parent)
+                yield from self._foreign_file(path, unit, seen)
+
+    def _foreign_file(self, path: Path, unit: Unit | None, seen: set[Path]) -> Iterator[Layer]:
+        """One included file: as part of the approved unit that includes it, or on its own."""
+        if path in seen:
+            return
+        seen.add(path)
+        if unit is not None:
+            self.stamps.setdefault(path, stamp_of(path))
+            text = _text_of(unit, path)
+            layers = [] if text is None else [replace(self._foreign(path, text), is_project=self.scope.contains(path))]
+        elif self.scope.contains(path):
+            layers = self._foreign_of_project(path)
+        else:
+            text = self._text(path, severity="problem")
+            layers = [] if text is None else [self._foreign(path, text)]
+        for layer in layers:
+            if layer.is_unread:
+                self.unread.append(str(path))
+            yield without_user_only_keys(layer) if layer.is_project and not layer.is_pending else layer
+        if not layers and str(path) not in self.unread:
+            self.issues.append(Issue(severity="problem", message="the included file is not there", file=str(path)))
+
+    def _foreign_of_project(self, path: Path) -> list[Layer]:
+        content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
+        if content is None:
+            return []
+        approved, pending = self._decide(Unit(root=path, kind="servers", contents={path: content}))
+        layers = list[Layer]()
+        if approved is not None:
+            layers.append(replace(self._foreign(path, _text_of(approved, path) or ""), is_project=True))
+        if pending is not None:
+            layers.append(restrictions_of(self._foreign(path, _text_of(pending, path) or "", expands=False)))
+        return layers
+
+    def _foreign(self, path: Path, text: str, *, expands: bool = True) -> Layer:
         folder = path.parent
         workspace = folder.parent if folder.name.startswith(".") else self.directory
         known = {"workspaceFolder": str(workspace), "userHome": str(self.places.home)}
-        page = self._page(path, text, {**known, **self.environment})
+        page = self._page(path, text, environment={**known, **self.environment}, expands=expands)
         return read_codex_toml(page) if path.suffix == ".toml" else read_mcp_json(page)
 
-    def _page(self, path: Path, text: str, environment: Mapping[str, str]) -> Page:
+    # -- Files
+
+    def _page(
+        self, path: Path, text: str, *, environment: Mapping[str, str] | None = None, expands: bool = True
+    ) -> Page:
         return Page(
             file=str(path),
             text=text,
-            environment=environment,
+            environment=self.environment if environment is None else environment,
             absolute=lambda entry: str(self._absolute(entry, path.parent)),
             projects=tuple(str(folder) for folder in project_folders(self.directory, self.places.home)),
+            expands=expands,
         )
 
     def _absolute(self, entry: str, folder: Path) -> Path:
@@ -139,20 +374,82 @@ class Reading:
         return folder / entry
 
     def _text(self, path: Path, *, severity: Severity) -> str | None:
-        """The file's text; None where there is none, with an issue where there is a file all the same."""
+        """The text of a file of the user's own; None where there is none."""
+        content = self._content(path, _LARGEST, severity)
+        return None if content is None else _decoded(content)
+
+    def _content(self, path: Path, limit: int, severity: Severity) -> bytes | None:
+        """A file's bytes; None where there is none, with an issue where there is a file all the same."""
+        if path in self._contents:
+            return self._contents[path]
         self.stamps[path] = stamp_of(path)
-        if self.stamps[path] is None:
-            return None
-        try:
-            with path.open("rb") as file:
-                content = file.read(_LARGEST)
-            return content.decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            self.issues.append(Issue(severity=severity, message=f"cannot be read: {why}", file=str(path)))
-            self.unread.append(str(path))
-            return None
+        content: bytes | None = None
+        if self.stamps[path] is not None:
+            try:
+                content = read_regular_file(path, limit) if self.scope.contains(path) else _read_users(path, limit)
+                content.decode("utf-8")
+            except UnicodeDecodeError:
+                self._cannot_be_read(path, "it is not UTF-8", severity)
+                content = None
+            except (OSError, ValueError) as error:
+                self._cannot_be_read(path, getattr(error, "strerror", None) or type(error).__name__, severity)
+        self._contents[path] = content
+        return content
+
+    def _cannot_be_read(self, path: Path, why: str, severity: Severity) -> None:
+        self.issues.append(Issue(severity=severity, message=f"cannot be read: {why}", file=str(path)))
+        self.unread.append(str(path))
 
 
-def _conf_error(message: str, source: str) -> Issue:
-    return Issue(severity="error", message=message, file=source, key="delegate.conf", suggestion="check the folder")
+def pending_issue(pending: PendingFile) -> Issue:
+    """What a person is told of a pending file wherever settings are read."""
+    changed = "changed after you approved it" if pending.before is not None else "is not approved"
+    rest = "the content approved before stays in use" if pending.is_running else "only its restrictions are in force"
+    return Issue(
+        severity="problem",
+        message=f"this project file {changed}: {rest}",
+        file=str(pending.path),
+        key=PENDING_KEY,
+        suggestion=f"review and approve it: {trust_command(pending.path)}",
+    )
+
+
+def _read_users(path: Path, limit: int) -> bytes:
+    """A file that the user named may be a pipe, as a shell makes one of `<(…)`."""
+    with path.open("rb") as file:
+        return file.read(limit)
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a file, which `_content` has checked to be UTF-8."""
+    return content.decode("utf-8-sig")
+
+
+def _text_of(unit: Unit, path: Path) -> str | None:
+    content = unit.contents.get(path)
+    return None if content is None else _decoded(content)
+
+
+def _kind_of(path: Path, content: bytes) -> UnitKind:
+    """Whether a file holds Ullage's settings or another program's servers, by its name and content."""
+    if path.suffix != ".toml" or (path.parent.name == ".codex" and path.name == "config.toml"):
+        return "servers"
+    return "servers" if b"mcp_servers" in content and path.name != FILE_NAME else "settings"
+
+
+def _digest_of_layer(layer: Layer) -> str:
+    """A digest of the servers and restrictions that are read of a file, whatever else changes in it."""
+    said = {"servers": layer.servers, "withheld": layer.withheld}
+    return sha256(json.dumps(_plain(said), sort_keys=True, default=str).encode())
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, AbstractSet):
+        return sorted(map(str, cast("AbstractSet[object]", value)))
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in cast("Sequence[object]", value)]
+    return value

@@ -111,6 +111,8 @@ class Settings:
     """Whether they have a key is for the environment to say."""
     retrieves: tuple[Folders, ...] = ()
     """To be searched, the first of them where none is named."""
+    pending_files: tuple[str, ...] = ()
+    """Project files that wait for the user's approval, by absolute path."""
 
     @property
     def delegate_name(self) -> str:

@@ -1,13 +1,11 @@
 """How does a table of `ullage.toml` become a database that can be asked?
 
 Variables in its address are replaced and paths are made whole; one whose variable is not set is left out, for itself
-alone. A database that came with a project is bound by what the user said of the one of that name. Nothing is reached
-or opened here.
+alone. Nothing is reached or opened here.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
 from typing import Any, cast
 
 from ullage.sql import SAMPLE, DatabaseSettings, Limits
@@ -16,9 +14,8 @@ from .entry import unresolved
 from .issue import Issue
 from .page import Page, dotted
 from .source_keys import LIMITS
-from .variables import expand
 
-__all__ = ["bound", "database_of", "sample_shop"]
+__all__ = ["database_of", "sample_shop"]
 
 _FILE = re.compile(r"(?P<scheme>(?:sqlite|duckdb)(?:\+\w+)?:///)(?P<path>[^?]*)(?P<rest>\?.*)?", re.DOTALL)
 _PASSWORD = re.compile(r"://[^:/@\s]*:(?P<secret>[^@]+)@|[?&]password=(?P<named>[^&]+)")
@@ -35,7 +32,7 @@ def database_of(
 ) -> tuple[DatabaseSettings | None, tuple[Issue, ...]]:
     """The database, or None and the reason why it is left out. `values` have the names of the fields."""
     written = cast("str", values["url"])
-    expanded = expand(written, page.environment)
+    expanded = page.expand(written)
     missing = unresolved(page, f"source `{path[-1]}`", path, [expanded])
     if missing:
         return None, missing
@@ -68,19 +65,3 @@ def _plain(page: Page, path: tuple[str, ...], written: str) -> tuple[Issue, ...]
     said = f"the password of source `{path[-1]}` stands in this file for whoever reads it"
     hint = "write ${VARIABLE} in its place, and set that variable"
     return (page.issue("note", said, (*path, "database"), suggestion=hint),)
-
-
-def bound(database: DatabaseSettings, users: DatabaseSettings) -> DatabaseSettings:
-    """One that came with a project, with all that the user's own of that name holds back."""
-    tokens = [most for most in (database.max_tokens, users.max_tokens) if most is not None]
-    return replace(
-        database,
-        limits=Limits(**{one.name: _least(one.name, database, users) for one in fields(Limits)}),
-        max_tokens=min(tokens, default=None),
-        masked=tuple(dict.fromkeys((*database.masked, *users.masked))),
-        functions=tuple(name for name in database.functions if name in users.functions),
-    )
-
-
-def _least(limit: str, first: DatabaseSettings, second: DatabaseSettings) -> Any:  # noqa: ANN401 - a number of either sort
-    return min(getattr(first.limits, limit), getattr(second.limits, limit))

@@ -23,7 +23,6 @@ from .page import Page
 from .settings import ClientProfile, Token
 from .source_keys import SOURCE
 from .sources import database_of
-from .variables import expand
 from .withheld import Withheld
 
 __all__ = ["read_ullage_toml"]
@@ -106,7 +105,7 @@ def _store(document: Table, findings: _Findings) -> dict[str, Any]:
     """The database's address, its password perhaps from a variable; without it there is nothing to go on with."""
     values = _settings(document, "store", STORE_KEYS, findings)
     if "store.url" in values:
-        replaced = expand(cast("str", values["store.url"]), findings.page.environment)
+        replaced = findings.page.expand(cast("str", values["store.url"]))
         for name in (*replaced.unset, *replaced.foreign):
             findings.error(f"`store.url` needs `{name}`, which is not set in the environment", ("store", "url"))
         values["store.url"] = replaced.text

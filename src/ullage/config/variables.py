@@ -9,11 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Expanded", "expand"]
+__all__ = ["Expanded", "expand", "variables_in"]
 
 _PLACE = re.compile(
     r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{(?P<other>[A-Za-z]+:[\w.-]+)\}", re.ASCII
 )
+
+_VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +43,8 @@ def expand(text: str, environment: Mapping[str, str]) -> Expanded:
         return value
 
     return Expanded(_PLACE.sub(replace, text), tuple(unset), tuple(foreign))
+
+
+def variables_in(text: str) -> tuple[str, ...]:
+    """The names of the variables that stand in a text, in their order."""
+    return tuple(dict.fromkeys(match["name"] for match in _VARIABLE.finditer(text)))

@@ -72,8 +72,8 @@ class Reloading:
     """Keeps settings up to date. Iterate `changes()` once, and read `loaded` at any time."""
 
     loaded: Loaded
-    again: Callable[[], Loaded]
-    """Reads everything anew without raising; runs in a thread."""
+    again: Callable[[Loaded], Loaded]
+    """Reads everything anew without raising, given what is in use now; runs in a thread."""
     interval: float = 1.0
     settle: float = 0.2
     _refused: tuple[Issue, ...] = field(default=(), init=False)
@@ -83,7 +83,7 @@ class Reloading:
         seen = self.loaded.stamps
         while True:
             await _next(seen, self.interval, self.settle)
-            fresh = await anyio.to_thread.run_sync(self.again, abandon_on_cancel=True)
+            fresh = await anyio.to_thread.run_sync(self.again, self.loaded, abandon_on_cancel=True)
             seen = fresh.stamps
             told = self._taken(fresh)
             if told is not None:

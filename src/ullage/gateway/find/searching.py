@@ -126,7 +126,8 @@ class Searching:
         candidates = [
             known(form, _about(each, writes=doors and each.listed not in reading), weigh) for (each, _), form in found
         ]
-        beside = Beside(asked.view.missing, _strayed(asked) if found else _hint(asked.view))
+        missing = (*asked.settings.pending, *asked.view.missing)
+        beside = Beside(missing, _strayed(asked) if found else _hint(asked.view))
         return compose(candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside)
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from ullage.ledger import Recorder, Unrecorded
 from ullage.tool import ANONYMOUS, Call, Caller, Listener, Reply
 
+from ..merge.missing import Missing
 from ..merge.view import View
 from ..reference import ASSUMED, Reference
 from ..server import Rules
@@ -40,6 +41,8 @@ class FindSettings:
     instructions_budget: int = 300
     own: Rules = field(default_factory=Rules)
     """For our own tools, by their names."""
+    pending: tuple[Missing, ...] = ()
+    """Settings files that wait for the user's approval, reported beside servers whose tools are not known."""
     key: str = "default"
     """For whom the choice between direct and search is remembered."""
     configuration: str = ""

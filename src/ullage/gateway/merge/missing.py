@@ -22,10 +22,14 @@ class Missing:
     """Of its tools' names."""
     has_failed: bool = False
     """Whether it was asked and could not say; else it may yet."""
+    command: str = ""
+    """What the user runs to change that. It is never shortened."""
 
     @property
     def brief(self) -> str:
         """The reason in a few whole clauses, to stand beside the server's name and not to repeat it."""
+        if self.command:
+            return f"{self.reason}: {self.command}"
         named = rf"(^|[;:] )(?:server )?`{re.escape(self.server)}` "
         clauses = re.sub(named, r"\1", self.reason).split("; ")
         shown = next((some for some in _shorter(clauses) if len(some) <= _BRIEF), None)

@@ -1,0 +1,62 @@
+"""Shows pending project files to a person and takes their approval.
+
+Used by `ullage trust`, and by every other verb that meets a pending file in a terminal. What is approved is the content
+that was shown: a file that is changed in the meantime is pending again.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from ullage.config import Approvals, PendingFile, Places
+
+from .output import bold, plain, say
+
+__all__ = ["approve", "can_be_asked", "offer_approval", "pending_lines"]
+
+
+def can_be_asked() -> bool:
+    """Whether a person sits at a terminal and can answer. Closed streams are None."""
+    streams = (sys.stdin, sys.stderr)
+    return all(stream is not None and stream.isatty() for stream in streams)  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def pending_lines(pending: PendingFile) -> list[str]:
+    """What a pending file would do, and how that differs from what was approved before."""
+    before = pending.before
+    state = "not approved" if before is None else f"changed since you approved it on {before.approved[:10]}"
+    lines = [f"{bold(plain(str(pending.path)))}  {state}"]
+    if before is None:
+        lines += [f"  {plain(line)}" for line in pending.effects] or ["  does nothing that needs your approval"]
+    else:
+        gone = [line for line in before.effects if line not in pending.effects]
+        new = [line for line in pending.effects if line not in before.effects]
+        same = [line for line in pending.effects if line in before.effects]
+        lines += [f"- {plain(line)}" for line in gone] + [f"+ {plain(line)}" for line in new]
+        lines += [f"  {plain(line)}" for line in same]
+        if not gone and not new:
+            lines.append("  the text differs, what it does is the same")
+    lines += [f"  error     {plain(fault)}" for fault in pending.faults]
+    return [*lines, f"  sha256    {pending.unit.digest}"]
+
+
+def approve(pending: PendingFile) -> None:
+    Approvals(Places.of_user().trust).approve(pending.unit, pending.effects)
+
+
+def offer_approval(pending: Sequence[PendingFile]) -> bool:
+    """Asks the person at the terminal about each file; returns whether any was approved."""
+    is_any = False
+    for one in pending:
+        say("", "This project file waits for your approval. It would:", *pending_lines(one))
+        if one.faults:
+            say("It cannot be approved before its errors are fixed.", "")
+            continue
+        say("Scripts and programs that it starts are not checked, only this file and what it includes.")
+        print("Approve this content? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            approve(one)
+            is_any = True
+            say("Approved.", "")
+        else:
+            say("Not approved: only its restrictions are in force.", "")
+    return is_any

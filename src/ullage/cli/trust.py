@@ -1,0 +1,126 @@
+"""Review and approve project files, and changed tool definitions.
+
+Without arguments, list what waits for approval. With the path of an ullage.toml, another program's MCP file or a folder
+with models.json and policies.json, approve its present content and that of every file it includes. With the name of a
+server, accept the changed definitions of its tools.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from ullage.config import Approval, Approvals, PendingFile, Places, review
+from ullage.config.trust import identity_of
+from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
+from ullage.tool import Json
+
+from .approving import approve, can_be_asked, pending_lines
+from .configured import add_flags, reviewed
+from .output import dim, emit, emit_json, plain
+
+__all__ = ["arguments", "run"]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", nargs="?", metavar="PATH|SERVER", help="a project file to approve, or a server")
+    parser.add_argument("tool", nargs="?", metavar="TOOL", help="with SERVER: accept this tool only")
+    parser.add_argument(
+        "--hash",
+        metavar="SHA256",
+        help="approve without a terminal, if the content has this digest (`ullage trust` prints it)",
+    )
+    parser.add_argument("--forget", metavar="PATH", type=Path, help="revoke the approval of this file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.forget is not None:
+        return _forget(arguments)
+    if arguments.target is None:
+        if arguments.hash is not None:
+            raise InvalidArguments("--hash goes with a path", suggestion="ullage trust PATH --hash SHA256")
+        return _list(arguments)
+    return _approve(arguments, Path(arguments.target))
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    pending = reviewed(arguments).pending
+    approved = Approvals(Places.of_user().trust).all()
+    if arguments.json:
+        emit_json(
+            {
+                "pending": [_pending_json(one) for one in pending],
+                "approved": [_approved_json(path, approvals[0]) for path, approvals in approved.items()],
+            }
+        )
+        return 0
+    for one in pending:
+        for line in pending_lines(one):
+            emit(line)
+        emit(f"  approve   ullage trust {plain(str(one.path))}")
+        emit()
+    if not pending:
+        emit("No project file waits for approval here.")
+    for path, approvals in approved.items():
+        emit(dim(f"approved {approvals[0].approved[:10]}  {plain(str(path))}"))
+    return 0
+
+
+def _approve(arguments: argparse.Namespace, path: Path) -> int:
+    found = review(path.expanduser(), os.environ, Path.cwd())
+    if found.path == identity_of(Places.of_user().user_file):
+        raise InvalidArguments(f"`{path}` is your own settings file and needs no approval")
+    if found.faults:
+        raise BadConfiguration(
+            f"`{path}` cannot be approved: {'; '.join(found.faults)}", suggestion="fix the file, then approve it"
+        )
+    if arguments.hash is not None and arguments.hash.strip().lower() != found.unit.digest:
+        raise InvalidArguments(
+            f"`{path}` does not have the digest given with --hash: nothing was approved",
+            suggestion="review the file with `ullage trust`, which prints its digest",
+        )
+    if arguments.hash is None and not can_be_asked():
+        raise InvalidArguments(
+            "approving a file needs a terminal, or the digest of the content that you reviewed",
+            suggestion="ullage trust PATH --hash SHA256",
+        )
+    approve(found)
+    if arguments.json:
+        emit_json({"approved": _pending_json(found)})
+        return 0
+    for line in pending_lines(found):
+        emit(line)
+    emit("Approved. It is pending again when this content changes; revoke it with --forget.")
+    return 0
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    approvals = Approvals(Places.of_user().trust)
+    path = identity_of(Path.cwd() / arguments.forget.expanduser())
+    if not approvals.forget(path):
+        raise UnknownResource(
+            f"`{path}` is not approved",
+            suggestion="`ullage trust` lists approved files",
+            options=tuple(str(one) for one in approvals.all()),
+        )
+    if arguments.json:
+        emit_json({"forgotten": str(path)})
+    else:
+        emit(f"{plain(str(path))} is no longer approved. A gateway that runs stops what it started for it.")
+    return 0
+
+
+def _pending_json(one: PendingFile) -> dict[str, Json]:
+    return {
+        "path": str(one.path),
+        "sha256": one.unit.digest,
+        "effects": list(one.effects),
+        "errors": list(one.faults),
+        "approved_before": None if one.before is None else one.before.approved,
+        "effects_before": None if one.before is None else list(one.before.effects),
+    }
+
+
+def _approved_json(path: Path, approval: Approval) -> dict[str, Json]:
+    return {"path": str(path), "sha256": approval.digest, "approved": approval.approved}
