@@ -55,6 +55,13 @@ def write_toml(path: Path, text: str = "", **servers: dict[str, Any]) -> Path:
     return approve(path)
 
 
+def users_file(folder: Path) -> Path:
+    """The user's own ullage.toml, of the user who lives in this folder."""
+    path = folder / "home" / "config" / "ullage" / "ullage.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 def settle_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Has this process and its children live in a folder: nothing of the user's is read or written."""
     (folder / "home").mkdir()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.loopback import Loopback, loopback
+from approving import approve
 from delegate.policies import MODELS, POLICIES
 from ullage import Session, run_agent
 from ullage.agent import ContextStatus, End
@@ -45,6 +46,7 @@ async def test_a_model_of_the_policy_is_asked_by_its_alias(provider: Loopback, w
     (work / "conf").mkdir()
     (work / "conf" / "models.json").write_text(json.dumps(MODELS), encoding="utf-8")
     (work / "conf" / "policies.json").write_text(json.dumps(POLICIES), encoding="utf-8")
+    approve(work / "conf")
     events = [event async for event in run_agent("Say hello.", model="chat-premium")]
     assert isinstance(events[-1], End)
     assert provider.asked[0][2]["model"] == "gpt-4o"

@@ -14,11 +14,12 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from approving import load
 from ullage.app.databases import LateDatabase, look_at
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.app.held_tables import HeldTables
 from ullage.app.own import OwnTools
-from ullage.config import Flags, load
+from ullage.config import Flags
 from ullage.errors import DeadlinePassed, SourceFailed, UnknownTool
 from ullage.gateway import META
 from ullage.testing import FakeSource

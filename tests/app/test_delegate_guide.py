@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from app.loopback import loopback
+from approving import examine
 from delegate.policies import MODELS, POLICIES
 from ullage.cli.evaluating import read_cases
-from ullage.config import Flags, Places, examine
+from ullage.config import Flags, Places
 from ullage.delegate import DELEGATE, TOOLS, DelegateSource
 from ullage.retrieve import TOOL
 from ullage.tool import Call

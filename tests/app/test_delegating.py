@@ -17,6 +17,7 @@ import anyio
 import pytest
 
 from app.loopback import Loopback, loopback
+from approving import load
 from delegate.policies import MODELS, POLICIES
 from ullage.app.counting import meter
 from ullage.app.default_policy import MODELS as CHOSEN
@@ -26,7 +27,7 @@ from ullage.app.delegating import DELEGATED
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.app.keys import off
 from ullage.app.retrieving import RETRIEVED
-from ullage.config import Flags, load
+from ullage.config import Flags
 from ullage.delegate import (
     DELEGATE,
     TOOLS,

@@ -5,8 +5,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from approving import load
 from ullage.app.following import follow, until_restart
-from ullage.config import ClientProfile, Flags, Gateway, Loaded, Results, Settings, Token, load
+from ullage.config import ClientProfile, Flags, Gateway, Loaded, Results, Settings, Token
 from ullage.errors import BadConfiguration
 from upstreams import scripted, tool, write_toml
 
@@ -39,7 +40,8 @@ async def test_each_change_is_compared_with_the_one_before(work: Path, caplog: p
     file = write_toml(work / "ullage.toml")
     adopted: list[Loaded] = []
 
-    def again() -> Loaded:
+    def again(before: Loaded | None = None) -> Loaded:
+        del before
         return load(Flags(), {}, work)
 
     async def adopt(loaded: Loaded) -> None:
@@ -71,7 +73,8 @@ async def test_what_fails_to_be_taken_over_is_said_and_ends_nothing(
     file = write_toml(work / "ullage.toml")
     adopted: list[Loaded] = []
 
-    def again() -> Loaded:
+    def again(before: Loaded | None = None) -> Loaded:
+        del before
         return load(Flags(), {}, work)
 
     async def adopt(loaded: Loaded) -> None:

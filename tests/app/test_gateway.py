@@ -12,15 +12,16 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from approving import examine, load
 from ullage.app import count
 from ullage.app.gateway import Gateway, open_gateway
-from ullage.config import Flags, examine, load
+from ullage.config import Flags
 from ullage.errors import BadConfiguration, UnknownResource
 from ullage.gateway import META, definition_text
 from ullage.ledger import read_entries
 from ullage.store import Database
 from ullage.tool import Call, Caller, Change, Reply
-from upstreams import scripted, tool, unruly, write_json, write_toml
+from upstreams import scripted, tool, unruly, users_file, write_json, write_toml
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ def caller(gateway: Gateway, client: str | None = None, session: str = "s") -> C
 async def opened(work: Path, *, follow: bool = False, **flags) -> AsyncGenerator[Gateway]:
     given = Flags(**flags)
     loaded = load(given, os.environ, work)
-    again = (lambda: examine(given, os.environ, work)) if follow else None
+    again = (lambda _: examine(given, os.environ, work)) if follow else None
     async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
         yield gateway
 
@@ -153,7 +154,7 @@ async def test_a_client_of_no_name_in_the_settings_has_no_path_but_may_have_a_fl
 
 async def test_a_client_may_have_another_surface_one_door_and_names_without_hyphens(work: Path):
     top = '[gateway]\nmode = "search"\njoin_calls = true\n[clients.plain]\nmode = "direct"\nunderscore_names = true\n'
-    write_toml(work / "ullage.toml", top, notes=scripted(tool("echo")))
+    write_toml(users_file(work.parent), top, notes=scripted(tool("echo")))
     async with opened(work) as gateway:
         await gateway.view(30)
         assert await names(gateway) == ["find_tool", "call_tool", "count-tokens", "read_result"]
@@ -263,7 +264,7 @@ async def test_an_edit_of_the_settings_is_followed_and_only_what_matters_is_anno
     work: Path, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.WARNING)
-    log, file = work / "starts", work / "ullage.toml"
+    log, file = work / "starts", users_file(work.parent)
     direct = '[gateway]\nmode = "direct"\n'
     notes = scripted(ECHO, tool("write"), starts=log)
     write_toml(file, direct, notes=notes)
@@ -367,7 +368,7 @@ async def test_no_server_is_given_the_tokens_of_those_who_come_in(work: Path, mo
     monkeypatch.setenv("ADAS_TOKEN", "a" * 20)
     monkeypatch.setenv("OTHER", "b" * 20)
     shows = {"command": "sh", "args": ["-c", f"env > {work}/seen; exec sleep 60"]}
-    write_toml(work / "ullage.toml", '[http.tokens.ada]\nenv = "ADAS_TOKEN"\n', shows=shows)
+    write_toml(users_file(work.parent), '[http.tokens.ada]\nenv = "ADAS_TOKEN"\n', shows=shows)
     async with opened(work) as gateway:
         await gateway.view(1)
     seen = (work / "seen").read_text(encoding="utf-8")

@@ -7,9 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from approving import load
 from ullage.app.forgetting import forget_uses
 from ullage.app.gateway import Gateway, open_gateway
-from ullage.config import Flags, Loaded, load
+from ullage.config import Flags, Loaded
 from ullage.gateway import StoredUses
 from ullage.tool import Call, Caller, Reply
 from ullage.wire import user_name

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from approving import load
 from ullage.app.gateway import open_gateway
-from ullage.config import Flags, load
+from ullage.config import Flags
 from ullage.tool import Call
 from upstreams import scripted, tool, write_toml
 

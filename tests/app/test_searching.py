@@ -8,8 +8,9 @@ import anyio
 import pytest
 from sqlalchemy import text
 
+from approving import load
 from ullage.app.gateway import Gateway, open_gateway
-from ullage.config import Flags, load
+from ullage.config import Flags
 from ullage.store import Database
 from ullage.tool import Call
 from upstreams import scripted, tool, write_toml

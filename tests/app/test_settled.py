@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from approving import load
 from ullage.app.gateway import Gateway, open_gateway
-from ullage.config import Flags, load
+from ullage.config import Flags
 from upstreams import scripted, tool, write_json
 
 pytestmark = pytest.mark.anyio

@@ -9,14 +9,15 @@ import anyio
 import pytest
 
 from app.loopback import Loopback, loopback
+from approving import approve, main
 from cli.talks import answered, asked, chat, session, turns, words
 from delegate.policies import MODELS, POLICIES
-from ullage.cli import main
 from ullage.cli.compacting import planned, written
 from ullage.cli.sessions import all_in
 from ullage.clients import read_conversations
 from ullage.context import Options, Session, SessionChanged
 from ullage.messages import Format, faults
+from upstreams import users_file
 
 pytestmark = [pytest.mark.requirement("S2:formats")]
 SMALL = ("--window", "20k")
@@ -237,7 +238,8 @@ def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Loopback]
     (work / "conf" / "models.json").write_text(json.dumps(MODELS), encoding="utf-8")
     (work / "conf" / "policies.json").write_text(json.dumps(POLICIES), encoding="utf-8")
     with loopback() as found:
-        (work / "ullage.toml").write_text(found.providers(), encoding="utf-8")
+        users_file(work.parent).write_text(found.providers(), encoding="utf-8")
+        approve(work / "conf")
         yield found
 
 
@@ -247,7 +249,7 @@ def test_a_model_of_the_users_puts_the_head_into_a_summary(
 ):
     talk = (line for minute in range(60) for line in (asked(words(100), minute), answered(minute)))
     session(work / "full.jsonl", *talk)
-    flags = ["full.jsonl", "--config", "ullage.toml", "--summarizer", "chat-premium"]
+    flags = ["full.jsonl", "--config", str(users_file(work.parent)), "--summarizer", "chat-premium"]
     assert compacted(capsys, *flags, "--dry-run")["shed"][0]["tier"] != "summarise"
     assert provider.asked == []
     assert main(["compact", *flags, *SMALL, "--dry-run"]) == 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ullage.cli import main
+from approving import main
 from upstreams import scripted, tool, unruly, write_json, write_toml
 
 
@@ -37,7 +37,7 @@ def test_nothing_is_written_to_a_home_when_the_store_is_elsewhere(work: Path, ca
     write_json(work / "mcp.json", notes=scripted(tool("echo")))
     assert main(["tools", "--include", "mcp.json", "--store", f"sqlite:///{work}/kept.db"]) == 0
     assert (work / "kept.db").exists()
-    assert list((work.parent / "home").iterdir()) == []
+    assert [path.name for path in (work.parent / "home").iterdir()] == ["state"]  # the approval of the file
     assert main(["tools", "--include", "mcp.json"]) == 0
     assert [path.name for path in (work.parent / "home").rglob("*.db")] == ["ullage.db"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from ullage.cli import main
+from approving import main
 from ullage.cli.databases import FoundDatabase, database_lines
 from ullage.errors import BadConfiguration, SourceFailed
 from ullage.sql import DatabaseSettings

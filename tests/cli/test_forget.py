@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from ullage.cli import main
+from approving import main
 from ullage.gateway import StoredUses
 from ullage.store import Database
 from ullage.wire import user_name
-from upstreams import write_toml
+from upstreams import users_file, write_toml
 
 NOW = 4e9
 TOOL = ("hub", "merge")
@@ -15,8 +15,8 @@ TOOL = ("hub", "merge")
 
 @pytest.fixture
 def store(work: Path):
-    """In the project's settings."""
-    write_toml(work / "ullage.toml", '[http.tokens.phone]\nenv = "PHONE"')
+    """With a token in the user's own settings."""
+    write_toml(users_file(work.parent), '[http.tokens.phone]\nenv = "PHONE"')
     database = Database.open(work / "ullage.db")
     yield StoredUses(database)
     database.close()

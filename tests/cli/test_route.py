@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from approving import main
 from delegate.policies import MODELS, POLICIES
-from ullage.cli import main
 from ullage.cli.evaluating import read_cases
 
 PORTUGUESE = "Você pode dizer qual é a capital da França?"

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from app.loopback import Loopback, loopback
+from approving import approve, main
 from delegate.policies import MODELS, POLICIES
 from delegate.streams import ANSWERS
-from ullage.cli import main
 
 PORTUGUESE = "Você pode dizer qual é a capital da França?"
 
@@ -38,6 +38,7 @@ def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Loopback]
     (work / "conf").mkdir()
     (work / "conf" / "models.json").write_text(json.dumps(MODELS), encoding="utf-8")
     (work / "conf" / "policies.json").write_text(json.dumps(POLICIES), encoding="utf-8")
+    approve(work / "conf")
     with loopback() as found:
         file = work.parent / "home" / "config" / "ullage" / "ullage.toml"
         file.parent.mkdir(parents=True)

@@ -27,7 +27,7 @@ from ullage.cli.serve import _behind
 from ullage.config import Flags, load
 from ullage.ledger import read_entries
 from ullage.store import Database
-from upstreams import scripted, settle_in, tool, unruly, write_json, write_toml
+from upstreams import scripted, settle_in, tool, unruly, users_file, write_json, write_toml
 
 ERAS = ("legacy", "2026-07-28")
 SECRET = "hunter2hunter2"
@@ -101,10 +101,10 @@ async def listening(client: Client, era: str) -> AsyncGenerator[None]:
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_session_from_the_first_search_to_a_changed_setting(work: Path, era: str):
     gone = {"url": f"http://127.0.0.1:9/mcp?key={SECRET}", "headers": {"Authorization": SECRET}}
-    write_json(work / "mcp.json", dead=unruly("exits"), gone=gone)
+    write_json(users_file(work.parent).with_name("mcp.json"), dead=unruly("exits"), gone=gone)
     notes = {**NOTES, "ask": ["give"], "deny": ["drop_*"]}
     top = 'include = ["mcp.json"]\n[gateway]\nmode = "search"\n[clients.tests]\nmodel = "gpt-4"\n'
-    settings, log, person = write_toml(work / "ullage.toml", top, notes=notes), work.parent / "stderr", Person()
+    settings, log, person = write_toml(users_file(work.parent), top, notes=notes), work.parent / "stderr", Person()
     given = {"tool_name": "notes__give", "parameters": {"result": {"content": [{"type": "text", "text": "given"}]}}}
     async with client_of(era, log, person, "--client", "tests", "--store", "sqlite:///kept.db") as client:
         listed = [one.name for one in (await client.list_tools()).tools]
@@ -154,7 +154,7 @@ async def test_a_session_from_the_first_search_to_a_changed_setting(work: Path, 
     assert {entry.client for entry in entries} == {"tests"}
     assert len({entry.session for entry in entries if entry.kind != "definitions"}) == 1
     assert SECRET not in str(entries)
-    assert list((work.parent / "home").iterdir()) == []
+    assert [path.name for path in (work.parent / "home").iterdir()] == ["config"]
 
 
 def lines(*requests: tuple[str, dict[str, Any]]) -> str:
@@ -234,7 +234,7 @@ def gateway_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str
             model = "gpt-4o"
             underscore_names = true
         """
-        write_toml(folder / "work" / "ullage.toml", top, notes={**NOTES, "ask": ["give"]})
+        write_toml(users_file(folder), top, notes={**NOTES, "ask": ["give"]})
         with serving(folder / "stderr") as url:
             yield url, folder
     written = (folder / "stderr").read_text(encoding="utf-8")

@@ -15,12 +15,14 @@ from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult, TextContent
 
 from app.loopback import loopback
+from approving import approve
 from delegate.policies import MODELS, POLICIES
 from ullage.cli.serve import _behind
 from ullage.cli.telemetry import show_telemetry
 from ullage.config import Flags, load
 from ullage.ledger import read_entries
 from ullage.store import Database
+from upstreams import write_toml
 
 ERAS = ("legacy", "2026-07-28")
 
@@ -38,6 +40,7 @@ def write_conf(work: Path) -> None:
     (work / "conf").mkdir()
     (work / "conf" / "models.json").write_text(json.dumps(MODELS), encoding="utf-8")
     (work / "conf" / "policies.json").write_text(json.dumps(POLICIES), encoding="utf-8")
+    approve(work / "conf")
 
 
 def said(result: CallToolResult) -> dict[str, Any]:
@@ -107,7 +110,7 @@ async def test_a_client_gets_the_answer_as_text_and_the_rest_as_metadata(
 
 def test_whoever_serves_models_or_folders_is_told_of_them(work: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    (work / "ullage.toml").write_text('[retrieve.docs]\nfolders = ["."]\n', encoding="utf-8")
+    write_toml(work / "ullage.toml", '[retrieve.docs]\nfolders = ["."]\n')
     assert _behind(load(Flags(), {}, work)) == ["Behind it: folders docs."]
     write_conf(work)
     assert _behind(load(Flags(), {}, work)) == ["Behind it: folders docs, models of openai."]

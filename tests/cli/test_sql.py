@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from inline_snapshot import snapshot
 
-from ullage.cli import main
+from approving import main
 from ullage.sql.sample import make_sample
 
 TOP = "SELECT name, stock, discontinued_on FROM products ORDER BY id LIMIT 2"

@@ -223,9 +223,9 @@ def test_a_projects_file_sends_no_key_of_the_users_anywhere(desk: Desk, project:
     desk.write(user=user, project=project)
     loaded = desk.load(TOKEN="hunter2", OPENAI_API_KEY="hunter2", A="hunter2")
     assert not [one for one in loaded.settings.providers if "evil" in one.base_url or one.name == "x"]
-    (issue,) = [one for one in loaded.issues if one.severity == "problem"]
+    issue = next(one for one in loaded.issues if one.severity == "problem" and (one.key or "").startswith("providers."))
     assert said in issue.message
-    assert "hunter2" not in issue.sentence()
+    assert not any("hunter2" in one.sentence() for one in loaded.issues)
 
 
 def test_a_project_may_add_providers_that_need_nothing_of_the_users_or_what_the_user_named(desk: Desk):
@@ -428,7 +428,7 @@ exclude = ["old/"]
 gitignore = false
 max_file_bytes = 5
 """
-    desk.write(user="[retrieve.docs]\nfolders = ['mine']\n[retrieve.more]\nfiles = ['x']\n", project=text)
+    desk.write(user="[retrieve.more]\nfolders = ['mine']\n", project=text + "[retrieve.more]\nfiles = ['x']\n")
     found, more = desk.load().settings.retrieves
     assert found == Folders(
         name="docs",

@@ -171,15 +171,33 @@ def test_a_named_file_is_the_users_own(desk: Desk):
     assert (server.disabled, server.rules.access("drop")) == (False, "allow")
 
 
-@pytest.mark.parametrize("project", ["", "allow = ['*']\n", "deny = ['*']\nallow = ['drop', 'put', 'get']\n"])
-@pytest.mark.parametrize("command", ["gh", "${UNSET}"])
-def test_a_projects_file_lifts_nothing_of_the_users(desk: Desk, project: str, command: str):
-    desk.users(f"[servers.gh]\ncommand = '{command}'\ndeny = ['d*']\nask = ['put']\nwriting = ['get']\n")
+@pytest.mark.requirement("U:access", "U:project")
+@pytest.mark.parametrize(
+    ("project", "access"),
+    [
+        ("", ["deny", "ask", "allow"]),
+        ("allow = ['*']\n", ["deny", "ask", "allow"]),
+        ("deny = ['*']\nallow = ['drop', 'put', 'get']\n", ["deny", "deny", "deny"]),
+        ("ask = ['get']\nhidden = ['put']\n", ["deny", "ask", "ask"]),
+    ],
+)
+def test_a_projects_file_restricts_a_server_of_the_users_and_never_replaces_it(
+    desk: Desk, project: str, access: list[str]
+):
+    desk.users("[servers.gh]\ncommand = 'gh'\ndeny = ['d*']\nask = ['put']\nwriting = ['get']\n")
     desk.include(own=OWN + project + "read_only = ['*']\n")
     server = desk.only()
-    assert server.command == "own"
-    assert [server.rules.access(tool) for tool in ("drop", "put", "get")] == ["deny", "ask", "allow"]
+    assert server.command == "gh"
+    assert [server.rules.access(tool) for tool in ("drop", "put", "get")] == access
     assert not server.rules.is_read_only("get", {})
+    assert server.rules.is_hidden("put") == ("hidden" in project)
+    assert any("`gh` of this project is not used" in problem for problem in said(desk.load(), "problem"))
+
+
+def test_a_project_does_not_take_the_name_of_a_server_that_the_user_could_not_start(desk: Desk):
+    desk.users("[servers.gh]\ncommand = '${UNSET}'\n")
+    desk.include(own=OWN)
+    assert desk.load().settings.servers == ()
 
 
 def test_a_projects_file_starts_nothing_the_user_disabled(desk: Desk):
@@ -188,11 +206,11 @@ def test_a_projects_file_starts_nothing_the_user_disabled(desk: Desk):
     assert desk.only().disabled
 
 
-def test_a_projects_allow_lifts_nothing_of_another_program_and_that_is_noted(desk: Desk):
+def test_a_projects_allow_lifts_nothing_of_another_program(desk: Desk):
     desk.write("b.json", {"mcpServers": {"gh": {**X, "excludeTools": ["drop"], "includeTools": ["drop", "get"]}}})
-    desk.include("b.json", own=OWN + "deny = ['*']\nallow = ['drop', 'get', 'new']\n")
-    assert [desk.only().rules.access(tool) for tool in ("drop", "get", "new")] == ["deny", "allow", "deny"]
-    assert any("`allow` of server `gh` came with the project" in note for note in said(desk.load(), "note"))
+    desk.include("b.json", own=OWN + "ask = ['get']\nallow = ['drop', 'get', 'new']\n")
+    assert [desk.only().rules.access(tool) for tool in ("drop", "get", "new")] == ["deny", "ask", "deny"]
+    assert any("`gh` of this project is not used" in problem for problem in said(desk.load(), "problem"))
 
 
 def test_the_users_allow_lifts_what_another_program_holds_back_of_a_projects_server(desk: Desk):

@@ -226,13 +226,12 @@ def test_other_programs_files_are_read_in_place(desk: Desk):
 def test_a_server_in_two_places_is_the_higher_ones_and_what_was_held_back_stays(desk: Desk):
     desk.write("a.json", {"mcpServers": {"x": {"command": "low", "excludeTools": ["drop"]}}})
     desk.write("b.json", {"mcpServers": {"x": {"command": "lower", "includeTools": ["read", "drop"]}}})
-    desk.write(PROJECT, "[servers.x]\ncommand = 'high'\n")
-    desk.write(USER, "include = ['../a.json', '../b.json']\n[servers.x]\ncommand = 'middle'\ndeny = ['read']\n")
+    desk.write(USER, "include = ['../a.json', '../b.json']\n[servers.x]\ncommand = 'high'\ndeny = ['read']\n")
     loaded = desk.load()
     (server,) = loaded.settings.servers
     assert server.command == "high"
     assert [server.rules.access(tool) for tool in ("read", "drop", "new")] == ["deny", "deny", "deny"]
-    assert len(messages(loaded, "note")) == 3
+    assert len(messages(loaded, "note")) == 2
     assert all("`x` is also in" in note for note in messages(loaded, "note"))
 
 
@@ -246,14 +245,15 @@ def test_between_two_other_programs_the_first_wins_and_both_are_kept_to(desk: De
 
 
 def test_a_server_left_out_does_not_fall_back_to_a_lower_place(desk: Desk):
-    desk.write(PROJECT, "[servers.x]\ncommand = '${UNSET}'\n[servers.y]\ncommand = 'y'")
-    desk.write(USER, "[servers.x]\ncommand = 'other'\n")
+    desk.write(USER, "[servers.x]\ncommand = '${UNSET}'\n[servers.y]\ncommand = 'y'")
+    desk.write(PROJECT, "include = ['x.json']")
+    desk.write("work/project/x.json", {"mcpServers": {"x": {"command": "other"}}})
     loaded = desk.load()
     assert [server.name for server in loaded.settings.servers] == ["y"]
-    assert messages(loaded) == ["server `x` is left out: `UNSET` not set in the environment"]
+    assert messages(loaded)[0] == "server `x` is left out: `UNSET` not set in the environment"
 
 
-def test_profiles_and_tokens_are_taken_whole_from_the_higher_place(desk: Desk):
+def test_profiles_are_taken_whole_from_the_higher_place_and_tokens_from_the_users_alone(desk: Desk):
     desk.write(PROJECT, "[clients.a]\nwindow = 1\n[http.tokens.t]\nenv = 'T'\n")
     desk.write(USER, "[clients.a]\nmode = 'direct'\n[clients.b]\nwindow = 2\n[http.tokens.t]\nfile = 'x'\n")
     loaded = desk.load()
@@ -261,7 +261,8 @@ def test_profiles_and_tokens_are_taken_whole_from_the_higher_place(desk: Desk):
         "a": (1, None),
         "b": (2, None),
     }
-    assert loaded.settings.tokens == (Token(name="t", env="T"),)
+    assert [(one.name, one.env) for one in loaded.settings.tokens] == [("t", None)]
+    assert any("`http.tokens.t` is ignored" in problem for problem in messages(loaded))
     assert loaded.why["clients.b"] == str(desk.home / USER)
 
 
@@ -282,7 +283,8 @@ def test_an_included_file_that_cannot_be_read_harms_nothing_else(desk: Desk):
 
 
 def test_a_file_of_ours_that_is_not_text_is_an_error(desk: Desk):
-    (desk.home / PROJECT).write_bytes(b"\xff")
+    (desk.home / USER).parent.mkdir(parents=True, exist_ok=True)
+    (desk.home / USER).write_bytes(b"\xff")
     with pytest.raises(BadConfiguration, match="not UTF-8"):
         desk.load()
 

@@ -168,8 +168,8 @@ def test_what_cannot_be_meant_is_an_error(page: MakePage, text: str, said: str):
 
 
 def test_results_are_decided_key_by_key_and_a_variable_comes_before_files(desk: Desk):
-    desk.write(user="[results]\nbudget = 5\nencode = false\n", project="[results]\nbudget = 6\n")
-    assert desk.load().settings.results == Results(budget=6, encode=False)
+    desk.write(user="[results]\nbudget = 5\nencode = false\n")
+    assert desk.load().settings.results == Results(budget=5, encode=False)
     loaded = desk.load(ULLAGE_BUDGET="0")
     assert (loaded.settings.results.budget, loaded.why["results.budget"]) == (0, "ULLAGE_BUDGET")
     for wrong in ("-1", "many", "1.5"):
@@ -177,11 +177,32 @@ def test_results_are_decided_key_by_key_and_a_variable_comes_before_files(desk: 
             desk.load(ULLAGE_BUDGET=wrong)
 
 
+@pytest.mark.requirement("U:project")
+@pytest.mark.parametrize(
+    ("user", "project", "budget"),
+    [
+        ("budget = 5", "budget = 6", 5),
+        ("budget = 5", "budget = 0", 5),
+        ("budget = 0", "budget = 6", 6),
+        ("", "budget = 0", 0),
+    ],
+)
+def test_a_project_lowers_the_users_budget_of_results_and_never_raises_it(
+    desk: Desk, user: str, project: str, budget: int
+):
+    desk.write(user=f"[results]\n{user}\n", project=f"[results]\n{project}\n")
+    assert desk.load().settings.results.budget == budget
+
+
 @pytest.mark.requirement("U:budget")
 def test_a_servers_own_rules_for_results_come_from_the_file_that_has_the_server(desk: Desk):
     server = "[servers.x]\ncommand = 'x'\n"
-    desk.write(user=f"{server}budget = 9\n[results]\nbudget = 100\n", project=server)
-    assert desk.load().settings.result_rules == ResultRules(budget=100)
+    desk.write(user=f"{server}[results]\nbudget = 100\n", project=f"{server}budget = 9\nencode = false\n")
+    assert desk.load().settings.result_rules == ResultRules(budget=100, servers={"x": ServerResults(budget=9)})
+    desk.write(
+        user=f"{server}budget = 9\n", project=f"{server}budget = 500\nwhole = ['*']\nbudgets = {{ get = 4, put = 0 }}\n"
+    )
+    assert desk.load().settings.handling == {"x": ServerResults(budget=9, budgets={"get": 4})}
     desk.write(user=f"{server}budget = 9\ncache = {{ get = 4 }}\n")
     rules = desk.load().settings.result_rules
     assert rules.handling(Origin("x", "get")).budget == 9
@@ -204,22 +225,25 @@ def test_the_default_database_is_the_one_marked_else_the_first(desk: Desk):
     assert desk.load().settings.default_database is None
 
 
-def test_a_source_in_two_places_is_the_higher_ones_and_that_is_noted(desk: Desk):
-    desk.write(user="[sources.x]\ndatabase = 'mine.db'\n", project="[sources.x]\ndatabase = '${UNSET}'\n")
+@pytest.mark.requirement("U:project")
+def test_a_projects_source_does_not_replace_the_users_of_that_name(desk: Desk):
+    desk.write(user="[sources.x]\ndatabase = '${UNSET}'\n", project="[sources.x]\ndatabase = 'other.db'\n")
     loaded = desk.load()
     assert loaded.settings.databases == ()
-    assert [issue.severity for issue in loaded.issues] == ["problem", "note"]
-    assert loaded.why["sources.x"] == str(desk.project / "ullage.toml")
+    assert [issue.severity for issue in loaded.issues] == ["problem", "problem"]
+    assert loaded.why["sources.x"] == str(desk.home / ".config" / "ullage.toml")
 
 
-def test_a_projects_source_is_bound_by_the_users_of_that_name(desk: Desk):
+@pytest.mark.requirement("U:project")
+def test_a_project_restricts_the_users_source_of_that_name(desk: Desk):
     head = "[sources.x]\ndatabase = 'x.db'\n"
     desk.write(
         user=f"{head}masked = ['*.password']\nfunctions = ['a']\nmax_rows = 10\nmax_tokens = 70",
         project=f"{head}masked = ['b.c']\nfunctions = ['a', 'evil']\nmax_rows = 99\ntimeout = 1",
     )
     (found,) = desk.load().settings.databases
-    assert found.masked == ("b.c", "*.password")
+    assert found.url == str(desk.home / ".config" / "x.db")
+    assert found.masked == ("*.password", "b.c")
     assert found.functions == ("a",)
     assert found.limits == Limits(rows=10, seconds=1.0)
     assert found.max_tokens == 70

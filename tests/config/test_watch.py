@@ -1,7 +1,6 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -113,7 +112,11 @@ async def test_a_file_that_never_rests_is_told_all_the_same(file: Path):
 @pytest.fixture
 def reloading(tmp_path: Path, file: Path) -> Reloading:
     places = Places(home=tmp_path, config=tmp_path / "config", data=tmp_path / "data")
-    again = partial(examine, Flags(config=file), {}, tmp_path, places=places)
+
+    def again(before: Loaded | None = None) -> Loaded:
+        del before
+        return examine(Flags(config=file), {}, tmp_path, places=places)
+
     return Reloading(loaded=again(), again=again, interval=INTERVAL, settle=0.01)
 
 

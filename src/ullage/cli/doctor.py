@@ -161,7 +161,7 @@ def _print(seen: _Seen) -> None:
 
 
 def _settings(loaded: Loaded) -> list[str]:
-    read = [str(path) for path, stamp in loaded.stamps.items() if stamp is not None]
+    read = [str(path) for path in loaded.files if loaded.stamps[path] is not None]
     lines = [f"{bold('settings')}  {', '.join(read) or 'no file: the defaults hold'}"]
     for issue in loaded.issues:
         mark = {"error": red("error"), "problem": yellow("problem"), "note": dim("note")}[issue.severity]
@@ -253,7 +253,7 @@ def _stderr(health: Health | None) -> list[str]:
 
 def _json(seen: _Seen) -> dict[str, Json]:
     return {
-        "files": [str(path) for path, stamp in seen.loaded.stamps.items() if stamp is not None],
+        "files": [str(path) for path in seen.loaded.files if seen.loaded.stamps[path] is not None],
         "issues": [_issue_json(issue) for issue in seen.loaded.issues],
         "store_error": None if seen.store_error is None else _error_json(seen.store_error),
         "servers": [_found_json(one) for one in seen.found],

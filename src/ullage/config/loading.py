@@ -62,13 +62,15 @@ class Loaded:
     """Files that are there but could not be understood."""
     pending: tuple[PendingFile, ...] = ()
     """Project files that the user has not approved, and which do no more than restrict."""
+    records: frozenset[Path] = frozenset()
+    """Among `stamps`, the files in which approvals are kept."""
     in_use: Mapping[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
     """Approved project files as they were used, by identity."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """To be watched: those that are there and those that may come."""
-        return tuple(self.stamps)
+        """Settings files: those that are there and those that may come."""
+        return tuple(path for path in self.stamps if path not in self.records)
 
     @property
     def pending_issues(self) -> tuple[Issue, ...]:
@@ -132,6 +134,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         why=combined.why,
         unread=tuple(reading.unread),
         pending=tuple(reading.pending),
+        records=frozenset(reading.records),
         in_use=reading.used,
     )
 

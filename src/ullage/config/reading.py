@@ -65,6 +65,8 @@ class Reading:
     stamps: dict[Path, Stamp | None] = field(default_factory=dict[Path, "Stamp | None"])
     issues: list[Issue] = field(default_factory=list[Issue])
     unread: list[str] = field(default_factory=list[str])
+    records: set[Path] = field(default_factory=set[Path])
+    """Among `stamps`, the files in which approvals are kept."""
     pending: list[PendingFile] = field(default_factory=list[PendingFile])
     used: dict[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
     """The approved project files that this pass used, by identity."""
@@ -154,7 +156,9 @@ class Reading:
         What a file includes is read only where the file itself has been approved with some content of those.
         """
         identity = unit.identity
-        self.stamps[self.approvals.record(identity)] = stamp_of(self.approvals.record(identity))
+        record = self.approvals.record(identity)
+        self.stamps[record] = stamp_of(record)
+        self.records.add(record)
         approvals = self._approvals_of(identity)
         if any(one.root_digest == unit.root_digest for one in approvals):
             whole = self._closure(unit)
