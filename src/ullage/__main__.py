@@ -1,8 +1,16 @@
-"""`python -m ullage` is `ullage`."""
+"""`python -m ullage` is `ullage`.
 
+Python puts the working folder first on the module path here, so a file `anyio.py` of a stranger's repository would be
+imported in place of the library. The folder is taken off before anything but `os` and `sys` is imported. What Python
+itself imports before that is out of reach: `python -P -m ullage` and the command `ullage` are safe from that as well.
+"""
+
+import os
 import sys
 
-from ullage.cli import main
-
 if __name__ == "__main__":
+    if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0] or ".") == os.path.realpath("."):
+        del sys.path[0]
+    from ullage.cli import main
+
     sys.exit(main())

@@ -229,6 +229,23 @@ def test_restrictions_of_a_pending_file_apply_at_once(work: Path, text: str, acc
     assert access in (None, [server.rules.access(tool) for tool in ("drop", "read")])
 
 
+def test_restrictions_of_files_that_a_pending_file_includes_apply_at_once(work: Path):
+    write_toml(users_file(work.parent), "[servers.mine]\ncommand = 'mine'\n")
+    entry = {"command": "x", "excludeTools": ["drop"]}
+    write(work / ".mcp.json", json.dumps({"mcpServers": {"mine": entry, "other": entry}}))
+    write(work.parent / "outside.json", json.dumps({"mcpServers": {"mine": {**entry, "excludeTools": ["read"]}}}))
+    write(work / "ullage.toml", "include = ['.mcp.json', '../outside.json']\n")
+    (server,) = load(Flags(), os.environ, work).settings.servers
+    assert [server.rules.access(tool) for tool in ("drop", "read")] == ["deny", "allow"]
+
+
+def test_modules_of_the_working_folder_are_not_imported(work: Path):
+    for name in ("json", "anyio", "pathlib", "mcp", "sqlite3"):
+        write(work / f"{name}.py", f"open({str(work / 'canary')!r}, 'w')\n")
+    subprocess.run([*ULLAGE, "tools"], check=True, capture_output=True)
+    assert not (work / "canary").exists()
+
+
 def test_lower_budgets_of_a_pending_file_apply_at_once_and_higher_ones_never(work: Path):
     file = write(work / "ullage.toml", "[results]\nbudget = 300\n[delegate.budgets.day]\ntokens = 5\n")
     settings = load(Flags(), os.environ, work).settings

@@ -31,6 +31,8 @@ class _Row:
     key: str
     value: str
     source: str
+    is_pending: bool = False
+    """Whether it is a restriction of a file that is not approved."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,8 +60,10 @@ def _rows(loaded: Loaded) -> Iterator[_Row]:
         **_fields("own", settings.own),
         **dict(_named(settings)),
     }
+    pending = {str(one.path) for one in loaded.pending}
     for key, value in shown.items():
-        yield _Row(key, value, why.get(key, "default"))
+        source = why.get(key, "default")
+        yield _Row(key, value, source, source in pending)
 
 
 def _fields(table: str, value: object) -> dict[str, str]:
@@ -99,7 +103,10 @@ def _named(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
-    table = [[plain(row.key), plain(row.value), dim(plain(_tilde(row.source)))] for row in rows]
+    table = [
+        [plain(row.key), plain(row.value), dim(plain(_tilde(row.source)) + (" (pending)" if row.is_pending else ""))]
+        for row in rows
+    ]
     for line in columns(table):
         emit(line)
     for pending in loaded.pending:
@@ -117,7 +124,9 @@ def _tilde(path: str) -> str:
 
 def _json(loaded: Loaded, rows: list[_Row]) -> dict[str, Json]:
     return {
-        "values": [{"key": row.key, "value": row.value, "source": row.source, "pending": False} for row in rows],
+        "values": [
+            {"key": row.key, "value": row.value, "source": row.source, "pending": row.is_pending} for row in rows
+        ],
         "pending": [
             {"path": str(one.path), "sha256": one.unit.digest, "effects": list(one.effects), "pending": True}
             for one in loaded.pending

@@ -138,7 +138,17 @@ class Reading:
         if approved is not None:
             yield self._approved_toml(approved), approved
         if pending is not None:
-            yield restrictions_of(self._inert_toml(pending)), None
+            layer = self._inert_toml(pending)
+            yield restrictions_of(layer), None
+            yield from ((one, None) for one in self._included_restrictions(layer))
+
+    def _included_restrictions(self, layer: Layer) -> Iterator[Layer]:
+        """What the included files of a pending file hold back, as far as these lie in the project themselves."""
+        for path in (self._absolute(entry, Path(layer.source).parent) for entry in layer.include):
+            if self.scope.is_inside(path):
+                content = self._content(path, _LARGEST_OF_PROJECT, "problem")
+                if content is not None:
+                    yield restrictions_of(self._foreign(path, _decoded(content), expands=False))
 
     def _approved_toml(self, unit: Unit) -> Layer:
         page = self._page(unit.root, _decoded(unit.contents[unit.root] or b""))
@@ -270,7 +280,8 @@ class Reading:
         above = len(own) if is_named else sum(layer.is_project for layer in own)
         yield from own[:above]
         if not any(layer.delegation.policy for layer in own[:above]):
-            folders = dict.fromkeys((*(Path(one.source).parent for one in own if one.is_project), self.directory))
+            files = [Path(one.source) for one in own if one.is_project and not one.is_foreign]
+            folders = dict.fromkeys((*(file.parent for file in files), self.directory))
             yield from self._policy_of_project(folders)
         yield from own[above:]
 
