@@ -30,6 +30,7 @@ EDGES = {
     "ullage.app.delegating",
     "ullage.app.gateway",
     "ullage.app.held_tables",
+    "ullage.app.notices",
     "ullage.app.retrieving",
     "ullage.app.surfaces",
     "ullage.cli",

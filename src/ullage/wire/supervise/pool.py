@@ -7,16 +7,16 @@ affair.
 """
 
 import math
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import anyio
 
-from ullage.errors import DeadlinePassed, Unavailable
+from ullage.errors import DeadlinePassed, UllageError, Unavailable
 from ullage.gateway import Server
 
-from ..upstream import Stillborn
+from ..upstream import ChildEnvironment, Stillborn
 from .bounds import Bounds
 from .connection import Connected, Connection, Holder, Opener
 from .health import Health
@@ -39,7 +39,7 @@ class Surroundings:
     """What every pool of a host works with."""
 
     opener: Opener
-    environment: Mapping[str, str] = field(repr=False)
+    environment: ChildEnvironment
     start: Callable[[Work], None]
     """Runs something in the background, among the host's tasks."""
     clock: Callable[[], float]
@@ -164,7 +164,7 @@ class Pool:
 
     async def _keep(self, connection: Connection) -> None:
         try:
-            await connection.keep(self._around.opener, self._around.environment)
+            await connection.keep(self._around.opener, self._around.environment.of(self.server))
         finally:
             self._connections.remove(connection)
 
@@ -200,8 +200,20 @@ class Pool:
             self.record.last_words = _tail_of(connection.upstream)
         elif isinstance(connection.failure, Stillborn):
             self.record.last_words = connection.failure.stderr_tail[-_TAIL_CHARACTERS:]
+        if connection.failure is not None:
+            self.add_hint(connection.failure, self.record.last_words)
         if connection.failure is not None and not self.is_closed:
             self.record.failed(connection.failure, began=connection.began, ready_at=connection.ready_at)
+
+    def hint(self, text: str) -> str:
+        """What to write into the settings where the server's words name a variable that it is not given; else empty."""
+        return self._around.environment.hint(self.server, text)
+
+    def add_hint(self, error: UllageError, words: str) -> None:
+        """Puts the hint into the message, which is all that is told where many servers' failures are listed."""
+        hint = self.hint(f"{error.message}\n{words}")
+        if hint and hint not in error.message:
+            error.message = f"{error.message}; {hint}"
 
     def can_spare(self, connection: Connection) -> bool:
         """The last one stays, unless the settings say when it may go and nobody listens for its changes."""
