@@ -191,7 +191,7 @@ def test_a_call_that_fails_for_a_missing_variable_is_handed_on_and_the_log_says_
     done = ullage("call", "notes__give", json.dumps({"result": result}))
     assert done.returncode == 1
     assert done.stdout == f"401: set {CANARY}\n"
-    assert f"ullage: a call of server `notes` failed: it names `{CANARY}`" in done.stderr
+    assert f"ullage: server `notes` failed: it names `{CANARY}`" in done.stderr
 
 
 @pytest.mark.requirement("U:env")

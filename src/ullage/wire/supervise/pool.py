@@ -6,6 +6,7 @@ it; after a failure starts are made one at a time, each after its back-off. What
 affair.
 """
 
+import logging
 import math
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from .health import Health
 from .record import Record
 
 __all__ = ["Pool", "PoolWatcher", "Surroundings", "Work"]
+
+_log = logging.getLogger(__name__)
 
 _TAIL_CHARACTERS = 4_000
 _LOOK_SECONDS = 0.05
@@ -67,6 +70,8 @@ class Pool:
         """Every one of which something is left, in the order of their opening."""
         self._held: dict[Holder, Connection] = {}
         self._lost_one = False
+        self._hints: set[str] = set()
+        """Those that were logged."""
         self.is_closed = False
 
     def at_hand(self, holder: Holder) -> Connection | None:
@@ -205,15 +210,23 @@ class Pool:
         if connection.failure is not None and not self.is_closed:
             self.record.failed(connection.failure, began=connection.began, ready_at=connection.ready_at)
 
-    def hint(self, text: str) -> str:
-        """What to write into the settings where the server's words name a variable that it is not given; else empty."""
-        return self._around.environment.hint(self.server, text)
+    def notice_missing_variables(self, words: str) -> str:
+        """What to write into the settings where the server's words name a variable that it is not given; else empty.
+
+        Logged once: whoever called may be a model, and only a person can do something about it.
+        """
+        hint = self._around.environment.hint(self.server, words)
+        if hint and hint not in self._hints:
+            self._hints.add(hint)
+            self.record.note(hint)
+            _log.warning("server `%s` failed: %s", self.server.name, hint)
+        return hint
 
     def add_hint(self, error: UllageError, words: str) -> None:
-        """Puts the hint into the message, which is all that is told where many servers' failures are listed."""
-        hint = self.hint(f"{error.message}\n{words}")
-        if hint and hint not in error.message:
-            error.message = f"{error.message}; {hint}"
+        """Puts the hint before the error's suggestion."""
+        hint = self.notice_missing_variables(f"{error.message}\n{words}")
+        if hint and hint not in error.suggestion:
+            error.suggestion = f"{hint}; {error.suggestion}" if error.suggestion else hint
 
     def can_spare(self, connection: Connection) -> bool:
         """The last one stays, unless the settings say when it may go and nobody listens for its changes."""

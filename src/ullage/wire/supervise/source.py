@@ -5,7 +5,6 @@ told to one connection and must hold for the next (subscriptions, the level of l
 may have reached the server is never sent a second time.
 """
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -35,8 +34,6 @@ from .pool import Pool, Surroundings
 
 __all__ = ["Supervised"]
 
-_log = logging.getLogger(__name__)
-
 Result = TypeVar("Result")
 Request = Callable[[Connected], Awaitable[Result]]
 
@@ -53,7 +50,6 @@ class Supervised:
         self._subscribed: set[str] = set()
         self._log_level: str | None = None
         self._capabilities: JsonObject = {}
-        self._hints: set[str] = set()
 
     @property
     def server(self) -> Server:
@@ -75,20 +71,12 @@ class Supervised:
         try:
             reply = await self._of_session(call, lambda upstream: upstream.call(call))
         except ProtocolError as error:
-            self._notice_missing_variables(error.message)
+            self._pool.notice_missing_variables(error.message)
             raise
         if reply.is_error:
-            self._notice_missing_variables(" ".join(str(block.get("text", "")) for block in reply.content)[:4_000])
+            words = " ".join(str(block.get("text", "")) for block in reply.content)
+            self._pool.notice_missing_variables(words[:4_000])
         return reply
-
-    def _notice_missing_variables(self, words: str) -> None:
-        """Logs, once for each hint, that a failed call names a variable the server is not given. The failure itself is
-        the server's and is handed on as it is."""
-        hint = self._pool.hint(words)
-        if hint and hint not in self._hints:
-            self._hints.add(hint)
-            self._pool.record.note(f"a call failed: {hint}")
-            _log.warning("a call of server `%s` failed: %s", self.server.name, hint)
 
     async def resources(self) -> tuple[JsonObject, ...]:
         return await self._of_any(lambda upstream: upstream.resources())
