@@ -56,6 +56,7 @@ EDGES = {
     "ullage.cli.sessions",
     "ullage.cli.sql",
     "ullage.cli.summarizing",
+    "ullage.cli.terminal",
     "ullage.cli.tools",
     "ullage.clients.archived",
     "ullage.clients.opencode_stored",
