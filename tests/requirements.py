@@ -15,6 +15,7 @@ REQUIREMENTS = {
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
     "U:project": "Settings found in a project only restrict until this user approved their exact content; some keys never come from one.",
+    "U:env": "A server gets a minimal environment and what its entry names, nothing else unless the user says so.",
     "U:pin": "A tool definition that changes after it was accepted is held until someone looks.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",

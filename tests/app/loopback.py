@@ -27,6 +27,8 @@ class Loopback:
     """Models to the status with which they are refused."""
     cut: set[str] = field(default_factory=set[str])
     """Models whose answers end after their first piece of text."""
+    text: str = "Hello there"
+    """What every model answers, in two pieces."""
     asked: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list[Any])
     """Path, headers and body of each request."""
 
@@ -40,6 +42,12 @@ class Loopback:
         return "".join(f'[providers.{name}]\nbase_url = "{self.address}{end}"\n' for name, end in ends.items())
 
 
+def _saying(answer: list[Any], text: str) -> list[Any]:
+    first, rest = json.dumps(text[:5])[1:-1], json.dumps(text[5:])[1:-1]
+    written = json.dumps(answer).replace("Hello there", first + rest).replace('"Hello"', f'"{first}"')
+    return json.loads(written.replace('" there"', f'"{rest}"'))
+
+
 def _handler(script: Loopback) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -50,7 +58,7 @@ def _handler(script: Loopback) -> type[BaseHTTPRequestHandler]:
             self.send_header("content-type", "text/event-stream" if status == 200 else "application/json")
             self.end_headers()
             wire = next(name for end, name in _WIRES.items() if self.path.endswith(end))
-            said = events(ANSWERS[wire])[: 2 if body.get("model") in script.cut else None]
+            said = events(_saying(ANSWERS[wire], script.text))[: 2 if body.get("model") in script.cut else None]
             for piece in said if status == 200 else [b'{"error": {"message": "no"}, "body": "SECRET BODY"}']:
                 self.wfile.write(piece)
                 self.wfile.flush()

@@ -13,7 +13,8 @@ import anyio
 
 __all__ = ["MARK", "gateway_of", "left_behind", "marked", "marking", "memory_of"]
 
-MARK = "ULLAGE_TEST_MARK"
+MARK = "LC_ULLAGE_TEST_MARK"
+"""A variable that every server inherits by its name, so that processes below the gateway bear it too."""
 PROCESSES = Path("/proc")
 MOMENT = 10
 """Seconds in which what was told to end has ended; machines are slow and shared."""

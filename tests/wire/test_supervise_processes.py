@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -198,12 +199,15 @@ async def test_a_host_that_is_cancelled_leaves_no_process_behind():
     assert left_of(groups) == []
 
 
-async def test_a_server_is_given_what_we_have_but_not_what_is_ours():
+@pytest.mark.requirement("U:env")
+async def test_a_server_gets_a_credential_only_where_its_entry_says_so():
     ours = {**os.environ, "ULLAGE_TOKENS": "a:b", "ULLAGE_STORE": "c", "ALICE": "d", "GH_TOKEN": "e"}
-    async with Host(environment=ours, withheld={"ALICE"}, bounds=QUICK) as keeper:
-        given = json.loads(text(await keeper.source(server("well")).call(call("given"))))
-    assert {"ULLAGE_TOKENS", "ULLAGE_STORE", "ALICE"}.isdisjoint(given)
-    assert (given["GH_TOKEN"], given["ULLAGE_DEPTH"]) == ("e", "1")
+    for more, expected in (((), None), (("GH_*",), "e"), (("*",), "e")):
+        async with Host(environment=ours, withheld={"ALICE"}, bounds=QUICK) as keeper:
+            source = keeper.source(replace(server("well"), inherit_env=more))
+            given = json.loads(text(await source.call(call("given"))))
+        assert {"ULLAGE_TOKENS", "ULLAGE_STORE", "ALICE"}.isdisjoint(given)
+        assert (given.get("GH_TOKEN"), given["ULLAGE_DEPTH"]) == (expected, "1")
 
 
 async def test_a_gateway_deep_inside_itself_starts_no_more():

@@ -47,6 +47,7 @@ from .delegating import Delegating
 from .following import follow
 from .handing import Handing
 from .held_tables import HeldTables
+from .notices import tell_of_withheld_variables
 from .own import OwnTools
 from .referring import Weighing, references
 from .retrieving import Retrieving
@@ -240,6 +241,7 @@ async def open_gateway(
             find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
         )
         await gateway.adopt(loaded)
+        await tell_of_withheld_variables(database, host.environment, loaded.settings.servers)
         if again is not None:
             gateway.spawn(partial(follow, loaded, again, gateway.adopt))
         try:

@@ -14,6 +14,7 @@ from anyio import from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
 from .configured import say
+from .output import plain
 
 __all__ = ["typed"]
 
@@ -41,6 +42,6 @@ async def _interrupted(told: AsyncIterator[signal.Signals], done: anyio.Event) -
 
 def _read(prompt: str, answer: list[str], done: anyio.Event, token: EventLoopToken) -> None:
     with suppress(EOFError, OSError, ValueError):
-        answer.append(input(prompt))
+        answer.append(input(plain(prompt)))
     with suppress(anyio.RunFinishedError):
         from_thread.run_sync(done.set, token=token)

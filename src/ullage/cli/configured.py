@@ -24,6 +24,7 @@ from ullage.wire import user_name
 from .approving import can_be_asked, offer_approval
 from .output import say
 from .telemetry import show_telemetry
+from .terminal import LineFormatter
 
 __all__ = [
     "add_flags",
@@ -143,6 +144,8 @@ def with_gateway(loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]]) -
 def log_to_stderr() -> None:
     """What Ullage says reaches a person; what libraries say of what they met does not: the SDK's errors are told again
     in our words, and HTTP's lines name URLs, which may hold a secret."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ullage: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter("ullage: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     for library in _SILENT:
         logging.getLogger(library).setLevel(logging.CRITICAL)

@@ -8,7 +8,7 @@ import argparse
 import os
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import anyio
@@ -19,7 +19,7 @@ from ullage.config import Issue, Loaded
 from ullage.errors import StoreFailed, UllageError
 from ullage.gateway import Server, View
 from ullage.tool import Json
-from ullage.wire import Health
+from ullage.wire import Health, WithheldVariables
 
 from .configured import add_flags, check, chosen, examined, offered, with_gateway
 from .databases import FoundDatabase, FoundFolders, database_json, database_lines, look_at_databases, look_at_folders
@@ -53,6 +53,8 @@ class _Found:
     """What of its tools the settings keep from being found."""
     unmatched: Sequence[str] = ()
     """What is odd about its rules."""
+    withheld: WithheldVariables = field(default_factory=WithheldVariables)
+    """Variables of this environment that it may need and does not get."""
     error: UllageError | None = None
 
     @property
@@ -123,7 +125,7 @@ async def _examine(gateway: Gateway, server: Server) -> _Found:
     except UllageError as raised:
         error = raised
     health = next((one for one in gateway.health() if one.server == server.name), None)
-    return _Found(server=server, health=health, error=error)
+    return _Found(server=server, health=health, error=error, withheld=gateway.host.environment.withheld(server))
 
 
 def _counted(found: _Found, view: View) -> _Found:
@@ -215,15 +217,21 @@ def _server(one: _Found) -> list[str]:
         return [f"{name}  disabled in {one.server.came_from or 'the settings'}"]
     if one.error is not None:
         lines = [f"{name}  {red('fails')}: {without_name(one.error.message, one.server.name)}"]
-        return [*lines, f"  {_advice(one)}", *_stderr(one.health)]
+        return [*lines, f"  {_advice(one)}", *_stderr(one.health), *_withheld(one)]
     tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")
     notes = [*(() if one.health is None else one.health.notes), *one.unmatched]
     kept = f"; {one.kept_back}" if one.kept_back else ""
     return [
         f"{name}  {green('well')}: {', '.join(_introduced(one.health))}",
         f"  {tools}, {tokens} of definitions (o200k_base){kept}",
-        *(f"  {dim('note')}  {one}" for one in notes),
+        *(f"  {dim('note')}  {note}" for note in notes),
+        *_withheld(one),
     ]
+
+
+def _withheld(one: _Found) -> list[str]:
+    """One line about the variables it may need and does not get, by name."""
+    return [f"  {dim('note')}  {one.withheld.sentence(one.server)}"] if one.withheld else []
 
 
 def _introduced(health: Health | None) -> list[str]:
@@ -291,6 +299,8 @@ def _found_json(one: _Found) -> dict[str, Json]:
         "error": None if one.error is None else _error_json(one.error),
         "notes": [*(() if health is None else health.notes), *one.unmatched],
         "stderr": "" if health is None else health.stderr_tail,
+        "withheld_variables": list(one.withheld.names),
+        "withheld_hint": one.withheld.sentence(one.server) if one.withheld else "",
     }
 
 

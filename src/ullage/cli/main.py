@@ -19,6 +19,7 @@ from ullage import __version__
 from ullage.errors import UllageError, Unavailable
 
 from .output import complain
+from .terminal import escaping_terminals
 
 __all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread"]
 
@@ -57,6 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file's name may hold what no encoding can write
+    with escaping_terminals(for_good=argv is None):
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
     try:

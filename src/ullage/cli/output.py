@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from ullage.errors import UllageError
+from ullage.escaping import escape_controls, escape_json_controls
 from ullage.tool import Json
+
+from .terminal import TerminalStream, own_sequence
 
 __all__ = [
     "bold",
@@ -22,9 +25,11 @@ __all__ = [
     "dim",
     "emit",
     "emit_json",
+    "emit_json_text",
     "green",
     "is_coloured",
     "page",
+    "painted",
     "plain",
     "red",
     "say",
@@ -44,10 +49,16 @@ def emit_json(value: Json) -> None:
     emit(_json(value, sys.stdout, indent=2))
 
 
+def emit_json_text(text: str) -> None:
+    """JSON that is written already."""
+    emit(escape_json_controls(text) if sys.stdout.isatty() else text)
+
+
 def _json(value: object, stream: TextIO, *, indent: int | None = None) -> str:
     """Escaped where the stream's encoding lacks letters: what Python would write in their place is no JSON."""
     has_all = "utf" in (stream.encoding or "utf-8").lower()
-    return json.dumps(value, ensure_ascii=not has_all, indent=indent)
+    text = json.dumps(value, ensure_ascii=not has_all, indent=indent)
+    return escape_json_controls(text) if stream.isatty() else text
 
 
 def say(*lines: str) -> None:
@@ -62,7 +73,7 @@ def complain(error: UllageError, *, as_json: bool) -> None:
         print(_json(error.wire(), sys.stderr), file=sys.stderr)
         return
     message = "\n".join(map(plain, error.message.split("\n")))
-    print(f"{_paint('error', '31;1', sys.stderr)}: {message}", file=sys.stderr)
+    print(f"{painted('error', '31;1', sys.stderr)}: {message}", file=sys.stderr)
     if error.suggestion:
         print(f"  {plain(error.suggestion)}", file=sys.stderr)
     if error.options:
@@ -92,13 +103,8 @@ def _columns_of(letter: str) -> int:
 
 
 def plain(text: str) -> str:
-    """A name as it may be shown: what would steer the terminal, end the line or cannot be written is spelt out."""
-    return text if text.isprintable() else "".join(map(_spelt, text))
-
-
-def _spelt(letter: str) -> str:
-    steers = unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
-    return letter.encode("unicode_escape").decode("ascii") if steers else letter
+    """A name on one line: what would steer the terminal, end the line or cannot be written is spelt out."""
+    return escape_controls(text, keep_lines=False)
 
 
 def page() -> int:
@@ -107,28 +113,32 @@ def page() -> int:
 
 
 def bold(text: str) -> str:
-    return _paint(text, "1", sys.stdout)
+    return painted(text, "1")
 
 
 def dim(text: str) -> str:
-    return _paint(text, "2", sys.stdout)
+    return painted(text, "2")
 
 
 def red(text: str) -> str:
-    return _paint(text, "31;1", sys.stdout)
+    return painted(text, "31;1")
 
 
 def yellow(text: str) -> str:
-    return _paint(text, "33;1", sys.stdout)
+    return painted(text, "33;1")
 
 
 def green(text: str) -> str:
-    return _paint(text, "32", sys.stdout)
+    return painted(text, "32")
 
 
 def is_coloured(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return isinstance(stream, TerminalStream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _paint(text: str, code: str, stream: TextIO) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if text and is_coloured(stream) else text
+def painted(text: str, code: str | int, stream: TextIO | None = None) -> str:
+    """The text in a colour or weight, by its code, where the stream (standard output) shows it."""
+    shown_on = sys.stdout if stream is None else stream
+    if not text or not is_coloured(shown_on):
+        return text
+    return own_sequence(f"\x1b[{code}m", shown_on) + text + own_sequence("\x1b[0m", shown_on)

@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
+from .terminal import own_sequence
+
 __all__ = ["Progress"]
 
 _EVERY_SECONDS = 0.1
@@ -39,7 +41,7 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._shown_at:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print(own_sequence("\r\x1b[K", sys.stderr), end="", file=sys.stderr, flush=True)
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:
         for item in items:
@@ -53,4 +55,5 @@ class Progress:
         width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 10))
         full = round(part * width)
         bar = "█" * full + "░" * (width - full)
-        print(f"\r\x1b[K{self._label} {bar} {part:4.0%}", end="", file=sys.stderr, flush=True)
+        wipe = own_sequence("\r\x1b[K", sys.stderr)
+        print(f"{wipe}{self._label} {bar} {part:4.0%}", end="", file=sys.stderr, flush=True)

@@ -4,17 +4,16 @@ The picture of the window, its waterline over time, the tools, what was carried 
 few lines and no more than 80 columns. The figures come from elsewhere.
 """
 
-import sys
 import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from ullage.context import render_grid, shown_percent, shown_tokens
+from ullage.context import draw_grid, shown_percent, shown_tokens
 
 from .burden import Piece, ToolBurden
 from .figures import Figures, figures_of
-from .output import bold, columns, dim, emit, is_coloured, yellow
+from .output import bold, columns, dim, emit, painted, yellow
 from .sessions import Weighed
 from .waterline import chart
 from .wording import how_many
@@ -38,7 +37,7 @@ def print_report(weighed: Weighed) -> None:
 
 
 def _picture(weighed: Weighed) -> list[str]:
-    return render_grid(weighed.usage, colour=is_coloured(sys.stdout)).splitlines()
+    return draw_grid(weighed.usage, painted).split("\n")
 
 
 def _head(weighed: Weighed, figures: Figures) -> list[str]:

@@ -36,7 +36,7 @@ from ullage.wire import user_name
 
 from .configured import add_flags, log_to_stderr, read, say
 from .files import read_piped
-from .output import columns, dim, emit, emit_json
+from .output import columns, dim, emit, emit_json, emit_json_text
 from .wording import how_many
 
 __all__ = ["arguments", "run"]
@@ -191,7 +191,7 @@ def _ask(loaded: Loaded, database: DatabaseSettings, sql: str, arguments: argpar
 
     answer = _with_engine(loaded, database, ask)
     if arguments.json:
-        emit(_json(answer))
+        emit_json_text(_json(answer))
     elif arguments.csv:
         _print_csv(answer)
     else:

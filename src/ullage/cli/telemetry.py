@@ -9,6 +9,8 @@ import sys
 
 from ullage.config import Settings
 
+from .terminal import LineFormatter
+
 __all__ = ["show_telemetry"]
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
@@ -23,6 +25,6 @@ def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
         log.addHandler(logging.NullHandler())
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(LineFormatter("%(message)s", is_json=True))
     log.addHandler(handler)
     log.setLevel(_LEVELS[level or "info"])

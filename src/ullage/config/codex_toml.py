@@ -45,13 +45,11 @@ def _nothing(page: Page, why: str) -> Layer:
 
 
 def _values(entry: Loose) -> dict[str, Any]:
-    # A variable named here is always handed on: an upstream inherits everything Ullage was given.
-    entry.take(_anything, "env_vars")
     milliseconds = entry.take(seconds, "startup_timeout_ms")
     return {
         "command": entry.take(text, "command"),
         "arguments": entry.take(texts, "args"),
-        "environment": entry.take(pairs, "env"),
+        "environment": _environment(entry),
         "directory": entry.take(text, "cwd"),
         "url": entry.take(text, "url"),
         "headers": _headers(entry),
@@ -62,8 +60,20 @@ def _values(entry: Loose) -> dict[str, Any]:
     }
 
 
-def _anything(value: object) -> object:
-    return value
+def _environment(entry: Loose) -> dict[str, str] | None:
+    """The variables that are written out in `env`, and those of `env_vars` that are set here."""
+    named = entry.take(_variable_names, "env_vars") or ()
+    inherited = {name: f"${{{name}}}" for name in named if name in entry.page.environment}
+    return {**inherited, **(entry.take(pairs, "env") or {})} or None
+
+
+def _variable_names(value: object) -> tuple[str, ...] | None:
+    """Names of variables, each a text or a table with a `name`."""
+    if not isinstance(value, list):
+        return None
+    items = cast("list[object]", value)
+    names = [cast("dict[str, object]", item).get("name") if isinstance(item, dict) else item for item in items]
+    return None if None in map(_variable, names) else cast("tuple[str, ...]", tuple(names))
 
 
 def _variable(value: object) -> str | None:

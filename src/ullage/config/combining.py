@@ -151,7 +151,8 @@ def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Se
             continue
         why[f"servers.{name}"] = layer.source
         if server is not None:
-            found[name], said = held_back(server, layer, layers)
+            origin = "client" if layer.is_foreign else "project" if layer.is_project else "user"
+            found[name], said = held_back(replace(server, origin=origin), layer, layers)
             issues += said
     return found, tuple(issues)
 

@@ -14,6 +14,7 @@ from .kinds import (
     FLAG,
     FRACTION,
     INDEX,
+    INHERITED,
     LINES,
     MODE,
     NAMES,
@@ -169,8 +170,15 @@ SERVER = (
     Key(
         name="env",
         kind=PAIRS,
-        means="Variables added to those Ullage was started with.",
+        means="Variables that are set for it, beside those every server gets.",
         field="environment",
+    ),
+    Key(
+        name="inherit_env",
+        kind=INHERITED,
+        means='Variables of Ullage\'s own environment that it gets as well: `["GITHUB_*", "AWS_PROFILE"]`; `true` for '
+        "all but Ullage's own.",
+        default="false",
     ),
     Key(
         name="cwd",

@@ -108,6 +108,13 @@ def _names(value: object) -> tuple[str, ...] | None:
     return lines if lines is not None and all(line.strip() for line in lines) else None
 
 
+def _inherited(value: object) -> tuple[str, ...] | None:
+    """True is every name, false is none."""
+    if isinstance(value, bool):
+        return ("*",) if value else ()
+    return _names(value)
+
+
 def _pairs(value: object) -> dict[str, str] | None:
     if not isinstance(value, dict):
         return None
@@ -154,6 +161,7 @@ BUDGETS = Kind("a table of whole numbers, 0 or more", _by_tool(_budget), "a tabl
 TIMES = Kind("a table of seconds, 0 or more", _by_tool(_wait), "a table")
 LINES = Kind("a list of texts", _lines, "a list")
 NAMES = Kind("a list of names or patterns", _names, "a list")
+INHERITED = Kind("true, false, or a list of names or patterns", _inherited, "a list")
 PAIRS = Kind("a table of texts", _pairs, "a table")
 PREFIX = Kind("letters, digits, `_` or `-`, or nothing", _matching(r"[A-Za-z0-9_-]*"))
 ADDRESS = Kind("an address that begins with http:// or https://", _matching(r"(?s)(?:https?://|\$\{)\S.*"))

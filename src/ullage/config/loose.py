@@ -39,7 +39,7 @@ _UNUSED = {
     "autoApprove": "is not taken over: your client asks before `call_tool_write`, as it is set to",
     "alwaysAllow": "is not taken over: your client asks before `call_tool_write`, as it is set to",
     "trust": "is not taken over: your client asks before `call_tool_write`, as it is set to",
-    "envFile": "is not read: put its variables into `env` or into the environment",
+    "envFile": "is not read: put its variables into `env`",
     "oauth": "is not used: Ullage cannot sign in for that program; send a token in `headers`",
     "headersHelper": "is not run: put the header into `headers`",
 }

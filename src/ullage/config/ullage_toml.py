@@ -29,7 +29,7 @@ __all__ = ["read_ullage_toml"]
 
 _RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden")
 _HEADINGS = tuple(dict.fromkeys(heading.split(".")[0] for heading in TABLES if heading))
-_BESIDE_URL = ("arguments", "environment", "directory")
+_BESIDE_URL = ("arguments", "environment", "inherit_env", "directory")
 """Keys of a server that is started, which mean nothing for one that is reached by its address."""
 
 

@@ -8,7 +8,7 @@ from .compact import Compaction, compact
 from .context import Context
 from .entry import Category, Entry, Kind
 from .fixed import Fixed, ToolWeight
-from .grid import render_grid
+from .grid import draw_grid, render_grid
 from .keeping import Keeping
 from .limits import Limits, limits_of
 from .mask import mask
@@ -58,6 +58,7 @@ __all__ = [
     "ToolShare",
     "ToolWeight",
     "compact",
+    "draw_grid",
     "learnt_window",
     "limits_of",
     "mask",

@@ -4,7 +4,7 @@ Ten rows of ten cells, each a hundredth of the window, with a mark for what it i
 whose tools weigh how much. No colours unless they are asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -12,7 +12,7 @@ from .breakdown import Breakdown
 from .render import percent, title, tokens
 from .usage import ContextUsage
 
-__all__ = ["render_grid"]
+__all__ = ["draw_grid", "render_grid"]
 
 _ROWS = _COLUMNS = 10
 _SERVERS = 8
@@ -31,11 +31,21 @@ class _Slice:
     colour: int
 
 
+Paint = Callable[[str, int], str]
+"""Gives a mark a colour, by the number that a terminal knows it by."""
+
+
 def render_grid(usage: ContextUsage, *, colour: bool = False) -> str:
+    """The picture as text, with a terminal's colours where they are wanted."""
+    return draw_grid(usage, lambda mark, code: f"\x1b[{code}m{mark}\x1b[0m" if colour else mark)
+
+
+def draw_grid(usage: ContextUsage, paint: Paint) -> str:
+    """The picture with its marks painted by someone else."""
     slices = _slices(usage)
-    cells = _cells(slices, usage.context_window, colour=colour)
+    cells = _cells(slices, usage.context_window, paint)
     rows = [" ".join(cells[at : at + _COLUMNS]) for at in range(0, _ROWS * _COLUMNS, _COLUMNS)]
-    legend = [title(usage), "", *(_legend(one, usage.context_window, colour=colour) for one in slices)]
+    legend = [title(usage), "", *(_legend(one, usage.context_window, paint) for one in slices)]
     blank = " " * (2 * _COLUMNS - 1)
     beside = [f"{row or blank}   {said}".rstrip() for row, said in zip_longest(rows, legend, fillvalue="")]
     return "\n".join((*beside, *_servers(usage.breakdown)))
@@ -61,23 +71,19 @@ def _slices(usage: ContextUsage) -> list[_Slice]:
     return [one for one in used if one.number > 0] + [free, answer]
 
 
-def _cells(slices: Sequence[_Slice], window: int, *, colour: bool) -> list[str]:
+def _cells(slices: Sequence[_Slice], window: int, paint: Paint) -> list[str]:
     """A cell at least for whatever there is; the free space gives it."""
     *used, free, answer = slices
     size = _ROWS * _COLUMNS
     filled = [one for one in used for _ in range(max(1, round(size * one.number / window)))][:size]
     kept = min(size - len(filled), round(size * answer.number / window))
     whole = [*filled, *([free] * (size - len(filled) - kept)), *([answer] * kept)]
-    return [_painted(one.mark, one.colour, wanted=colour) for one in whole]
+    return [paint(one.mark, one.colour) for one in whole]
 
 
-def _legend(one: _Slice, window: int, *, colour: bool) -> str:
-    mark = _painted(one.mark, one.colour, wanted=colour)
+def _legend(one: _Slice, window: int, paint: Paint) -> str:
+    mark = paint(one.mark, one.colour)
     return f"{mark} {one.name}: {tokens(one.number)} tokens ({percent(one.number, window)})"
-
-
-def _painted(mark: str, code: int, *, wanted: bool) -> str:
-    return f"\x1b[{code}m{mark}\x1b[0m" if wanted else mark
 
 
 def _servers(breakdown: Breakdown) -> list[str]:

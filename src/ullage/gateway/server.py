@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
-__all__ = ["Access", "Rules", "Server", "Transport"]
+__all__ = ["Access", "Origin", "Rules", "Server", "Transport"]
 
 Transport = Literal["stdio", "http", "sse"]
 Access = Literal["allow", "ask", "deny"]
+Origin = Literal["user", "project", "client"]
+"""The user's own `ullage.toml`, a project's, or another program's file."""
 
 _STRICTNESS: dict[Access, int] = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -89,7 +91,9 @@ class Server:
     arguments: tuple[str, ...] = field(default=(), repr=False)
     """A secret may have been written among them."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Added to what Ullage itself was given; may hold secrets, so it is never shown."""
+    """Added to what the server inherits; may hold secrets, so it is never shown."""
+    inherit_env: tuple[str, ...] = ()
+    """Variables of Ullage's own environment that it gets beside the usual ones: names or patterns; `*` for all."""
     directory: str | None = None
     url: str | None = field(default=None, repr=False)
     """For `http` and `sse`; may hold a secret in its query."""
@@ -110,11 +114,13 @@ class Server:
     rules: Rules = field(default_factory=Rules)
     came_from: str | None = None
     """The file and table it was read from, for people."""
+    origin: Origin = "user"
+    """Whose file that is."""
 
     @property
     def key(self) -> str:
         """Equal for servers that are started alike; a changed key means another server. Reveals none of its parts."""
-        parts = [
+        parts: list[object] = [
             self.transport,
             self.command,
             list(self.arguments),
@@ -123,6 +129,9 @@ class Server:
             self.url,
             sorted(self.headers.items()),
         ]
+        if self.inherit_env:
+            # Only where it is set: a catalogue from before this setting knows servers by the key without it.
+            parts.append(["inherit_env", sorted(self.inherit_env)])
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property

@@ -198,3 +198,20 @@ def uses(connection: Connection) -> None:
         Column("last", Double, nullable=False, index=True),
         Index("ullage_uses_of_principal", "principal", "last"),
     ).create(connection, checkfirst=False)
+
+
+@migration
+def pending_notices(connection: Connection) -> None:
+    """Adds the table of notices to be given once.
+
+    A store that already knows servers was written when these inherited every variable, so its user is told once that
+    they no longer do. A new store has nothing to tell.
+    """
+    Table("ullage_notices", MetaData(), Column("name", String(64), primary_key=True)).create(
+        connection, checkfirst=False
+    )
+    connection.execute(
+        text(
+            "INSERT INTO ullage_notices (name) SELECT 'server_environment' WHERE EXISTS (SELECT 1 FROM ullage_servers)"
+        )
+    )

@@ -15,11 +15,12 @@ from .serve import (
     user_name,
 )
 from .supervise import Health, Host, Supervised
-from .upstream import Upstream, open_upstream
+from .upstream import ChildEnvironment, Upstream, WithheldVariables, open_upstream
 
 __all__ = [
     "TOKENS_VARIABLE",
     "Address",
+    "ChildEnvironment",
     "Health",
     "Host",
     "Identity",
@@ -28,6 +29,7 @@ __all__ = [
     "Supervised",
     "Tokens",
     "Upstream",
+    "WithheldVariables",
     "http_app",
     "listen",
     "open_upstream",

@@ -69,7 +69,13 @@ class Listening:
     """Takes connections for an application whose open requests `cut_off` ends."""
 
     def __init__(self, application: ASGIApp, cut_off: Callable[[], None], *, most_connections: int) -> None:
-        settings: dict[str, Any] = {"lifespan": "on", "ws": "none", "http": _Prompt, "log_level": "warning"}
+        settings: dict[str, Any] = {
+            "lifespan": "on",
+            "ws": "none",
+            "http": _Prompt,
+            "log_level": "warning",
+            "log_config": None,
+        }
         self._server = _Server(
             uvicorn.Config(
                 application, limit_concurrency=most_connections, timeout_graceful_shutdown=_CUT_OFF, **settings

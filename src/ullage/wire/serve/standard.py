@@ -18,6 +18,8 @@ from anyio import from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 from anyio.streams.memory import MemoryObjectSendStream
 
+from ullage.escaping import escape_json_controls
+
 __all__ = ["Output", "claim_input", "claim_output", "lines"]
 
 _CHUNK = 65_536
@@ -46,12 +48,15 @@ class Output:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._is_terminal = os.isatty(descriptor)
         self._writing = anyio.Lock(fast_acquire=True)
         if sys.platform != "win32":
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLOUT)
 
     async def write(self, text: str) -> None:
+        if self._is_terminal:
+            text = escape_json_controls(text)
         async with self._writing:
             await self._write(memoryview(text.encode()))
 

@@ -202,6 +202,10 @@ class Connection:
             self.open_calls -= 1
             self.used_at = self._clock()
 
+    def stderr_tail(self) -> str:
+        """The last that the server wrote to standard error; empty where the connection is not open."""
+        return "" if self.upstream is None else self.upstream.stderr_tail()
+
     async def over(self, request: Callable[[Connected], Awaitable[Result]]) -> Result:
         """Asks something over the connection, which must be open."""
         if self.upstream is None:

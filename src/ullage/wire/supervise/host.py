@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from ullage.gateway import Server
 
-from ..upstream import inherited, open_upstream
+from ..upstream import ChildEnvironment, open_upstream
 from .bounds import Bounds
 from .connection import Opener
 from .health import Health
@@ -42,7 +42,7 @@ class Host:
         self._is_leaving = False
         self._surroundings = Surroundings(
             opener=open or partial(open_upstream, in_haste=lambda: self._is_leaving),
-            environment=inherited(os.environ if environment is None else environment, withheld),
+            environment=ChildEnvironment(os.environ if environment is None else environment, withheld),
             start=self._start,
             clock=clock,
             random=random,
@@ -51,6 +51,11 @@ class Host:
         self._sources: dict[tuple[str, str, bool], Supervised] = {}
         self._retiring: set[Supervised] = set()
         self._tasks: TaskGroup | None = None
+
+    @property
+    def environment(self) -> ChildEnvironment:
+        """What servers inherit of this process."""
+        return self._surroundings.environment
 
     async def __aenter__(self) -> Self:
         self._tasks = anyio.create_task_group()

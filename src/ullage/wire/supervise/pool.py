@@ -6,23 +6,26 @@ it; after a failure starts are made one at a time, each after its back-off. What
 affair.
 """
 
+import logging
 import math
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import anyio
 
-from ullage.errors import DeadlinePassed, Unavailable
+from ullage.errors import DeadlinePassed, UllageError, Unavailable
 from ullage.gateway import Server
 
-from ..upstream import Stillborn
+from ..upstream import ChildEnvironment, Stillborn
 from .bounds import Bounds
 from .connection import Connected, Connection, Holder, Opener
 from .health import Health
 from .record import Record
 
 __all__ = ["Pool", "PoolWatcher", "Surroundings", "Work"]
+
+_log = logging.getLogger(__name__)
 
 _TAIL_CHARACTERS = 4_000
 _LOOK_SECONDS = 0.05
@@ -39,7 +42,7 @@ class Surroundings:
     """What every pool of a host works with."""
 
     opener: Opener
-    environment: Mapping[str, str] = field(repr=False)
+    environment: ChildEnvironment
     start: Callable[[Work], None]
     """Runs something in the background, among the host's tasks."""
     clock: Callable[[], float]
@@ -67,6 +70,8 @@ class Pool:
         """Every one of which something is left, in the order of their opening."""
         self._held: dict[Holder, Connection] = {}
         self._lost_one = False
+        self._hints: set[str] = set()
+        """Those that were logged."""
         self.is_closed = False
 
     def at_hand(self, holder: Holder) -> Connection | None:
@@ -164,7 +169,7 @@ class Pool:
 
     async def _keep(self, connection: Connection) -> None:
         try:
-            await connection.keep(self._around.opener, self._around.environment)
+            await connection.keep(self._around.opener, self._around.environment.of(self.server))
         finally:
             self._connections.remove(connection)
 
@@ -200,8 +205,28 @@ class Pool:
             self.record.last_words = _tail_of(connection.upstream)
         elif isinstance(connection.failure, Stillborn):
             self.record.last_words = connection.failure.stderr_tail[-_TAIL_CHARACTERS:]
+        if connection.failure is not None:
+            self.add_hint(connection.failure, self.record.last_words)
         if connection.failure is not None and not self.is_closed:
             self.record.failed(connection.failure, began=connection.began, ready_at=connection.ready_at)
+
+    def notice_missing_variables(self, words: str) -> str:
+        """What to write into the settings where the server's words name a variable that it is not given; else empty.
+
+        Logged once: whoever called may be a model, and only a person can do something about it.
+        """
+        hint = self._around.environment.hint(self.server, words)
+        if hint and hint not in self._hints:
+            self._hints.add(hint)
+            self.record.note(hint)
+            _log.warning("server `%s` failed: %s", self.server.name, hint)
+        return hint
+
+    def add_hint(self, error: UllageError, words: str) -> None:
+        """Puts the hint before the error's suggestion."""
+        hint = self.notice_missing_variables(f"{error.message}\n{words}")
+        if hint and hint not in error.suggestion:
+            error.suggestion = f"{hint}; {error.suggestion}" if error.suggestion else hint
 
     def can_spare(self, connection: Connection) -> bool:
         """The last one stays, unless the settings say when it may go and nobody listens for its changes."""

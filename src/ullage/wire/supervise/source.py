@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import anyio
 
-from ullage.errors import UllageError
+from ullage.errors import ProtocolError, SourceFailed, UllageError
 from ullage.gateway import Introduction, Server
 from ullage.tool import (
     Asked,
@@ -68,7 +68,15 @@ class Supervised:
 
     async def call(self, call: Call) -> Reply:
         self._pool.record.calls += 1
-        return await self._of_session(call, lambda upstream: upstream.call(call))
+        try:
+            reply = await self._of_session(call, lambda upstream: upstream.call(call))
+        except ProtocolError as error:
+            self._pool.notice_missing_variables(error.message)
+            raise
+        if reply.is_error:
+            words = " ".join(str(block.get("text", "")) for block in reply.content)
+            self._pool.notice_missing_variables(words[:4_000])
+        return reply
 
     async def resources(self) -> tuple[JsonObject, ...]:
         return await self._of_any(lambda upstream: upstream.resources())
@@ -95,6 +103,9 @@ class Supervised:
             return await connection.over(request)
         except Unsent as error:
             connection.lose(error)
+        except SourceFailed as error:
+            self._pool.add_hint(error, connection.stderr_tail() or self._pool.record.last_words)
+            raise
         again = await self._pool.connection(holder, asked.deadline)
         return await again.over(request)
 

@@ -1,8 +1,8 @@
 """How is another server spoken to, whatever it runs on and whichever era it is of?"""
 
-from .heirloom import depth, inherited
+from .child_env import ChildEnvironment, WithheldVariables
 from .stillborn import Stillborn
 from .unsent import Unsent
 from .upstream import Upstream, open_upstream
 
-__all__ = ["Stillborn", "Unsent", "Upstream", "depth", "inherited", "open_upstream"]
+__all__ = ["ChildEnvironment", "Stillborn", "Unsent", "Upstream", "WithheldVariables", "open_upstream"]

@@ -20,8 +20,8 @@ import anyio
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
 
+from .child_env import DEEPEST, depth
 from .group import ask_to_end, is_alive, kill, own_group
-from .heirloom import DEEPEST, depth
 from .redaction import redacted, secrets_of
 from .rpc import UNREACHABLE, Message, Receiver
 from .sound import TooDeep, read_line

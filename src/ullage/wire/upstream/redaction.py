@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from ullage.gateway import Server
 
-__all__ = ["redacted", "secrets_of"]
+__all__ = ["SECRET_NAME", "redacted", "secrets_of"]
 
 _MARK = "[secret]"
 _SHORTEST = 6
 _SHORTEST_INHERITED = 8
 """Longer, since nobody chose to hand these to the server, and a short one may be an everyday word."""
 _NAMED = re.compile(r"key|token|secret|pass|auth|cred|cookie|session|dsn|url|uri", re.IGNORECASE)
-_NAMED_INHERITED = re.compile(r"key|token|secret|(?<!ask)pass|pwd$|auth(?!or(?!iz))|cred|cookie|dsn", re.IGNORECASE)
+SECRET_NAME = re.compile(r"key|token|secret|(?<!ask)pass|pwd$|auth(?!or(?!iz))|cred|cookie|dsn", re.IGNORECASE)
 """Narrower, since a desktop sets sessions and addresses by the dozen."""
 _OPTION = re.compile(r"-{1,2}(?P<name>[\w-]*)(?:=(?P<value>.*))?", re.DOTALL)
 _ASSIGNED = re.compile(r"(?P<name>[A-Za-z_][\w-]*)\s*[=:]\s*(?P<value>.+)", re.DOTALL)
@@ -31,7 +31,7 @@ def secrets_of(server: Server, environment: Mapping[str, str]) -> tuple[str, ...
     inherited = {name: value for name, value in environment.items() if name not in server.environment}
     found = {
         *_long(_SHORTEST, _of_environment(server.environment, _NAMED)),
-        *_long(_SHORTEST_INHERITED, _of_environment(inherited, _NAMED_INHERITED)),
+        *_long(_SHORTEST_INHERITED, _of_environment(inherited, SECRET_NAME)),
         *_long(_SHORTEST, (part for value in server.headers.values() for part in _words(value))),
         *_long(_SHORTEST, _of_arguments(server.arguments)),
         *_long(_SHORTEST, _of_url(server.url or "")),
@@ -89,14 +89,14 @@ def _of_arguments(arguments: tuple[str, ...]) -> Iterator[str]:
             option = ""
             continue
         option = match["name"]
-        if match["value"] and _NAMED_INHERITED.search(option):
+        if match["value"] and SECRET_NAME.search(option):
             yield match["value"]
 
 
 def _of_argument(option: str, argument: str) -> Iterator[str]:
-    if _NAMED_INHERITED.search(option) or _TOKEN_LIKE.fullmatch(argument):
+    if SECRET_NAME.search(option) or _TOKEN_LIKE.fullmatch(argument):
         yield argument
     # A container's `API_KEY=x`, a bridge's `Authorization: Bearer x`.
     match = _ASSIGNED.fullmatch(argument)
-    if match is not None and _NAMED_INHERITED.search(match["name"]):
+    if match is not None and SECRET_NAME.search(match["name"]):
         yield from _words(match["value"])
