@@ -368,6 +368,7 @@ async def test_no_server_is_given_the_tokens_of_those_who_come_in(work: Path, mo
     monkeypatch.setenv("ADAS_TOKEN", "a" * 20)
     monkeypatch.setenv("OTHER", "b" * 20)
     shows = {"command": "sh", "args": ["-c", f"env > {work}/seen; exec sleep 60"]}
+    shows["inherit_env"] = ["*"]
     write_toml(users_file(work.parent), '[http.tokens.ada]\nenv = "ADAS_TOKEN"\n', shows=shows)
     async with opened(work) as gateway:
         await gateway.view(1)

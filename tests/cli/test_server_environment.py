@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from approving import approve
 from ullage.gateway import Server
-from upstreams import scripted, tool, write_json, write_toml
+from upstreams import scripted, tool, users_file, write_json, write_toml
 
 CANARY = "CANARY_API_KEY"
 SECRET = "canary-value-of-nobody"
@@ -22,13 +23,6 @@ SURROUNDINGS = {
     "LC_ALL": "C.UTF-8",
 }
 DUMPED = 'env > "$0"; exec "$@"'
-
-
-def users_file(work: Path) -> Path:
-    """The user's own settings, not the project's."""
-    folder = work.parent / "home" / "config" / "ullage"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "ullage.toml"
 
 
 def dumping(work: Path, **more) -> tuple[dict, Path]:
@@ -76,7 +70,7 @@ TALK = "\n".join(
 )
 def test_a_key_in_the_environment_reaches_no_server(work: Path, words: tuple[str, ...]):
     entry, dump = dumping(work)
-    write_toml(users_file(work), notes=entry)
+    write_toml(users_file(work.parent), notes=entry)
     done = ullage(*words, stdin=f"{TALK}\n" if words[0] == "serve" else "")
     given = dumped(dump)
     assert CANARY not in given
@@ -91,7 +85,7 @@ def test_a_key_in_the_environment_reaches_no_server(work: Path, words: tuple[str
 @pytest.mark.parametrize("more", [True, [CANARY], ["CANARY_*"], ["*"]], ids=str)
 def test_inherit_env_gives_a_server_what_it_names(work: Path, more: object):
     entry, dump = dumping(work, inherit_env=more)
-    write_toml(users_file(work), notes=entry)
+    write_toml(users_file(work.parent), notes=entry)
     assert ullage("call", "notes__echo", '{"text": "hi"}').returncode == 0
     assert dumped(dump)[CANARY] == SECRET
 
@@ -100,7 +94,7 @@ def test_inherit_env_gives_a_server_what_it_names(work: Path, more: object):
 def test_what_an_entry_sets_reaches_the_server_and_wins(work: Path):
     env = {"CANARY_COPY": f"${{{CANARY}}}", "LC_ALL": "C"}
     entry, dump = dumping(work, env=env, inherit_env=["LC_ALL"])
-    write_toml(users_file(work), notes=entry)
+    write_toml(users_file(work.parent), notes=entry)
     assert ullage("call", "notes__echo", '{"text": "hi"}').returncode == 0
     given = dumped(dump)
     assert (given["CANARY_COPY"], given["LC_ALL"], CANARY in given) == (SECRET, "C", False)
@@ -111,7 +105,8 @@ def test_codex_names_variables_that_its_servers_get(work: Path):
     lines = ["[mcp_servers.notes]", f"command = {json.dumps(entry['command'])}", f"args = {json.dumps(entry['args'])}"]
     lines.append(f'env_vars = ["{CANARY}", {{ name = "NOBODY_SET_IT" }}]')
     (work / "config.toml").write_text("\n".join(lines), encoding="utf-8")
-    write_toml(users_file(work), f"include = [{json.dumps(str(work / 'config.toml'))}]\n")
+    approve(work / "config.toml")
+    write_toml(users_file(work.parent), f"include = [{json.dumps(str(work / 'config.toml'))}]\n")
     assert ullage("call", "notes__echo", '{"text": "hi"}').returncode == 0
     assert dumped(dump)[CANARY] == SECRET
     assert "NOBODY_SET_IT" not in dumped(dump)
@@ -122,10 +117,10 @@ def test_doctor_names_what_a_server_does_not_get_with_the_line_to_add(work: Path
     entry, _ = dumping(work)
     named, _ = dumping(work, inherit_env=[CANARY])
     include = json.dumps(str(write_json(work / "mcp.json", bird=entry)))
-    write_toml(users_file(work), f"include = [{include}]\n", canary=entry, other=entry, sorted=named)
+    write_toml(users_file(work.parent), f"include = [{include}]\n", canary=entry, other=entry, sorted=named)
     environment = {**SURROUNDINGS, "STRIPE_SECRET": SECRET}
     done = ullage("doctor", environment=environment)
-    file = users_file(work)
+    file = users_file(work.parent)
     assert done.stdout.count("does not get") == 4
     assert (
         f"  note  does not get `{CANARY}` and 1 more; if it needs one, "
@@ -148,7 +143,7 @@ def test_doctor_names_what_a_server_does_not_get_with_the_line_to_add(work: Path
 
 def test_nothing_is_said_where_nothing_is_missing(work: Path):
     entry, _ = dumping(work)
-    write_toml(users_file(work), notes=entry)
+    write_toml(users_file(work.parent), notes=entry)
     done = ullage("doctor", environment={})
     assert "does not get" not in done.stdout
 
@@ -156,7 +151,7 @@ def test_nothing_is_said_where_nothing_is_missing(work: Path):
 @pytest.mark.requirement("U:env")
 def test_a_server_that_dies_of_a_missing_variable_says_what_to_add(work: Path):
     code = f"import os, sys; sys.exit('Error: {CANARY} is not set')"
-    write_toml(users_file(work), notes={"command": sys.executable, "args": ["-c", code]})
+    write_toml(users_file(work.parent), notes={"command": sys.executable, "args": ["-c", code]})
     line = (
         f'it names `{CANARY}`, which is set but not given to it: add `inherit_env = ["{CANARY}"]` to `[servers.notes]`'
     )
@@ -180,13 +175,13 @@ for line in sys.stdin:
     if "id" in message:
         print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}}), flush=True)
 """
-    write_toml(users_file(work), notes={"command": sys.executable, "args": ["-c", code]})
+    write_toml(users_file(work.parent), notes={"command": sys.executable, "args": ["-c", code]})
     done = ullage("call", "notes__echo", "{}")
     assert f"it names `{CANARY}`, which is set but not given to it" in done.stderr
 
 
 def test_a_call_that_fails_for_a_missing_variable_is_handed_on_and_the_log_says_what_to_add(work: Path):
-    write_toml(users_file(work), notes=scripted(tool("give", inputSchema={"type": "object"})))
+    write_toml(users_file(work.parent), notes=scripted(tool("give", inputSchema={"type": "object"})))
     result = {"content": [{"type": "text", "text": f"401: set {CANARY}"}], "isError": True}
     done = ullage("call", "notes__give", json.dumps({"result": result}))
     assert done.returncode == 1
@@ -196,7 +191,7 @@ def test_a_call_that_fails_for_a_missing_variable_is_handed_on_and_the_log_says_
 
 @pytest.mark.requirement("U:env")
 def test_after_an_upgrade_it_is_said_once_and_on_a_new_machine_never(work: Path):
-    write_toml(users_file(work), notes=scripted(tool("echo")))
+    write_toml(users_file(work.parent), notes=scripted(tool("echo")))
     store = work.parent / "home" / "data" / "ullage" / "ullage.db"
     said = "servers no longer get every variable of this environment"
     fresh = [ullage("tools"), ullage("tools")]

@@ -39,8 +39,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
         "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_*_DIR",
     ),
     "the screen": (
-        "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "XDG_SESSION_TYPE",
-        "DBUS_SESSION_BUS_ADDRESS",
+        "DISPLAY", "WAYLAND_DISPLAY", "XDG_CURRENT_DESKTOP", "XDG_SESSION_TYPE",
     ),
     "proxies": (
         "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy",
