@@ -366,7 +366,7 @@ async def test_our_own_list_outlives_a_change_of_settings(work: Path):
 async def test_no_server_is_given_the_tokens_of_those_who_come_in(work: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ADAS_TOKEN", "a" * 20)
     monkeypatch.setenv("OTHER", "b" * 20)
-    shows = {"command": "sh", "args": ["-c", f"env > {work}/seen; exec sleep 60"]}
+    shows = {"command": "sh", "args": ["-c", f"env > {work}/seen; exec sleep 60"], "inherit_env": True}
     write_toml(work / "ullage.toml", '[http.tokens.ada]\nenv = "ADAS_TOKEN"\n', shows=shows)
     async with opened(work) as gateway:
         await gateway.view(1)
