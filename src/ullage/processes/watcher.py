@@ -25,6 +25,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, cast
 
 from .sweep import MARK, start_time
 
@@ -175,18 +176,18 @@ class ProcessWatcher:
     def _restart_when_gone(self, process: "subprocess.Popen[bytes]") -> None:
         began = time.monotonic()
         status = process.wait()
-        self._pause = 0.0 if time.monotonic() - began > _LIVED else min(max(2 * self._pause, 0.1), _LONGEST_PAUSE)
+        if self._process is not process:
+            return
         how = signal.Signals(-status).name if status < 0 else f"status {status}"
         _log.warning("the watcher process that ends servers if Ullage is killed has ended (%s); starting another", how)
+        self._pause = 0.0 if time.monotonic() - began > _LIVED else min(max(2 * self._pause, 0.1), _LONGEST_PAUSE)
         time.sleep(self._pause)
         with self._lock:
-            if self._process is not process:
-                return
-            self._process = None
-            with suppress(OSError):
-                if process.stdin is not None:
-                    process.stdin.close()
-            self._start()
+            if self._process is process:
+                self._process = None
+                with suppress(OSError):
+                    cast("IO[bytes]", process.stdin).close()
+                self._start()
 
 
 _watcher = ProcessWatcher()
