@@ -1,9 +1,11 @@
-"""An MCP server that starts relatives of every kind and ends by itself for no reason, for tests of how servers are ended.
+"""An MCP server that starts relatives of every kind and ends by itself for no reason, for tests of how servers are
+ended.
 
-Run as `python family_server.py FOLDER KIND...`. Each relative's pid is written to a file of its kind's name in the folder, the
-server's own to `server`. Kinds: `child`, `grandchild` (below a shell that waits), `session` (a session of its own, no pipes),
-`orphan` (a session of its own, its parent gone, our standard output), `stubborn` (ignores SIGTERM), `bare` (without an
-environment), `daemon` (an orphan without pipes), `mute` (no relative: the server answers nothing).
+Run as `python family_server.py FOLDER KIND...`. Each relative's pid is written to a file of its kind's name in the
+folder, the server's own to `server`. Kinds: `child`, `grandchild` (below a shell that waits), `session` (a session of
+its own, no pipes), `orphan` (a session of its own, its parent gone, our standard output), `stubborn` (ignores
+SIGTERM), `bare` (without an environment), `daemon` (an orphan without pipes), `mute` (no relative: the server answers
+nothing).
 """
 
 import json
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 FOLDER, KINDS = Path(sys.argv[1]), sys.argv[2:]
 SLEEP = ["sleep", "1000"]
@@ -26,12 +29,14 @@ def write_pid(kind: str, pid: int) -> None:
 
 
 def start(kind: str) -> None:
-    nothing = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    nothing: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if kind == "child":
         write_pid(kind, subprocess.Popen(SLEEP).pid)
     elif kind == "grandchild":
         unfinished, final = FOLDER / f".{kind}", FOLDER / kind
-        subprocess.Popen(["sh", "-c", f"sh -c 'echo $$ > {unfinished}; mv {unfinished} {final}; exec sleep 1000'; true"])
+        subprocess.Popen(
+            ["sh", "-c", f"sh -c 'echo $$ > {unfinished}; mv {unfinished} {final}; exec sleep 1000'; true"]
+        )
     elif kind == "session":
         write_pid(kind, subprocess.Popen(SLEEP, start_new_session=True, **nothing).pid)
     elif kind == "stubborn":
@@ -41,7 +46,7 @@ def start(kind: str) -> None:
     elif kind in {"orphan", "daemon"}:
         between = os.fork()
         if between == 0:
-            options = nothing if kind == "daemon" else {}
+            options: dict[str, Any] = nothing if kind == "daemon" else {}
             write_pid(kind, subprocess.Popen(SLEEP, start_new_session=True, **options).pid)
             os._exit(0)
         os.waitpid(between, 0)
@@ -61,7 +66,8 @@ def answer(request: dict[str, object]) -> None:
         (FOLDER / "called").touch()
         time.sleep(params["arguments"].get("seconds", 0))
         result = {"content": [{"type": "text", "text": "done"}]}
-    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n")
+    sys.stdout.flush()
 
 
 for each in KINDS:

@@ -19,6 +19,7 @@ from ullage.gateway import (
     Guarded,
     Merge,
     Metered,
+    OpenCalls,
     ResultRules,
     Rules,
     Surroundings,
@@ -67,6 +68,7 @@ class Kit:
     surfaces: StoredSurfaces
     searches: Searches
     spawn: Callable[[Work], None]
+    open_calls: OpenCalls
 
     def serve(self, settings: Settings, client: str | None) -> Served:
         chosen = settings.gateway_for(client)
@@ -93,7 +95,12 @@ class Kit:
         )
         find = Find(budgeted, meter(), find_settings(settings, client), around)
         source: ToolSource = Metered(
-            inner=find, meter=meter(), recorder=self.recorder, clock=time.perf_counter, reference=reference
+            inner=find,
+            meter=meter(),
+            recorder=self.recorder,
+            clock=time.perf_counter,
+            reference=reference,
+            open_calls=self.open_calls,
         )
         if chosen.underscore_names:
             source = Underscored(inner=source, own=(*LISTED, *DELEGATED, RETRIEVED))

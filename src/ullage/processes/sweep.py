@@ -1,18 +1,19 @@
 """Find and end every process that belongs to a server, also those that left its process group.
 
-Used in two ways. Ullage imports it to end one server completely. The watcher runs it as a program when Ullage has died
-without ending its servers:
+Used in two ways. Ullage imports it to end one server completely. The watcher runs it as a program when Ullage has
+died without ending its servers:
 
     python -I -S sweep.py OWNER [PID:START | pending-N]...     end these processes and all that carry the owner's mark
     python -I -S sweep.py --watch OWNER                        read the entries from standard input until it is closed
 
-It needs the standard library alone and imports as little of it as possible, because it runs where Ullage no longer does.
+It needs the standard library alone and imports as little of it as possible, because it runs where Ullage no longer
+does.
 
-A process belongs to a server when it is the registered process, a member of its session or process group, a descendant of
-such a process, or carries the mark that Ullage puts into the environment of everything it starts. The mark finds
-processes whose parents have already ended. It does not count for a real daemon, that is a process in a session of its own
-that has neither a parent among the server's processes nor a pipe or socket as standard input, output or error: `gpg-agent`
-or `tmux`, started in passing by some tool, are meant to outlive it.
+A process belongs to a server when it is the registered process, a member of its session or process group, a
+descendant of such a process, or carries the mark that Ullage puts into the environment of everything it starts. The
+mark finds processes whose parents have already ended. It does not count for a real daemon, that is a process in a
+session of its own that has neither a parent among the server's processes nor a pipe or socket as standard input,
+output or error: `gpg-agent` or `tmux`, started in passing by some tool, are meant to outlive it.
 
 Everything but the process groups needs `/proc`, which is Linux. Elsewhere only the registered groups are ended.
 """
@@ -26,10 +27,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["MARK", "Process", "find_processes", "is_running", "main", "read_processes", "signal_processes", "start_time", "sweep"]
+__all__ = [
+    "MARK",
+    "Process",
+    "find_processes",
+    "is_running",
+    "main",
+    "read_processes",
+    "signal_processes",
+    "start_time",
+    "sweep",
+]
 
 MARK = "ULLAGE_OWNER"
-"""Variable in the environment of every process that Ullage starts: comma-separated marks, one for each nested Ullage."""
+"""Variable in the environment of every process that Ullage starts: marks, one for each nested Ullage."""
 
 _PROC = "/proc"
 _TERM_SECONDS = 2.0

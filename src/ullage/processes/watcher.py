@@ -1,14 +1,14 @@
 """Watcher process that ends every child process when Ullage dies, in whatever way.
 
-Ullage ends its servers itself when it can. SIGKILL, a crash or the kernel's out-of-memory killer leave it no chance, and
-a parent-death signal (`PR_SET_PDEATHSIG`) would reach only direct children: `npx` and `uvx` run the real server as a
-grandchild. So one small process per Ullage holds the reading end of a pipe whose only writing end is Ullage's. When the
-pipe closes while servers are still registered, the watcher runs `sweep.py`.
+Ullage ends its servers itself when it can. SIGKILL, a crash or the kernel's out-of-memory killer leave it no chance,
+and a parent-death signal (`PR_SET_PDEATHSIG`) would reach only direct children: `npx` and `uvx` run the real server
+as a grandchild. So one small process per Ullage holds the reading end of a pipe whose only writing end is Ullage's.
+When the pipe closes while servers are still registered, the watcher runs `sweep.py`.
 
-The watcher is a loop of `/bin/sh` (1.6 MiB resident, 0.1 MiB of it its own; Python would take 8.3 MiB), started with the
-first child process, in a session of its own, with no other file descriptor. No child process is ever unknown to it: an
-entry `pending-N` is written before a process is started, and the process carries a mark in its environment by which the
-sweep finds it. If the watcher is killed, it is started again and told everything anew.
+The watcher is a loop of `/bin/sh` (1.6 MiB resident, 0.1 MiB of it its own; Python would take 8.3 MiB), started with
+the first child process, in a session of its own, with no other file descriptor. No child process is ever unknown to
+it: an entry `pending-N` is written before a process is started, and the process carries a mark in its environment by
+which the sweep finds it. If the watcher is killed, it is started again and told everything anew.
 
 On macOS and the BSDs the same watcher ends the registered process groups. On Windows there is none.
 """
@@ -106,10 +106,10 @@ class ProcessWatcher:
     def registration(self) -> Generator[Registration]:
         """Register a process that is about to be started; it must have ended when the context does.
 
-            with process_watcher().registration() as registered:
-                process = subprocess.Popen(command, env={**environment, **registered.environment})
-                registered.started(process.pid)
-                ...
+        with process_watcher().registration() as registered:
+            process = subprocess.Popen(command, env={**environment, **registered.environment})
+            registered.started(process.pid)
+            ...
         """
         with self._lock:
             self._count += 1
@@ -152,7 +152,7 @@ class ProcessWatcher:
                 start_new_session=True,
             )
         except OSError as error:
-            _log.warning("servers may stay behind if Ullage is killed: the watcher process cannot be started: %s", error)
+            _log.warning("servers may stay behind if Ullage is killed: no watcher process can be started: %s", error)
             return
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
