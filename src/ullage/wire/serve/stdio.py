@@ -7,6 +7,7 @@ they have `shutdown_grace` seconds for it and are answered with an error otherwi
 
 import uuid
 from collections import Counter
+from contextlib import suppress
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -113,12 +114,12 @@ class _Transport:
         message = read_message(line)
         if isinstance(message, tuple):
             for refused in message:
-                await self._output.write(refused)
+                await self._write_line(refused)
             return
         if isinstance(message, JSONRPCRequest):
             if self._shutdown.told.is_set():
                 error = refusal(shutting_down("takes no further requests"), modern=True).error
-                await self._output.write(_to_line(JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))
+                await self._write_line(_to_line(JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))
                 return
             if message.method != "subscriptions/listen":
                 self._unanswered[str(message.id)] += 1
@@ -138,16 +139,11 @@ class _Transport:
             del self._unanswered[key]
 
     async def write(self) -> None:
-        """Write the server's messages. Once the client has stopped reading they are dropped, so that no call waits."""
-        is_open = True
-        with self.flushing:
+        """Write the server's messages until it has closed its end of the stream."""
+        with self.flushing, self._written:
             async for sent in self._written:
                 message = sent.message
-                if is_open:
-                    try:
-                        await self._output.write(_to_line(message))
-                    except anyio.ClosedResourceError:
-                        is_open = False
+                await self._write_line(_to_line(message))
                 if isinstance(message, JSONRPCResponse | JSONRPCError):
                     self._answered(message.id)
                 elif isinstance(message, JSONRPCRequest):
@@ -155,11 +151,17 @@ class _Transport:
                     if self._input_ended:
                         await self._refuse_question(message.id)
 
+    async def _write_line(self, line: str) -> None:
+        """Write a line; drop it where the client has stopped reading, so that no call waits."""
+        with suppress(anyio.ClosedResourceError):
+            await self._output.write(line)
+
     async def _refuse_question(self, identity: RequestId) -> None:
         """Answer a request to the client in its place, where it can no longer answer."""
         self._asked.pop(str(identity), None)
         error = ErrorData(code=CONNECTION_CLOSED, message="the client has closed its input and cannot answer")
-        await self._read.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=identity, error=error)))
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            await self._read.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=identity, error=error)))
 
 
 def _to_line(message: JSONRPCMessage) -> str:
