@@ -1,6 +1,7 @@
 import json
 import logging
 import socket
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,9 +19,9 @@ from starlette.testclient import TestClient
 from ullage.errors import InvalidArguments, Unavailable, UnknownResource
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
-from ullage.wire import Address, Identity, Profile, Tokens, http_app, listen, serve_http, single
+from ullage.wire import Address, Identity, Profile, Shutdown, Tokens, http_app, listen, serve_http, single
 from ullage.wire.serve.allowed_hosts import AllowedHosts
-from ullage.wire.serve.http import _names_of
+from ullage.wire.serve.http import _front, _names_of
 
 ADAS, EVES = "a" * 20, "e" * 20
 TOKENS = Tokens.read({"ULLAGE_TOKENS": f"ada:{ADAS},eve:{EVES}"})
@@ -439,6 +440,17 @@ def test_a_bound_address_is_reached_under_its_own_names(monkeypatch: pytest.Monk
     assert socket.gethostname() in _names_of("0.0.0.0")
     monkeypatch.setattr(socket, "gethostname", lambda: "no such host")
     assert _names_of("::") == ("127.0.0.1", "::1", "localhost", "no such host")
+
+
+@pytest.mark.requirement("U:shutdown")
+def test_a_request_to_a_server_that_was_told_to_end_is_refused():
+    front = _front(PROFILES, None, None, AllowedHosts.build(("localhost",)), None, time.time, None)
+    assert posted(front.application(), host="localhost").status_code == 200
+    anyio.run(front.finish, Shutdown())
+    answer = posted(front.application(), host="localhost")
+    assert answer.status_code == 503
+    assert answer.headers["connection"] == "close"
+    assert answer.json()["error_code"] == "UNAVAILABLE"
 
 
 @pytest.mark.anyio
