@@ -17,6 +17,7 @@ REQUIREMENTS = {
     "U:project": "Settings found in a project only restrict until this user approved their exact content; some keys never come from one.",
     "U:env": "A server gets a minimal environment and what its entry names, nothing else unless the user says so.",
     "U:pin": "A tool definition that changes after it was accepted is held until someone looks.",
+    "U:shutdown": "However Ullage ends, no server process stays behind; calls in flight are answered.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",
     "S3:default-model": "Without a model, gpt-4 is counted for.",

@@ -1,10 +1,12 @@
 import json
 import logging
 import socket
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -17,8 +19,9 @@ from starlette.testclient import TestClient
 from ullage.errors import InvalidArguments, Unavailable, UnknownResource
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
-from ullage.wire import Address, Identity, Profile, Tokens, http_app, listen, serve_http, single
-from ullage.wire.serve.http import _names_of
+from ullage.wire import Address, Identity, Profile, Shutdown, Tokens, http_app, listen, serve_http, single
+from ullage.wire.serve.allowed_hosts import AllowedHosts
+from ullage.wire.serve.http import _front, _names_of
 
 ADAS, EVES = "a" * 20, "e" * 20
 TOKENS = Tokens.read({"ULLAGE_TOKENS": f"ada:{ADAS},eve:{EVES}"})
@@ -304,24 +307,129 @@ def test_there_is_an_end_to_how_many_clients_are_served():
     assert [answer.status_code for answer in answers] == [200] * 64 + [503]
 
 
+OURS = "127.0.0.1:{port}"
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("U:shutdown")
 @pytest.mark.parametrize(
-    ("host", "origin", "status"),
+    ("hosts", "origins", "status"),
     [
-        ("127.0.0.1:1", "http://localhost:3000", 200),
-        ("[::1]:1", None, 200),
-        ("localhost", "https://localhost", 200),
-        ("evil.example", None, 421),
-        ("127.0.0.1.evil.example:80", None, 421),
-        ("localhost:1", "http://evil.example", 403),
+        ([OURS], [], 200),
+        (["localhost:{port}"], ["http://localhost:{port}"], 200),
+        (["LocalHost:{port}"], ["HTTP://LOCALHOST:{port}"], 200),
+        (["[::1]:{port}"], ["https://[::1]:{port}"], 200),
+        (["[0:0:0:0:0:0:0:1]:{port}"], [], 200),
+        (["127.0.0.1:9"], [], 421),
+        (["127.0.0.1"], [], 421),
+        (["localhost"], [], 421),
+        (["user@127.0.0.1:{port}"], [], 421),
+        (["user:password@127.0.0.1:{port}"], [], 421),
+        (["127.0.0.1:{port}@evil.example"], [], 421),
+        (["127.0.0.1:{port}/path"], [], 421),
+        (["127.0.0.1:{port}.evil.example"], [], 421),
+        (["localhost:{port}, evil.example"], [], 421),
+        (["localhost.:{port}"], [], 421),
+        (["127.1:{port}"], [], 421),
+        (["2130706433:{port}"], [], 421),
+        (["0.0.0.0:{port}"], [], 421),
+        (["[::1%25lo]:{port}"], [], 421),
+        (["::1:{port}"], [], 421),
+        (["localhost:0{port}0"], [], 421),
+        (["localhost:-{port}"], [], 421),
+        (["localhost:"], [], 421),
+        ([""], [], 421),
+        (["evil.example:{port}"], [], 421),
+        ([OURS, "evil.example"], [], 400),
+        ([], [], 400),
+        ([OURS], ["http://localhost:6274"], 403),
+        ([OURS], ["http://localhost"], 403),
+        ([OURS], ["https://localhost"], 403),
+        ([OURS], ["http://user@localhost:{port}"], 403),
+        ([OURS], ["http://localhost:{port}@evil.example"], 403),
+        ([OURS], ["http://localhost:{port}/"], 403),
+        ([OURS], ["http://localhost:{port}#x"], 403),
+        ([OURS], ["http://evil.example:{port}"], 403),
+        ([OURS], ["http://localhost:{port}", "http://evil.example"], 403),
+        ([OURS], ["http://localhost:{port} http://evil.example"], 403),
+        ([OURS], ["null"], 403),
+        ([OURS], ["file://"], 403),
+        ([OURS], ["ftp://localhost:{port}"], 403),
+        ([OURS], ["chrome-extension://localhost:{port}"], 403),
+        ([OURS], [""], 403),
     ],
 )
-def test_a_rogue_host_or_origin_is_refused(host: str, origin: str | None, status: int):
-    assert posted(http_app(PROFILES), host=host, **({"Origin": origin} if origin else {})).status_code == status
+async def test_a_host_or_origin_that_is_not_exactly_ours_is_refused(hosts: list[str], origins: list[str], status: int):
+    async with served() as url:
+        port = urlsplit(url).port or 0
+        headers = [("Host", one) for one in hosts] + [("Origin", one) for one in origins]
+        answer = await sent(port, "/mcp", [(name, value.format(port=port)) for name, value in headers])
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    if status in {421, 403}:
+        shape = json.loads(answer.partition(b"\r\n\r\n")[2])
+        assert shape["error_code"] == "DENIED"
+        assert "--allow-host" in shape["suggestion"]
+
+
+async def sent(port: int, target: str, headers: list[tuple[str, str]]) -> bytes:
+    """What is answered to a request whose headers are written as they are."""
+    body = json.dumps(HELLO)
+    fixed = [("Accept", ACCEPT["Accept"]), ("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    lines = [f"{name}: {value}" for name, value in [*headers, *fixed, ("Connection", "close")]]
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send("\r\n".join([f"POST {target} HTTP/1.1", *lines, "", body]).encode())
+        answer = b""
+        with anyio.fail_after(20):
+            async for chunk in stream:
+                answer += chunk
+    return answer
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("target", ["http://evil.example/mcp", "http://127.0.0.1:{port}/mcp", "//evil.example/mcp"])
+async def test_a_target_that_names_a_server_is_not_answered(target: str):
+    async with served() as url:
+        port = urlsplit(url).port or 0
+        answer = await sent(port, target.format(port=port), [("Host", f"127.0.0.1:{port}")])
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("U:shutdown")
+async def test_an_allowed_name_has_the_default_ports_ours_or_the_one_it_is_given():
+    async with served(allow_hosts=("box.lan", "gate.lan:9000", "gate.lan:9001", "fd00::1")) as url:
+        port = urlsplit(url).port or 0
+        for host, origin, status in (
+            ("box.lan", "https://box.lan", 200),
+            ("box.lan:443", "http://box.lan", 200),
+            ("BOX.lan", "http://box.lan:{port}", 200),
+            ("box.lan:{port}", None, 200),
+            ("box.lan:9000", None, 421),
+            ("box.lan", "http://box.lan:3000", 403),
+            ("gate.lan:9000", "http://gate.lan:9001", 200),
+            ("gate.lan", None, 421),
+            ("gate.lan:{port}", None, 421),
+            ("[fd00::1]", "http://[fd00:0::1]", 200),
+            ("127.0.0.1:{port}", "https://box.lan", 200),
+        ):
+            headers = [("Host", host), *([("Origin", origin)] if origin else [])]
+            answer = await sent(port, "/mcp", [(name, value.format(port=port)) for name, value in headers])
+            assert answer.startswith(f"HTTP/1.1 {status} ".encode()), (host, origin)
+
+
+@pytest.mark.parametrize(
+    "name", ["user@box", "http://box", "box:port", "box:0", "box:99999", "box/path", "", "a b", "[x]"]
+)
+def test_a_name_that_nobody_could_be_reached_under_is_not_allowed(name: str):
+    with pytest.raises(InvalidArguments, match="is not a name"):
+        AllowedHosts.build((), (name,))
 
 
 def test_other_names_are_let_in_where_allowed():
     application = http_app(PROFILES, hosts=("box.lan", "fd00::1"))
     assert posted(application, host="box.lan:8787", Origin="https://box.lan").status_code == 200
+    assert posted(http_app(PROFILES), host="localhost:8787", Origin="http://localhost:8787").status_code == 200
+    assert posted(http_app(PROFILES), host="localhost:8787", Origin="http://localhost:8788").status_code == 403
     assert posted(http_app(PROFILES, hosts=("fd00::1",)), host="[fd00::1]:80").status_code == 200
     assert posted(http_app(PROFILES, hosts=("box.lan",)), host="localhost").status_code == 421
 
@@ -332,6 +440,17 @@ def test_a_bound_address_is_reached_under_its_own_names(monkeypatch: pytest.Monk
     assert socket.gethostname() in _names_of("0.0.0.0")
     monkeypatch.setattr(socket, "gethostname", lambda: "no such host")
     assert _names_of("::") == ("127.0.0.1", "::1", "localhost", "no such host")
+
+
+@pytest.mark.requirement("U:shutdown")
+def test_a_request_to_a_server_that_was_told_to_end_is_refused():
+    front = _front(PROFILES, None, None, AllowedHosts.build(("localhost",)), None, time.time, None)
+    assert posted(front.application(), host="localhost").status_code == 200
+    anyio.run(front.finish, Shutdown())
+    answer = posted(front.application(), host="localhost")
+    assert answer.status_code == 503
+    assert answer.headers["connection"] == "close"
+    assert answer.json()["error_code"] == "UNAVAILABLE"
 
 
 @pytest.mark.anyio

@@ -83,6 +83,5 @@ async def test_output_goes_to_a_file_as_well(tmp_path: Path):
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT)
     output = Output(descriptor)
     await output.write(LONG)
-    await output.flush()
     os.close(descriptor)
     assert file.read_text(encoding="utf-8") == LONG

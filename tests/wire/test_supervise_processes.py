@@ -17,6 +17,7 @@ import pytest
 
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
+from ullage.processes import process_watcher
 from ullage.tool import Call, Caller, Change, Reply
 from ullage.wire.supervise.backoff import Patience
 from ullage.wire.supervise.bounds import Bounds
@@ -50,11 +51,11 @@ def running(keeper: Host) -> set[int]:
 
 def left_of(groups: set[int]) -> list[int]:
     """Who still runs of these process groups, or as a child of ours with a group of its own, as every server has; who
-    has ended and was not asked about does not."""
+    has ended and was not asked about does not, nor does the watcher process."""
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="], capture_output=True, text=True, check=True)
     rows = [line.split() for line in listed.stdout.splitlines()]
     ours = [row for row in rows if int(row[2]) in groups or (int(row[1]) == os.getpid() and row[0] == row[2])]
-    return [int(row[0]) for row in ours if not row[3].startswith("Z")]
+    return [int(row[0]) for row in ours if not row[3].startswith("Z") and int(row[0]) != process_watcher().process_id]
 
 
 def call(tool: str = "echo", session: str = "s") -> Call:

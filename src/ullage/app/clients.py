@@ -21,6 +21,7 @@ from ullage.gateway import (
     Merge,
     Metered,
     Missing,
+    OpenCalls,
     ResultRules,
     Rules,
     Surroundings,
@@ -71,6 +72,7 @@ class Kit:
     surfaces: StoredSurfaces
     searches: Searches
     spawn: Callable[[Work], None]
+    open_calls: OpenCalls
 
     def serve(self, settings: Settings, client: str | None) -> Served:
         chosen = settings.gateway_for(client)
@@ -97,7 +99,12 @@ class Kit:
         )
         find = Find(budgeted, meter(), find_settings(settings, client), around)
         source: ToolSource = Metered(
-            inner=find, meter=meter(), recorder=self.recorder, clock=time.perf_counter, reference=reference
+            inner=find,
+            meter=meter(),
+            recorder=self.recorder,
+            clock=time.perf_counter,
+            reference=reference,
+            open_calls=self.open_calls,
         )
         if chosen.underscore_names:
             source = Underscored(inner=source, own=(*LISTED, *DELEGATED, RETRIEVED))

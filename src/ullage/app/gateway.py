@@ -27,6 +27,7 @@ from ullage.gateway import (
     Kept,
     Member,
     Merge,
+    OpenCalls,
     ResultReader,
     ResultRules,
     StoredForms,
@@ -78,6 +79,7 @@ class Gateway:
     store_error: StoreFailed | None = None
     """Why nothing is kept of this session; None where it is."""
     tables: HeldTables = field(default_factory=HeldTables)
+    open_calls: OpenCalls = field(default_factory=OpenCalls)
     cached: Cached = field(init=False)
     retrieving: Retrieving = field(default_factory=lambda: Retrieving(weigh=Weighing(meter())))
     delegating: Delegating = field(init=False)
@@ -215,6 +217,7 @@ class Gateway:
             surfaces=self.surfaces,
             searches=self.searches,
             spawn=self.spawn,
+            open_calls=self.open_calls,
         ).serve(self.settings, client)
 
 

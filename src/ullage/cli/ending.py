@@ -1,7 +1,7 @@
-"""How does a verb that runs for long end in good order?
+"""Signals that end a command which runs for long.
 
-Being told to end (SIGTERM, or SIGHUP when a terminal goes) is what most clients do, seconds before they kill: servers
-that were started must be ended by then, so the work is not cut off.
+SIGTERM, and SIGHUP when a terminal is closed, ask for an end in good order: calls in flight finish and servers are
+ended. A second signal ends the command at once.
 """
 
 import signal
@@ -10,37 +10,39 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-__all__ = ["until_asked", "until_told"]
+__all__ = ["cancel_when_set", "run_until_signalled"]
 
-_TOLD = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 
 
-async def until_told(work: Callable[[], Awaitable[None]]) -> None:
-    """Runs the work to its end, or cancels it when the process is told to end."""
-    with anyio.open_signal_receiver(*_TOLD) as told:
+async def run_until_signalled(work: Callable[[anyio.Event], Awaitable[None]], *, with_interrupt: bool) -> None:
+    """Run work that ends by itself when its event is set, which the first signal does; the second cancels it.
+
+    With `with_interrupt`, Ctrl-C is such a signal too. Without, it raises KeyboardInterrupt as ever.
+    """
+    told = anyio.Event()
+    with anyio.open_signal_receiver(*_SIGNALS, *((signal.SIGINT,) if with_interrupt else ())) as signals:
         async with anyio.create_task_group() as tasks:
 
             async def listen() -> None:
-                async for _ in told:
-                    tasks.cancel_scope.cancel()
-
-            tasks.start_soon(listen)
-            await work()
-            tasks.cancel_scope.cancel()
-
-
-async def until_asked(work: Callable[[anyio.Event], Awaitable[None]]) -> None:
-    """The same for work that ends by itself when the event is set, by Ctrl-C too; who asks again cancels it."""
-    asked = anyio.Event()
-    with anyio.open_signal_receiver(*_TOLD, signal.SIGINT) as told:
-        async with anyio.create_task_group() as tasks:
-
-            async def listen() -> None:
-                async for _ in told:
-                    if asked.is_set():
+                async for _ in signals:
+                    if told.is_set():
                         tasks.cancel_scope.cancel()
-                    asked.set()
+                    told.set()
 
             tasks.start_soon(listen)
-            await work(asked)
+            await work(told)
             tasks.cancel_scope.cancel()
+
+
+async def cancel_when_set(event: anyio.Event, work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work, and give it up where the event is set first."""
+    async with anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            await event.wait()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch)
+        await work()
+        tasks.cancel_scope.cancel()

@@ -18,10 +18,10 @@ from ullage.app.keys import names_on
 from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.sql import SAMPLE, DatabaseSettings
-from ullage.wire import Address, Profile, Tokens, listen, serve_http, serve_stdio
+from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
 
 from .configured import add_flags, examined, log_to_stderr, read, say
-from .ending import until_asked, until_told
+from .ending import cancel_when_set, run_until_signalled
 from .files import is_watched_input
 from .telemetry import show_telemetry
 
@@ -49,10 +49,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allow-host",
-        metavar="NAME",
+        metavar="NAME[:PORT]",
         action="append",
         default=[],
-        help="with --http: another name under which it is reached; may be given again",
+        help="with --http: another name under which it is reached, as behind a proxy; may be given again",
     )
     parser.add_argument(
         "--sample", action="store_true", help="have a sample shop to ask, as source `shop`; made on first use"
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.http is None:
         if is_watched_input():
             _explain(loaded)
-        anyio.run(until_told, partial(_stdio, loaded, again, arguments.client))
+        anyio.run(partial(run_until_signalled, partial(_stdio, loaded, again, arguments.client), with_interrupt=False))
         return 0
     return _run_http(arguments, loaded)
 
@@ -90,11 +90,19 @@ def _refuse_without_http(arguments: argparse.Namespace) -> None:
         )
 
 
-async def _stdio(loaded: Loaded, again: partial[Loaded], client: str | None) -> None:
+async def _stdio(loaded: Loaded, again: partial[Loaded], client: str | None, told_to_end: anyio.Event) -> None:
     async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
-        await gateway.settle(client)
+        await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
-        await serve_stdio(gateway.flagged(client), client=client)
+        await serve_stdio(gateway.flagged(client), client=client, shutdown=_shutdown(gateway, told_to_end))
+
+
+def _shutdown(gateway: Gateway, told_to_end: anyio.Event) -> Shutdown:
+    return Shutdown(
+        told=told_to_end,
+        grace=lambda: gateway.settings.gateway.shutdown_grace,
+        end_calls=gateway.open_calls.end,
+    )
 
 
 def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
@@ -107,7 +115,8 @@ def _run_http(arguments: argparse.Namespace, loaded: Loaded) -> int:
     say(*_welcome(loaded, address, tokens))
     # How a person ends it is not a failure, and the terminal may be gone by then.
     with suppress(KeyboardInterrupt):
-        anyio.run(until_asked, partial(_http, arguments, loaded, (bound, address), tokens))
+        work = partial(_http, arguments, loaded, (bound, address), tokens)
+        anyio.run(partial(run_until_signalled, work, with_interrupt=True))
     with suppress(OSError):
         say("", "Ended.")
     return 0
@@ -125,16 +134,17 @@ async def _http(
         loaded, environment=os.environ, again=partial(examined, arguments), is_own_address=address.is_reached_by
     ) as gateway:
         for client in {arguments.client, *gateway.settings.clients}:
-            await gateway.settle(client)
+            await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
         await serve_http(
             partial(_profile, gateway, arguments.client),
             bound,
             client=arguments.client,
             tokens=tokens,
-            hosts=(Address.parse(arguments.http).host, *arguments.allow_host),
+            hosts=(Address.parse(arguments.http).host,),
+            allow_hosts=tuple(arguments.allow_host),
             on_session_end=gateway.host.release,
-            told_to_end=told_to_end,
+            shutdown=_shutdown(gateway, told_to_end),
         )
 
 

@@ -95,6 +95,13 @@ GATEWAY = (
         means="List Ullage's own tools with underscores: `count_tokens`, not `count-tokens`.",
         default="false",
     ),
+    Key(
+        name="shutdown_grace",
+        kind=WAIT,
+        means="Seconds that calls in flight may still take when `ullage serve` is told to end (SIGTERM); then they are "
+        "answered with an error.",
+        default="5",
+    ),
 )
 SEARCH = (
     Key(

@@ -39,6 +39,8 @@ class Gateway:
     """Seconds that find_tool waits for servers that are still starting."""
     underscore_names: bool = False
     """List Ullage's own tools as `count_tokens`, not `count-tokens`."""
+    shutdown_grace: float = 5.0
+    """Seconds that calls in flight may still take after SIGTERM; then they are answered with an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

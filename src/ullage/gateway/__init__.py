@@ -20,6 +20,7 @@ from .find import (
 from .introduction import Introduced, Introduction
 from .merge import Entry, Member, Merge, Missing, View
 from .metered import META, Metered
+from .open_calls import OpenCalls, shutting_down
 from .reference import ASSUMED, Reference, References
 from .results import Budgeted, ResultReader, ResultRules, ServerResults, Vault
 from .server import Access, Rules, Server, Transport
@@ -51,6 +52,7 @@ __all__ = [
     "Merge",
     "Metered",
     "Missing",
+    "OpenCalls",
     "Reference",
     "References",
     "ResultReader",
@@ -71,6 +73,7 @@ __all__ = [
     "definition_text",
     "failed",
     "one_line",
+    "shutting_down",
     "signature",
     "slim",
 ]

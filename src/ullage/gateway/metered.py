@@ -7,8 +7,9 @@ is.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from ullage.errors import ProtocolError, UllageError, UnknownTool
 from ullage.ledger import Entry, Recorder
@@ -16,6 +17,7 @@ from ullage.tokens import Count, Meter, Method, patiently
 from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, ToolSource
 
 from .failed import failed
+from .open_calls import OpenCalls
 from .passing import Passing
 from .reference import INEXACT, Reference
 from .tabular import table_data
@@ -40,6 +42,7 @@ class Metered(Passing[ToolSource]):
     clock: Callable[[], float]
     """Seconds that only ever grow, such as `time.perf_counter`."""
     reference: Callable[[Caller], Reference]
+    open_calls: OpenCalls = field(default_factory=OpenCalls)
     now: Callable[[], datetime] = _now
     recorded_elsewhere: frozenset[str] = frozenset({"find_tool"})
     """Tools whose answers, but not failures, are written down by whoever makes them, with figures not known here."""
@@ -50,7 +53,7 @@ class Metered(Passing[ToolSource]):
     async def call(self, call: Call) -> Reply:
         started = self.clock()
         try:
-            reply = await self.inner.call(call)
+            reply = await self.open_calls.run(partial(self.inner.call, call))
         except (UnknownTool, ProtocolError):
             raise
         except UllageError as error:

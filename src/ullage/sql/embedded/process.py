@@ -18,6 +18,7 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from ullage.processes import process_watcher
 from ullage.tool import Json
 
 from .received import Nonsense, Received
@@ -48,10 +49,12 @@ def framed(message: Mapping[str, object]) -> bytes:
 
 
 class Worker:
-    def __init__(self, process: anyio.abc.Process) -> None:
+    def __init__(self, process: anyio.abc.Process, registration: contextlib.ExitStack) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
+        self._registration = registration
+        """Has the process ended where Ullage is killed: one that is busy with a long query does not notice."""
         self._input = process.stdin
         self._output = BufferedByteReceiveStream(process.stdout)
         self._is_leaving = False
@@ -63,10 +66,14 @@ class Worker:
         command = [sys.executable, "-I", str(_PROGRAM)]
         # Given up in the middle of its start, a process would belong to nobody.
         process = None
-        with anyio.CancelScope(shield=True):
-            process = await anyio.open_process(command, env=environment, stderr=subprocess.DEVNULL)
-        assert process is not None
-        return cls(process)
+        with contextlib.ExitStack() as registration:
+            registered = registration.enter_context(process_watcher().registration())
+            environment |= registered.environment
+            with anyio.CancelScope(shield=True):
+                process = await anyio.open_process(command, env=environment, stderr=subprocess.DEVNULL)
+            assert process is not None
+            registered.started(process.pid)
+            return cls(process, registration.pop_all())
 
     @property
     def process_id(self) -> int:
@@ -105,14 +112,15 @@ class Worker:
 
     async def end(self) -> None:
         """By force, and at once; what is left of it is waited for, whoever gives up meanwhile."""
-        if self._is_leaving:
-            # How it ended is told to whoever waits for it; to kill it first would take that from them.
-            with anyio.move_on_after(_LEAVING, shield=True):
-                await self._process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        with anyio.move_on_after(_REAPED, shield=True):
-            await self._process.aclose()
+        with self._registration:
+            if self._is_leaving:
+                # How it ended is told to whoever waits for it; to kill it first would take that from them.
+                with anyio.move_on_after(_LEAVING, shield=True):
+                    await self._process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            with anyio.move_on_after(_REAPED, shield=True):
+                await self._process.aclose()
 
 
 async def _take(received: Received, body: bytes) -> None:

@@ -5,6 +5,7 @@ from .bearer import TOKENS_VARIABLE, Tokens
 from .http import http_app, serve_http
 from .profile import Identity, Profile, Profiles, single
 from .serve import build_server, user_name
+from .shutdown import Shutdown
 from .stdio import serve_stdio
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Identity",
     "Profile",
     "Profiles",
+    "Shutdown",
     "Tokens",
     "build_server",
     "http_app",

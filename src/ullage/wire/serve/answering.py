@@ -5,9 +5,10 @@ protocol's JSON. A tool that fails is a result of the one shape; what a source's
 handed on with its number, message and data. Which of these a server offers is decided elsewhere.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypedDict, TypeVar, cast
 
 import anyio
@@ -41,29 +42,15 @@ from .line import Context, Line, connection_of, is_modern, set_threshold
 from .loudness import most_talkative
 from .offers import Offers
 from .refusal import or_refused, refusal
+from .shutdown import Activity
 
-__all__ = ["Activity", "Answering", "WhoCalls"]
+__all__ = ["Answering", "WhoCalls"]
 
 WhoCalls = Callable[[Context], Caller]
 """Tells the caller from the transport's own facts, never from what the client says of itself."""
 
 Wire = dict[str, Any]
 ResultT = TypeVar("ResultT")
-
-
-@dataclass(slots=True)
-class Activity:
-    """How many requests are being answered."""
-
-    open: int = 0
-
-    @contextmanager
-    def one(self) -> Generator[None, None, None]:
-        self.open += 1
-        try:
-            yield
-        finally:
-            self.open -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +82,7 @@ class Answering:
         self._offers = offers
         self._who_calls = who_calls
         self._activity = activity
+        self._run = activity.requests.run
         self._envelope = envelope
         self._levels: dict[int, str] = {}
         self.when_listed: Callable[[Listing | None], None] = lambda _: None
@@ -137,7 +125,7 @@ class Answering:
                 **carried,
             )
             try:
-                reply = await settled(call, self._source.call, modern=line.modern)
+                reply = await self._run(partial(settled, call, self._source.call, modern=line.modern))
             except (UnknownTool, ProtocolError) as error:
                 raise refusal(error, modern=line.modern) from error
             except UllageError as error:
@@ -162,9 +150,9 @@ class Answering:
 
         async def work(ask: Ask) -> Wire:
             read = Read(uri=uri, ask=ask, **carried)
-            contents = await or_refused(
-                settled(read, _given(self._offers.resources).read, modern=line.modern), modern=line.modern, uri=uri
-            )
+            source = _given(self._offers.resources)
+            reading = self._run(partial(settled, read, source.read, modern=line.modern))
+            contents = await or_refused(reading, modern=line.modern, uri=uri)
             return contents_to_wire(contents, uri, modern=line.modern)
 
         return await self._finished(context, line, Target(carried["caller"].principal, context.method, uri), work)
@@ -178,9 +166,9 @@ class Answering:
 
         async def work(ask: Ask) -> Wire:
             request = PromptRequest(name=params.name, arguments=params.arguments or {}, ask=ask, **carried)
-            prompt = await or_refused(
-                settled(request, _given(self._offers.prompts).prompt, modern=line.modern), modern=line.modern
-            )
+            source = _given(self._offers.prompts)
+            getting = self._run(partial(settled, request, source.prompt, modern=line.modern))
+            prompt = await or_refused(getting, modern=line.modern)
             return prompt_to_wire(prompt, modern=line.modern)
 
         return await self._finished(
@@ -196,14 +184,18 @@ class Answering:
             ask=line.ask,
             **carried,
         )
-        with self._activity.one():
-            found = await or_refused(_given(self._offers.completion).complete(request), modern=line.modern)
+        source = _given(self._offers.completion)
+        found = await or_refused(self._run(partial(source.complete, request)), modern=line.modern)
         return self._envelope.leave(context, {"completion": {"values": [], **found}})
 
     async def listen(self, context: Context, params: mcp_types.SubscriptionsListenRequestParams) -> Any:  # noqa: ANN401
         announcer = _live(context).announcer
-        async with announcer.following(params.notifications.resource_subscriptions or ()):
-            return await announcer.listen(context, params)
+        self._activity.streams += 1
+        try:
+            async with announcer.following(params.notifications.resource_subscriptions or ()):
+                return await announcer.listen(context, params)
+        finally:
+            self._activity.streams -= 1
 
     async def initialized(self, context: Context, _: mcp_types.NotificationParams) -> None:
         if not is_modern(context):
@@ -236,8 +228,7 @@ class Answering:
     async def _listed(self, params: mcp_types.PaginatedRequestParams, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
         if params.cursor is not None:
             raise refusal(InvalidArguments("there is one page, and it has no cursor"), modern=True)
-        with self._activity.one():
-            return await or_refused(ask(), modern=True)
+        return await or_refused(self._run(ask), modern=True)
 
     def _begun(self, context: Context) -> tuple[Line, _Carried]:
         meta: dict[str, Json] = _raw(context, "_meta", {})
@@ -252,8 +243,7 @@ class Answering:
         }
 
     async def _finished(self, context: Context, line: Line, target: Target, work: Work) -> Wire:
-        with self._activity.one():
-            result = await (self._held(context, line, target, work) if line.modern else work(line.ask))
+        result = await (self._held(context, line, target, work) if line.modern else work(line.ask))
         return self._envelope.leave(context, result)
 
     async def _held(self, context: Context, line: Line, target: Target, work: Work) -> Wire:

@@ -1,7 +1,7 @@
-"""Who comes in over HTTP, and to which server?
+"""The ASGI application: admits requests with the right `Host`, `Origin` and token to the server of their client.
 
-Whoever has the right `Host`, `Origin` and token is led to the server that is the client's own. Sessions are the SDK's
-where the protocol has them, and inferred where it has none. Connections and sockets are others' affair.
+Sessions are the SDK's where the protocol has them, and inferred where it has none. When the server is told to end,
+requests that are being answered finish and others are refused with 503. Connections and sockets are in `listening`.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,27 +21,24 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from ullage.errors import Denied, UllageError, Unavailable
+from ullage.gateway import shutting_down
 from ullage.tool import Caller
 
-from .address import PATH, bracketed
+from .address import PATH
+from .allowed_hosts import AllowedHosts
 from .bearer import Tokens
 from .line import Context, connection_of, is_modern
 from .profile import Profiles, SessionEnd
 from .serve import WhoCalls, build_server, user_name
 from .sessions import InferredSessions
+from .shutdown import Activity, Shutdown, finish_requests
 
-__all__ = ["Front", "security"]
+__all__ = ["Front"]
 
 _LARGEST_BODY = 64 * 1024 * 1024
 _MOST_PROFILES = 64
 _PRINCIPAL = "ullage.principal"
 _ENDS = "ullage.session_end"
-
-
-def security(hosts: tuple[str, ...]) -> TransportSecuritySettings:
-    names = [f"{bracketed(host)}{port}" for host in dict.fromkeys(hosts) for port in ("", ":*")]
-    origins = [f"{scheme}://{name}" for name in names for scheme in ("http", "https")]
-    return TransportSecuritySettings(allowed_hosts=names, allowed_origins=origins)
 
 
 class Front:
@@ -53,14 +50,17 @@ class Front:
         profiles: Profiles,
         client: str | None,
         tokens: Tokens | None,
-        security: TransportSecuritySettings,
+        hosts: AllowedHosts,
+        port: int | None,
         clock: Callable[[], float],
         on_session_end: SessionEnd | None = None,
     ) -> None:
         self._profiles = profiles
         self._client = client
         self._tokens = tokens
-        self._security = security
+        self._hosts = hosts
+        self._port = port
+        """The listening port; None where each request says it."""
         self._clock = clock
         self._on_session_end = on_session_end
         self._user = user_name()
@@ -68,7 +68,10 @@ class Front:
         self._servers: dict[str | None, StreamableHTTPSessionManager] = {}
         self._opening = anyio.Lock()
         self._tasks: TaskGroup | None = None
-        self._handling: set[anyio.CancelScope] = set()
+        self._handling: dict[anyio.CancelScope, str] = {}
+        """Each open request's method."""
+        self._activity = Activity()
+        self._is_ending = False
 
     def application(self) -> Starlette:
         routes = [Route(PATH, endpoint=self), Route(f"{PATH}/{{client}}", endpoint=self)]
@@ -82,10 +85,17 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        headers, bound = request.headers, scope.get("server")
+        port = self._port if self._port is not None or bound is None else bound[1]
+        refused = self._hosts.refuse(headers.getlist("host"), headers.getlist("origin"), port)
+        if refused is not None:
+            status, error = refused
+            return await JSONResponse(dict(error.wire()), status_code=status)(scope, receive, send)
+        if self._is_ending:
+            response = _error(shutting_down("takes no further requests"))
+            response.headers["Connection"] = "close"
+            return await response(scope, receive, send)
         try:
-            refusal = await TransportSecurityMiddleware(self._security).validate_request(request)
-            if refusal is not None:
-                return await refusal(scope, receive, send)
             self._admit(scope, request.headers.get("authorization"))
             server = await self._server(request.path_params.get("client", self._client))
         except UllageError as error:
@@ -101,18 +111,28 @@ class Front:
             await send(message)
 
         with anyio.CancelScope() as handling:
-            self._handling.add(handling)
+            self._handling[handling] = scope["method"]
             try:
                 await server.handle_request(scope, receive, sent)
             finally:
-                self._handling.discard(handling)
+                del self._handling[handling]
         if handling.cancelled_caught and is_begun:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         elif handling.cancelled_caught:
-            await _error(Unavailable("this server is ending"))(scope, receive, send)
+            await _error(shutting_down())(scope, receive, send)
+
+    async def finish(self, shutdown: Shutdown) -> None:
+        """Refuse new requests and wait until the open ones are answered, with an error after the grace."""
+        self._is_ending = True
+        await finish_requests(self._is_idle, self._activity, shutdown)
+
+    def _is_idle(self) -> bool:
+        """Whether nothing but streams for notifications is open."""
+        posted = sum(method == "POST" for method in self._handling.values())
+        return posted <= self._activity.streams
 
     def cut_off(self) -> None:
-        """Ends every request that is still open, as streams are that wait for news."""
+        """End every request that is still open, such as streams for notifications."""
         for handling in tuple(self._handling):
             handling.cancel()
 
@@ -141,10 +161,10 @@ class Front:
         profile = self._profiles(client)
         if len(self._servers) >= _MOST_PROFILES:
             raise Unavailable(f"{_MOST_PROFILES} clients are served under names of their own already")
-        server = build_server(profile.source, profile.identity, self._who_calls(client, profile.model))
-        manager = StreamableHTTPSessionManager(
-            server, security_settings=self._security, max_request_body_size=_LARGEST_BODY
-        )
+        server = build_server(profile.source, profile.identity, self._who_calls(client, profile.model), self._activity)
+        # Host and Origin are checked above, more strictly than the SDK does.
+        unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        manager = StreamableHTTPSessionManager(server, security_settings=unchecked, max_request_body_size=_LARGEST_BODY)
         await cast("TaskGroup", self._tasks).start(_run, manager)
         return manager
 

@@ -1,8 +1,7 @@
-"""How is a server spoken to over HTTP?
+"""Serve MCP over streamable HTTP on `/mcp`, and on `/mcp/NAME` for the client of that name.
 
-Streamable HTTP on `/mcp`, and on `/mcp/NAME` for the client of that name. It listens to this machine alone unless
-somebody set a bearer token; `Host` and `Origin` are checked either way, so that no web page reaches it by a trick with
-names. It encrypts nothing: beyond a trusted network something in front of it must.
+It listens to this machine alone unless a bearer token is set; `Host` and `Origin` are checked either way, so that no
+web page reaches it by DNS rebinding. It encrypts nothing: beyond a trusted network something in front of it must.
 """
 
 import ipaddress
@@ -11,11 +10,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import anyio
-
 from .address import LOOPBACK, refuse_beyond_loopback
+from .allowed_hosts import AllowedHosts
 from .bearer import Tokens
 from .profile import Profiles, SessionEnd
+from .shutdown import Shutdown
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -35,23 +34,29 @@ async def serve_http(  # noqa: PLR0913
     client: str | None = None,
     tokens: Tokens | None = None,
     hosts: tuple[str, ...] = (),
+    allow_hosts: tuple[str, ...] = (),
     clock: Callable[[], float] = time.time,
     on_session_end: SessionEnd | None = None,
-    told_to_end: anyio.Event | None = None,
+    shutdown: Shutdown | None = None,
 ) -> None:
-    """Serves on a bound socket until it is told to end, or cancelled.
+    """Serve on a bound socket until told to end, or cancelled.
 
-    `client` names whoever comes without a name in the path; `hosts` are further names under which this is reached.
+    Args:
+        client: The name of a client that comes without a name in the path.
+        hosts: Further names of this machine, which hold on the bound port.
+        allow_hosts: Names under which a proxy is reached, as `NAME` or `NAME:PORT`. Without a port it is 80, 443 or the
+            bound one.
     """
-    own = bound.getsockname()[0]
+    own, port = bound.getsockname()[:2]
     if not tokens:
         refuse_beyond_loopback(own)
     # What HTTP needs is loaded where HTTP is served: the other verbs do not wait for it.
     from .listening import Listening
 
-    front = _front(profiles, client, tokens, (*_names_of(own), *hosts), clock, on_session_end)
-    listening = Listening(front.application(), front.cut_off, most_connections=_MOST_CONNECTIONS)
-    await listening.serve(bound, told_to_end or anyio.Event())
+    allowed = AllowedHosts.build((*_names_of(own), *hosts), allow_hosts)
+    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end)
+    listening = Listening(front, most_connections=_MOST_CONNECTIONS)
+    await listening.serve(bound, shutdown or Shutdown())
 
 
 def http_app(  # noqa: PLR0913
@@ -59,25 +64,31 @@ def http_app(  # noqa: PLR0913
     *,
     client: str | None = None,
     tokens: Tokens | None = None,
-    hosts: tuple[str, ...] = LOOPBACK,
+    hosts: tuple[str, ...] | None = None,
     clock: Callable[[], float] = time.time,
     on_session_end: SessionEnd | None = None,
 ) -> "Starlette":
-    """The same as an ASGI application, to be mounted in another one."""
-    return _front(profiles, client, tokens, hosts, clock, on_session_end).application()
+    """The same as an ASGI application, to be mounted in another one.
+
+    `hosts` are the names under which it is reached, as `NAME` or `NAME:PORT`; None for those of the loopback interface
+    on the port that the other application listens on.
+    """
+    allowed = AllowedHosts.build(LOOPBACK) if hosts is None else AllowedHosts.build((), hosts)
+    return _front(profiles, client, tokens, allowed, None, clock, on_session_end).application()
 
 
 def _front(  # noqa: PLR0913, PLR0917
     profiles: Profiles,
     client: str | None,
     tokens: Tokens | None,
-    hosts: tuple[str, ...],
+    hosts: AllowedHosts,
+    port: int | None,
     clock: Callable[[], float],
     on_session_end: SessionEnd | None,
 ) -> "Front":
-    from .front import Front, security
+    from .front import Front
 
-    return Front(profiles, client, tokens, security(hosts), clock, on_session_end)
+    return Front(profiles, client, tokens, hosts, port, clock, on_session_end)
 
 
 def _names_of(own: str) -> tuple[str, ...]:

@@ -1,60 +1,90 @@
-"""How are HTTP connections taken, and ended?
+"""HTTP connections: uvicorn, with time limits that it lacks.
 
-By uvicorn, with bounds that it lacks: a connection whose request does not come is closed, and it ends when it is told
-to, not by a signal of its own. What is answered is not known here.
+A connection whose request headers do not come, or whose request body trickles, is closed. The server ends when it is
+told to, not by signals of its own.
 """
 
 import asyncio
+import math
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 import anyio
+import h11
 import uvicorn
-from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from .front import Front
+from .shutdown import Shutdown
 
 __all__ = ["Listening"]
 
-_FAREWELL = 1.0
-"""Seconds in which open requests may end when the server does."""
 _CUT_OFF = 5
-"""Seconds after which uvicorn ends what even being cut off did not."""
-_HEADERS_WITHIN = 10.0
-"""Seconds in which a request's headers must have come since its first byte, or since the connection was made."""
+"""Seconds after the grace in which uvicorn ends what even being cut off did not."""
+_REQUEST_WITHIN = 10.0
+"""Seconds in which a request's headers must have come, and once more for its body."""
+_BODY_RATE = 16_384
+"""Bytes of a body that give it one more second: a large one may take as long as it keeps flowing."""
+_TIMED_OUT = b"the request body did not arrive in time"
 
 
-class _Prompt(H11Protocol):
-    """A connection that is closed where nobody says what he wants: otherwise whoever opens many and says little keeps
-    everybody else out."""
+class _TimedProtocol(H11Protocol):
+    """A connection that is closed when a request does not arrive in time: slow clients cannot keep others out."""
 
-    headers_within = _HEADERS_WITHIN
-    _waiting: asyncio.TimerHandle | None = None
+    request_within = _REQUEST_WITHIN
+    body_rate = _BODY_RATE
+    _timer: asyncio.TimerHandle | None = None
+    _body_deadline: float | None = None
+    """When the body that is arriving must be complete; None where none is."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
-        self._wait()
+        self._timer = self.loop.call_later(self.request_within, self.transport.close)
 
     def data_received(self, data: bytes) -> None:
         before = self.cycle
-        if self._waiting is None and (before is None or before.response_complete):  # pyright: ignore[reportUnnecessaryComparison]
-            self._wait()
+        if self._timer is None and (before is None or before.response_complete):  # pyright: ignore[reportUnnecessaryComparison]
+            self._timer = self.loop.call_later(self.request_within, self.transport.close)
         super().data_received(data)
-        if self.cycle is not before:
-            self._wait_no_longer()
+        if self.conn.their_state is h11.SEND_BODY:
+            if self._body_deadline is None or self.cycle is not before:
+                self._stop_timer()
+                self._body_deadline = self.loop.time() + self.request_within
+                self._timer = self.loop.call_at(self._body_deadline, self._check_body)
+            self._body_deadline += len(data) / self.body_rate
+        elif self._body_deadline is not None or self.cycle is not before:
+            self._stop_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait_no_longer()
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        self._waiting = self.loop.call_later(self.headers_within, self.transport.close)
+    def _stop_timer(self) -> None:
+        self._body_deadline = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _wait_no_longer(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+    def _check_body(self) -> None:
+        """Close the connection when its body is overdue. Time in which we do not read it does not count."""
+        assert self._body_deadline is not None
+        if self.flow.read_paused:
+            self._body_deadline = self.loop.time() + self.request_within
+        if self.loop.time() < self._body_deadline:
+            self._timer = self.loop.call_at(self._body_deadline, self._check_body)
+            return
+        if self.conn.our_state is h11.SEND_RESPONSE:
+            headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
+            events = (
+                h11.Response(status_code=408, headers=headers, reason="Request Timeout"),
+                h11.Data(data=_TIMED_OUT),
+                h11.EndOfMessage(),
+            )
+            for event in events:
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -66,37 +96,36 @@ class _Server(uvicorn.Server):
 
 
 class Listening:
-    """Takes connections for an application whose open requests `cut_off` ends."""
+    """Takes connections for the application until it is told to end."""
 
-    def __init__(self, application: ASGIApp, cut_off: Callable[[], None], *, most_connections: int) -> None:
+    def __init__(self, front: Front, *, most_connections: int) -> None:
         settings: dict[str, Any] = {
             "lifespan": "on",
             "ws": "none",
-            "http": _Prompt,
+            "http": _TimedProtocol,
             "log_level": "warning",
             "log_config": None,
         }
-        self._server = _Server(
-            uvicorn.Config(
-                application, limit_concurrency=most_connections, timeout_graceful_shutdown=_CUT_OFF, **settings
-            )
-        )
-        self._cut_off = cut_off
+        self._front = front
+        self._config = uvicorn.Config(front.application(), limit_concurrency=most_connections, **settings)
+        self._server = _Server(self._config)
 
-    async def serve(self, bound: socket.socket, told_to_end: anyio.Event) -> None:
-        """Until told to end, when open requests are given a moment, or cancelled."""
+    async def serve(self, bound: socket.socket, shutdown: Shutdown) -> None:
+        """Serve until told to end, when open requests are given their grace, or cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._end_when_told, told_to_end)
+            tasks.start_soon(self._end_when_told, shutdown)
             # Left to uvicorn, what is cut off says so with a traceback.
             with anyio.CancelScope(shield=True):
                 await self._server.serve(sockets=[bound])
             tasks.cancel_scope.cancel()
 
-    async def _end_when_told(self, told_to_end: anyio.Event) -> None:
+    async def _end_when_told(self, shutdown: Shutdown) -> None:
         try:
-            await told_to_end.wait()
+            await shutdown.told.wait()
+            self._config.timeout_graceful_shutdown = math.ceil(shutdown.grace()) + _CUT_OFF
             self._server.should_exit = True
-            await anyio.sleep(_FAREWELL)
+            await self._front.finish(shutdown)
         finally:
+            self._config.timeout_graceful_shutdown = self._config.timeout_graceful_shutdown or _CUT_OFF
             self._server.should_exit = True
-            self._cut_off()
+            self._front.cut_off()

@@ -15,13 +15,14 @@ from mcp.server.lowlevel import Server
 
 from ullage.tool import Listing, ToolSource
 
-from .answering import Activity, Answering, WhoCalls
+from .answering import Answering, WhoCalls
 from .envelope import FRESH_MS, Envelope
 from .line import Context
 from .offers import Offers, offers_of
 from .profile import Identity
+from .shutdown import Activity
 
-__all__ = ["Activity", "Context", "Identity", "WhoCalls", "build_server", "user_name"]
+__all__ = ["Context", "Identity", "WhoCalls", "build_server", "user_name"]
 
 
 def user_name() -> str:

@@ -74,8 +74,12 @@ class Output:
         if sys.platform != "win32" and not self._poll.poll(0):
             await anyio.wait_writable(self._descriptor)
 
-    async def flush(self) -> None:
-        """Nothing is held back."""
+    def is_abandoned(self) -> bool:
+        """Whether the other end was closed, so that nobody can read what is written; never True on Windows."""
+        if sys.platform == "win32":  # pragma: no cover
+            return False
+        gone = select.POLLERR | select.POLLHUP | select.POLLNVAL
+        return any(events & gone for _, events in self._poll.poll(0))
 
 
 async def lines(descriptor: int) -> AsyncIterator[str]:

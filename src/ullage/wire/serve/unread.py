@@ -1,7 +1,7 @@
-"""What is answered to a request that cannot be read?
+"""Read a JSON-RPC message from a line, and refuse requests on lines that cannot be read.
 
-The SDK drops a line that it cannot read, and whoever sent it waits for ever. Where the line still says which request it
-was, that one is refused. Lines that can be read, and what nobody waits for, are left alone.
+The SDK drops such a line, and the client waits for ever. Where the line still says which request it was, that one is
+answered with an error; a line without a request is dropped.
 """
 
 import json
@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, jsonrpc_message_adapter
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-__all__ = ["refusals"]
+__all__ = ["read_message"]
 
 _LONGEST_NUMBER = 300
 """Digits; Python refuses to read integers of more than some thousands."""
@@ -24,15 +24,14 @@ _END = 4096
 """Characters in which the members after `params` stand."""
 
 
-def refusals(line: str) -> tuple[str, ...] | None:
-    """What to answer, one line each; None for a line that can be read."""
+def read_message(line: str) -> JSONRPCMessage | tuple[str, ...]:
+    """The message on a line; for a line that cannot be read, what to answer, one line each."""
     try:
-        jsonrpc_message_adapter.validate_json(line, by_name=False)
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
         is_json = all(one["type"] != "json_invalid" for one in error.errors(include_input=False, include_url=False))
         refused = _INVALID if is_json else _UNREADABLE
         return tuple(json.dumps({"jsonrpc": "2.0", "id": one, "error": refused}) + "\n" for one in _asked(line))
-    return None
 
 
 _UNREADABLE = {

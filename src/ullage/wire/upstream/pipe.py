@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -16,9 +17,19 @@ from pathlib import Path
 from typing import cast
 
 import anyio
+import anyio.to_thread
 
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
+from ullage.processes import (
+    Process,
+    Registration,
+    find_processes,
+    is_running,
+    process_watcher,
+    read_processes,
+    signal_processes,
+)
 
 from .child_env import DEEPEST, depth
 from .group import ask_to_end, is_alive, kill, own_group
@@ -49,8 +60,15 @@ _BREATH = 0.005
 class Pipe(asyncio.SubprocessProtocol):
     """A running server."""
 
-    def __init__(self, receiver: Receiver, secrets: tuple[str, ...], patience: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        receiver: Receiver,
+        secrets: tuple[str, ...],
+        patience: Callable[[], float],
+        registered: Registration,
+    ) -> None:
         self.process_id = 0
+        self._registered = registered
         self._patience = patience
         self._receiver = receiver
         self._transport: asyncio.SubprocessTransport | None = None
@@ -180,29 +198,47 @@ class Pipe(asyncio.SubprocessProtocol):
         return f"ended with exit status {code}"
 
     async def stop(self) -> None:
-        """Ends the whole group: by closing its input, by asking, by force."""
+        """Ends the server's process group and all other processes it started: by closing its input, by SIGTERM, by
+        SIGKILL."""
+        outside: list[Process] = []
         try:
             with anyio.CancelScope(shield=True):
-                await self._end_gently()
+                outside = await self._find_outside_group()
+                await self._end_gently(outside)
+                # Once more, for what it started meanwhile or left without a parent.
+                outside += await self._find_outside_group()
         finally:
             # Also where the event loop itself is being torn down and waiting is no longer possible.
             kill(self.process_id)
+            if outside:
+                signal_processes(outside, signal.SIGKILL)
             if self._transport is not None:
                 self._transport.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):
             await self._exited.wait()
             await self._closed.wait()
 
-    async def _end_gently(self) -> None:
+    async def _find_outside_group(self) -> list[Process]:
+        """The server's processes that signals to its group do not reach; none where there is no `/proc`."""
+        registered = {self.process_id: self._registered.start_time}
+
+        def find() -> list[Process]:
+            found = find_processes(read_processes(), registered, self._registered.mark)
+            return [process for process in found.values() if process.group != self.process_id]
+
+        return await anyio.to_thread.run_sync(find)
+
+    async def _end_gently(self, outside: list[Process]) -> None:
         if self._input is not None:
             self._input.close()
         with anyio.move_on_after(self._patience()):
             await self._exited.wait()
-        if not is_alive(self.process_id):
+        if not is_alive(self.process_id) and not outside:
             return
         ask_to_end(self.process_id)
+        signal_processes(outside, signal.SIGTERM)
         with anyio.move_on_after(self._patience()):
-            while is_alive(self.process_id):
+            while is_alive(self.process_id) or any(map(is_running, outside)):
                 await anyio.sleep(_STEP)
 
 
@@ -225,25 +261,28 @@ async def open_pipe(
     def allowed() -> float:
         return min(patience, _HASTE) if cut_off or in_haste() else patience
 
-    pipe = Pipe(receiver, secrets, allowed)
-    try:
-        # To its end, which is soon: whoever is cancelled between start and `stop` leaves the server running.
-        with anyio.CancelScope(shield=True):
-            await asyncio.get_running_loop().subprocess_exec(
-                lambda: pipe, command, *server.arguments, env=whole, cwd=server.directory, **own_group()
-            )
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        raise SourceFailed(
-            f"server `{server.name}` cannot be started: `{redacted(server.command or '', secrets)}`: {reason}"
-        ) from error
-    try:
-        yield pipe
-    except asyncio.CancelledError:
-        cut_off = True
-        raise
-    finally:
-        await pipe.stop()
+    with process_watcher().registration() as registered:
+        pipe = Pipe(receiver, secrets, allowed, registered)
+        marked = {**whole, **registered.environment}
+        try:
+            # To its end, which is soon: whoever is cancelled between start and `stop` leaves the server running.
+            with anyio.CancelScope(shield=True):
+                await asyncio.get_running_loop().subprocess_exec(
+                    lambda: pipe, command, *server.arguments, env=marked, cwd=server.directory, **own_group()
+                )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+            raise SourceFailed(
+                f"server `{server.name}` cannot be started: `{redacted(server.command or '', secrets)}`: {reason}"
+            ) from error
+        registered.started(pipe.process_id)
+        try:
+            yield pipe
+        except asyncio.CancelledError:
+            cut_off = True
+            raise
+        finally:
+            await pipe.stop()
 
 
 def _refuse_beyond_depth(server: Server, environment: Mapping[str, str]) -> None:
