@@ -224,6 +224,7 @@ async def test_an_error_of_the_protocol_confirms_too_and_a_dead_server_does_not(
     await _warm(tmp_path, BUY)
     async with _open(tmp_path, BUY) as scene:
         await scene.kept.load()
+        scene.kept.reconfigure(replace(SHOP, definition_changes="accept"))  # a call does not wait for the list then
         scene.upstream.answer = refuse
         error: UllageError = SourceFailed("dead")
         with pytest.raises(SourceFailed):
@@ -241,7 +242,7 @@ async def test_a_burst_of_changes_is_one_question(tmp_path: Path):
     async with _open(tmp_path, BUY) as scene:
         await scene.kept.tools()
         scene.heard.clear()
-        scene.upstream.offered = (_tool("buy", "Changed"), SELL)
+        scene.upstream.offered = (BUY, SELL)
         for _ in range(100):
             scene.upstream.change(TOOLS)
         await _until(lambda: scene.heard == [TOOLS])

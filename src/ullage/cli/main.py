@@ -35,6 +35,7 @@ VERBS = {
     "serve": "put Ullage in front of my servers, over MCP",
     "sql": "what does this database answer?",
     "tools": "which tools are there, and what do they cost?",
+    "trust": "accept what a server changed in its definitions",
 }
 """Each verb and the question it answers; its file in this room has the same name."""
 _THREADS = "OPENBLAS_NUM_THREADS"

@@ -1,6 +1,7 @@
 """How do many sources look like one small one?"""
 
 from .access import Guarded
+from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
 from .cached import Cached
 from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
 from .definition import definition, definition_hash, definition_text
@@ -22,7 +23,7 @@ from .merge import Entry, Member, Merge, Missing, View
 from .metered import META, Metered
 from .reference import ASSUMED, Reference, References
 from .results import Budgeted, ResultReader, ResultRules, ServerResults, Vault
-from .server import Access, Rules, Server, Transport
+from .server import Access, DefinitionChanges, Rules, Server, Transport
 from .slim import one_line, signature, slim
 from .underscored import Underscored
 
@@ -32,10 +33,14 @@ __all__ = [
     "META",
     "NAMES",
     "Access",
+    "Baseline",
+    "Baselines",
     "Budgeted",
     "Cached",
     "Catalogue",
     "Decision",
+    "DefinitionChange",
+    "DefinitionChanges",
     "Embedders",
     "Entry",
     "Explained",
@@ -51,6 +56,7 @@ __all__ = [
     "Merge",
     "Metered",
     "Missing",
+    "Places",
     "Reference",
     "References",
     "ResultReader",
@@ -66,11 +72,14 @@ __all__ = [
     "Underscored",
     "Vault",
     "View",
+    "changed_parts",
     "definition",
     "definition_hash",
     "definition_text",
+    "difference_lines",
     "failed",
     "one_line",
     "signature",
     "slim",
+    "trust_command",
 ]

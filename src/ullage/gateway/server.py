@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
-__all__ = ["Access", "Rules", "Server", "Transport"]
+__all__ = ["Access", "DefinitionChanges", "Rules", "Server", "Transport"]
 
 Transport = Literal["stdio", "http", "sse"]
+DefinitionChanges = Literal["hold", "accept", "ignore"]
+"""What becomes of a definition that is not the one accepted before: it is withheld until the user accepts it, it is
+accepted and recorded, or nothing is recorded at all."""
 Access = Literal["allow", "ask", "deny"]
 
 _STRICTNESS: dict[Access, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -108,8 +111,11 @@ class Server:
     idle_timeout: float | None = None
     """Seconds without a call after which it is stopped; None for never."""
     rules: Rules = field(default_factory=Rules)
+    definition_changes: DefinitionChanges = "hold"
     came_from: str | None = None
     """The file and table it was read from, for people."""
+    launch: str | None = field(default=None, repr=False)
+    """Hash of its entry as it is written, with variables in place; None where there is no such entry."""
 
     @property
     def key(self) -> str:
@@ -123,6 +129,16 @@ class Server:
             self.url,
             sorted(self.headers.items()),
         ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def launch_key(self) -> str:
+        """Equal for as long as the entry says the same: what it starts or where it connects, before variables are
+        expanded, without environment and headers. Accepted definitions go by it, so that a token that is renewed does
+        not make a server another one."""
+        if self.launch is not None:
+            return self.launch
+        parts = [self.transport, self.command, list(self.arguments), self.directory, self.url]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
