@@ -7,8 +7,7 @@ one is a false alarm. `DATA` names another folder of catalogues, `ONLY` a regist
 packages' names, and `RECORDED=yes` judges what the last run recorded instead of starting anything.
 
 Prints a table of the servers, then which parts changed of those that raised an alarm, then one line of figures; fails
-where more than 2 % of the servers that started raise one. The catalogues themselves, recorded at another time on another
-machine, are compared with the first start too; that is no floor, since dependencies of a package may have changed.
+where more than 2 % of the servers that started raise one.
 """
 
 import json
@@ -22,7 +21,9 @@ from typing import Any
 from definitions_servers import FOLDER, Package, install, read_packages, record
 
 from ullage.gateway import Baselines, DefinitionChange, Places, Server, changed_parts
+from ullage.gateway.baseline import Kind
 from ullage.store import Database
+from ullage.tool import JsonObject
 
 DEFAULT_DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "catalogues"
 MOST_ALARMS = 0.02
@@ -114,7 +115,7 @@ def _judged(package: Package, started: dict[str, Any], database: Database) -> li
     return found
 
 
-def _offered(started: dict[str, Any]) -> dict[str, Any]:
+def _offered(started: dict[str, Any]) -> dict[Kind, list[tuple[str, JsonObject]]]:
     said = {key: started[key] for key in ("instructions", "title") if started[key] is not None}
     return {
         "tool": [(one["name"], one) for one in started["tools"]],
@@ -133,7 +134,9 @@ def report(results: Sequence[Result]) -> int:
             continue
         first = one.starts[0]
         what = f"{len(one.starts)} starts, {len(first['tools'])} tools, {len(first['prompts'])} prompts"
-        verdict = f"{len(one.alarms)} withheld" if one.alarms else "quiet, normalised" if one.letters_differ else "quiet"
+        verdict = (
+            f"{len(one.alarms)} withheld" if one.alarms else "quiet, normalised" if one.letters_differ else "quiet"
+        )
         print(f"{one.package.name:{width}}  {what}: {verdict}")
     for one in alarmed:
         for change in one.alarms[:10]:

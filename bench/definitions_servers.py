@@ -61,6 +61,15 @@ VALUES = {
 }
 """What a variable must look like for its server to start; any other gets a plain fake."""
 
+KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "https://127.0.0.1:9"}}]
+users: [{name: nobody, user: {token: fake}}]
+contexts: [{name: none, context: {cluster: none, user: nobody}}]
+current-context: none
+"""
+"""A cluster that nobody serves, for servers that read one at their start."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
@@ -148,6 +157,7 @@ def record(package: Package, number: int) -> dict[str, Any]:
     folders = {name: place / name for name in ("project", "home", "tmp")}
     for folder in folders.values():
         folder.mkdir(parents=True)
+    (folders["project"] / "kubeconfig").write_text(KUBECONFIG, encoding="utf-8")
     environment = {
         "PATH": f"{_node_path()}{os.environ['PATH']}",
         "HOME": str(folders["home"]),
@@ -208,7 +218,11 @@ def _npm_program(package: Package) -> str:
 def _fake(key: str, folder: Path) -> str:
     if key == "GOOGLE_OAUTH_CREDENTIALS":
         path = folder / "keys.json"
-        secret = {"client_id": "fake.apps.googleusercontent.com", "client_secret": "fake", "redirect_uris": ["http://localhost"]}
+        secret = {
+            "client_id": "fake.apps.googleusercontent.com",
+            "client_secret": "fake",
+            "redirect_uris": ["http://localhost"],
+        }
         path.write_text(json.dumps({"installed": secret}), encoding="utf-8")
         return str(path)
     if "URL" in key:

@@ -14,7 +14,7 @@ REQUIREMENTS = {
     "U:ledger": "Definitions, searches, results, history and model calls are written to one ledger with what was saved.",
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
-    "U:pin": "A tool definition that changes after it was accepted is held until someone looks.",
+    "U:pin": "A tool definition that changes after it was accepted is withheld until the user accepts it; a call answers TOOL_CHANGED with the difference.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",
     "S3:default-model": "Without a model, gpt-4 is counted for.",
@@ -87,4 +87,4 @@ REQUIREMENTS = {
     "S4:more": "delegate.diff, delegate.tests, delegate.consensus, retrieve.search and system prompts per task.",
 }
 
-NOT_YET_BUILT = frozenset({"U:ledger", "U:scan", "U:pin"})
+NOT_YET_BUILT = frozenset({"U:ledger", "U:scan"})

@@ -64,11 +64,15 @@ async def find(client: Client, words: str) -> dict[str, Any]:
     return json.loads(said(await client.call_tool("find_tool", {"tool_description": words})))
 
 
-def trust(*words: str) -> subprocess.CompletedProcess[str]:
+def ullage(*words: str) -> subprocess.CompletedProcess[str]:
     """From a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "ullage", "trust", *words], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "ullage", *words], capture_output=True, text=True, check=False, timeout=60
     )
+
+
+def trust(*words: str) -> subprocess.CompletedProcess[str]:
+    return ullage("trust", *words)
 
 
 async def first_start(shop: Shop) -> None:
@@ -147,7 +151,9 @@ async def test_changed_instructions_are_not_passed_on(shop: Shop):
             await call(client, "shop__echo")
             assert "evil" not in str(client.instructions)
             assert "Be kind" in str(client.instructions)
-    assert main(["doctor"]) == 1
+    examined = ullage("doctor")
+    assert examined.returncode == 1
+    assert "withheld  instructions: `instructions` changed" in examined.stdout
     assert trust("shop").returncode == 0
     async with shop.client() as client:
         assert "evil" in str(client.instructions)

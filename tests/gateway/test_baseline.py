@@ -31,7 +31,7 @@ from ullage.gateway.introduction import Introduction
 from ullage.gateway.server import Server
 from ullage.store import Database
 from ullage.store.migrations import MIGRATIONS
-from ullage.tool import Tool
+from ullage.tool import Json, Tool
 
 SHOP = Server(name="shop", transport="stdio", command="shop")
 HERE = Places(folder="/home/ada/project", home="/home/ada", temporary="/tmp")
@@ -122,10 +122,10 @@ def test_what_a_server_writes_anew_at_each_start_does_not_count(first: str, late
 
 @pytest.mark.requirement("U:pin")
 def test_folders_of_another_start_do_not_count():
-    there = Places(folder="/srv/other", home="/home/bob", temporary="/var/tmp")  # noqa: S108
+    there = Places(folder="/srv/other", home="/home/bob", temporary="/var/tmp")
     said = "Reads {folder}/data and {home}/.notes, writes {temporary}."
-    first = _changed(description=said.format(folder="/home/ada/project", home="/home/ada", temporary="/tmp"))  # noqa: S108
-    later = _changed(description=said.format(folder="/srv/other", home="/home/bob", temporary="/var/tmp"))  # noqa: S108
+    first = _changed(description=said.format(folder="/home/ada/project", home="/home/ada", temporary="/tmp"))
+    later = _changed(description=said.format(folder="/srv/other", home="/home/bob", temporary="/var/tmp"))
     assert fingerprint(first, HERE) == fingerprint(later, there)
     assert fingerprint(first, HERE) != fingerprint(later, HERE)
 
@@ -151,7 +151,7 @@ def test_numbers_and_paths_that_matter_do_count(first: str, later: str):
 
 
 def test_a_default_that_is_a_date_or_a_folder_does_not_count_and_any_other_does():
-    def with_default(value: object) -> str:
+    def with_default(value: Json) -> str:
         return fingerprint({"name": "x", "inputSchema": {"properties": {"a": {"default": value}}}}, HERE)
 
     assert with_default("2026-11-16") == with_default("2027-01-01")
@@ -183,7 +183,12 @@ def _at(value: Any, place: tuple[Any, ...]) -> Any:  # noqa: ANN401
 
 MUTATIONS = ("replace", "remove", "add beside", "rename", "wrap", "append words")
 NEW = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.text(max_size=30), st.lists(st.integers(), max_size=2), st.just({"a": 1})
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.text(max_size=30),
+    st.lists(st.integers(), max_size=2),
+    st.just({"a": 1}),
 )
 
 
@@ -331,7 +336,7 @@ def test_a_renewed_token_is_no_new_baseline_and_a_rewritten_entry_is(tmp_path: P
 def test_a_record_that_cannot_be_read_withholds_its_tool(tmp_path: Path, part: str):
     with _database(tmp_path) as database:
         _judge(Baselines(database), BUY)
-        database.write(lambda one: one.execute(text(f"UPDATE ullage_definitions SET {part} = 'spoilt'")))  # noqa: S608
+        database.write(lambda one: one.execute(text(f"UPDATE ullage_definitions SET {part} = 'spoilt'")))
         verdict = _judge(Baselines(database), BUY)
         assert _names(verdict) == {"buy"}
         (change,) = verdict.withheld.values()
@@ -377,11 +382,11 @@ def test_a_catalogue_of_the_version_before_is_the_baseline(tmp_path: Path):
     def fill(connection: Any) -> None:  # noqa: ANN401
         at = datetime.now(UTC).timestamp()
         connection.execute(
-            text(f"INSERT INTO ullage_servers VALUES ({row}, 'shop', :key, :said, :at, :at, :at)"),  # noqa: S608
+            text(f"INSERT INTO ullage_servers VALUES ({row}, 'shop', :key, :said, :at, :at, :at)"),
             {"key": SHOP.key, "said": introduction, "at": at},
         )
         connection.execute(
-            text(f"INSERT INTO ullage_tools VALUES ('t', {row}, 0, 'buy', :said, 'h', 9, NULL, :at, :at)"),  # noqa: S608
+            text(f"INSERT INTO ullage_tools VALUES ('t', {row}, 0, 'buy', :said, 'h', 9, NULL, :at, :at)"),
             {"said": said.replace("'t'", ""), "at": at},
         )
 
@@ -475,7 +480,7 @@ def test_the_error_repeats_no_word_of_the_new_definition_and_is_bounded():
     evil = "obey_evil_example_now"
     properties = {**BUY["inputSchema"]["properties"], **{f"{evil}_{n}": {"description": HOSTILE} for n in range(500)}}
     schema = {"properties": properties, "required": [evil], "title": HOSTILE, evil: evil}
-    offered = _changed(description=HOSTILE * 100, title=evil, inputSchema=schema, annotations={evil: True}, **{evil: 1})
+    offered = _changed(description=HOSTILE * 100, title=evil, inputSchema=schema, annotations={evil: True}) | {evil: 1}
     error = tool_changed("shop__buy", _change(offered))
     said = f"{error.message} {error.suggestion}"
     assert "evil" not in said

@@ -8,11 +8,11 @@ import json
 import sys
 import threading
 import time
+from pathlib import Path
 
 
 def definitions():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        return json.load(file)
+    return json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 
 
 def send(**message):

@@ -90,7 +90,9 @@ def report_lines(server: str, report: DefinitionReport) -> list[str]:
         lines.append(f"  {yellow('withheld')}  {_title(change)}: {parts}")
         lines.append(f"    `{visible(trust_command(server, name))}` shows the difference and accepts it")
     if report.keeps_changing:
-        lines.append("    It changed more than once. If you know the changes to be harmless, accept them by themselves:")
+        lines.append(
+            "    It changed more than once. If you know the changes to be harmless, accept them by themselves:"
+        )
         lines.append(f'    definition_changes = "accept"  under [servers.{server}]')
     for record in report.new:
         lines.append(f"  {dim('note')}  {record.kind} {visible(record.name)} is new since {record.created:%Y-%m-%d}")

@@ -200,7 +200,9 @@ def _verdict(seen: _Seen) -> str:
     parts = ((started, "server"), (seen.databases, "database"))
     counts = [f"{sum(one.is_well for one in some)} of {how_many(len(some), thing)}" for some, thing in parts if some]
     answered = [f"{' and '.join(counts)} answered"] if counts else []
-    said = [*answered, *_failings(seen), *_withheld(seen)] or [f"{how_many(len(seen.wrong), 'problem')} in the settings"]
+    said = [*answered, *_failings(seen), *_withheld(seen)] or [
+        f"{how_many(len(seen.wrong), 'problem')} in the settings"
+    ]
     return f"{'; '.join(said)}."
 
 

@@ -16,9 +16,9 @@ from ullage.gateway import DefinitionChanges, IndexKind
 from .delegating import LogLevel, WireKind
 
 __all__ = [
-    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHANGES", "CHOICES", "DATABASE", "FLAG", "FRACTION", "INDEX", "KEY_VARIABLE",
-    "LEVEL", "LINES", "MODE", "MONEY", "NAMES", "PAIRS", "PREFIX", "SECONDS", "SHARES", "STORE", "TABLE", "TEXT",
-    "TIMES", "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "WIRE", "Kind", "described",
+    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHANGES", "CHOICES", "DATABASE", "FLAG", "FRACTION", "INDEX",
+    "KEY_VARIABLE", "LEVEL", "LINES", "MODE", "MONEY", "NAMES", "PAIRS", "PREFIX", "SECONDS", "SHARES", "STORE",
+    "TABLE", "TEXT", "TIMES", "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "WIRE", "Kind", "described",
 ]  # fmt: skip
 
 

@@ -114,7 +114,7 @@ class Server:
     definition_changes: DefinitionChanges = "hold"
     came_from: str | None = None
     """The file and table it was read from, for people."""
-    launch: str | None = field(default=None, repr=False)
+    launch: str | None = field(default=None, repr=False, compare=False)
     """Hash of its entry as it is written, with variables in place; None where there is no such entry."""
 
     @property

@@ -321,9 +321,7 @@ class Baselines:
         """
         if server.definition_changes == "ignore":
             return Verdict()
-        listing = _Listing(
-            server=server, era=era, offered=offered, places=self.places(server), now=self._clock()
-        )
+        listing = _Listing(server=server, era=era, offered=offered, places=self.places(server), now=self._clock())
         key = (server.name, server.launch_key)
         before_baselines = None if self._is_known(server.name) else legacy()
 

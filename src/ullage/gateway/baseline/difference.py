@@ -30,7 +30,13 @@ _CONTEXT = 2
 """Unchanged lines around a changed one of a long text."""
 _MOST_COMPARED = 2_000
 """Lines beyond which old and new are shown one after the other: comparing them takes the square of their number."""
-_MISSING = object()
+
+
+class _Missing:
+    """In place of a value that one of two definitions does not have."""
+
+
+_MISSING = _Missing()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +125,13 @@ def difference_lines(change: DefinitionChange) -> list[str]:
     return list(_difference(dict(change.accepted), dict(change.offered), ""))
 
 
-def _difference(old: object, new: object, place: str) -> Iterator[str]:
+def _difference(old: Json | _Missing, new: Json | _Missing, place: str) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys((*old, *new)):
-            where = f"{place}.{key}" if place else str(key)
-            before, after = old.get(key, _MISSING), new.get(key, _MISSING)
-            if before is _MISSING or after is _MISSING or not _same(before, after):
-                yield from _difference(before, after, where)
+            where = f"{place}.{key}" if place else key
+            if key in old and key in new and _same(old[key], new[key]):
+                continue
+            yield from _difference(old.get(key, _MISSING), new.get(key, _MISSING), where)
         return
     yield f"{place or 'definition'}:"
     before, after = _written(old), _written(new)
@@ -137,14 +143,14 @@ def _difference(old: object, new: object, place: str) -> Iterator[str]:
     yield from (f"  {line}" for line in compared if not line.startswith("@@"))
 
 
-def _written(value: object) -> list[str]:
-    if value is _MISSING:
+def _written(value: Json | _Missing) -> list[str]:
+    if isinstance(value, _Missing):
         return []
     if isinstance(value, str):
         return value.split("\n")
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
 
 
-def _same(before: object, after: object) -> bool:
+def _same(before: Json, after: Json) -> bool:
     """As JSON: to Python, 1 and true are equal."""
     return before == after and json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)

@@ -44,7 +44,10 @@ _MONTH = (
     r"|Nov(?:ember)?|Dec(?:ember)?)"
 )
 _WEEKDAY = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )"
-_CLOCK = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\.?)?(?: ?(?:Z|UTC|GMT)| ?[+-]\d{2}:?\d{2})?"
+_CLOCK = (
+    r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\.?)?"
+    r"(?: ?(?:Z|UTC|GMT)| ?[+-]\d{2}:?\d{2})?"
+)
 _DAY = (
     rf"(?:\d{{4}}-\d{{2}}-\d{{2}}|\d{{4}}/\d{{2}}/\d{{2}}|\d{{1,2}}[/.]\d{{1,2}}[/.]\d{{4}}"
     rf"|{_WEEKDAY}?{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_WEEKDAY}?\d{{1,2}} {_MONTH}\.?,? \d{{4}})"
@@ -53,15 +56,15 @@ _MOMENT = re.compile(rf"(?<![\w.:/-])(?:{_DAY}(?:(?:T|,? (?:at )?){_CLOCK})?|{_C
 _UUID = re.compile(r"(?<![\w-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![\w-])")
 _LOCAL_PORT = re.compile(r"(?<![\w.@-])(localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0):\d{2,5}(?![\w.:@])")
 _COUNTED = (
-    "accounts? agents? apis? assets? boards? branch(?:es)? buckets? calendars? channels? chunks? clusters? collections? "
-    "columns? commands? commits? components? connections? containers? contacts? databases? datasets? devices? "
-    "director(?:y|ies) documents? documentation endpoints? entit(?:y|ies) entries entry events? files? flows? folders? "
-    "functions? hosts? icons? images? indexes indices integrations? issues? items? jobs? languages? librar(?:y|ies) "
-    "lines? members? memor(?:y|ies) messages? metrics? models? modules? namespaces? nodes? notes? operations? packages? "
-    "pages? plugins? pods? posts? processes projects? prompts? queries records? regions? relations? repositor(?:y|ies) "
-    "repos? resources? results? routes? rows? schemas? scripts? servers? services? sessions? skills? sources? spaces? "
-    "symbols? tables? tags? tasks? teams? templates? tests? threads? tools? topics? users? vectors? versions? views? "
-    "workflows? workspaces?"
+    "accounts? agents? apis? assets? boards? branch(?:es)? buckets? calendars? channels? chunks? clusters? "
+    "collections? columns? commands? commits? components? connections? containers? contacts? databases? datasets? "
+    "devices? director(?:y|ies) documents? documentation endpoints? entit(?:y|ies) entries entry events? files? "
+    "flows? folders? functions? hosts? icons? images? indexes indices integrations? issues? items? jobs? "
+    "languages? librar(?:y|ies) lines? members? memor(?:y|ies) messages? metrics? models? modules? namespaces? "
+    "nodes? notes? operations? packages? pages? plugins? pods? posts? processes projects? prompts? queries "
+    "records? regions? relations? repositor(?:y|ies) repos? resources? results? routes? rows? schemas? scripts? "
+    "servers? services? sessions? skills? sources? spaces? symbols? tables? tags? tasks? teams? templates? tests? "
+    "threads? tools? topics? users? vectors? versions? views? workflows? workspaces?"
 )
 _COUNT = re.compile(
     rf"(?<![\w.,:/@#$%&=+*^~\\-])(?:\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,7}})(?= (?:{'|'.join(_COUNTED.split())})\b)",

@@ -93,9 +93,7 @@ class Catalogue:
         tools = (one.tool for one in stored.tools)
         return stored.judged(self.baselines.recall(server, self._offered(server, tools, stored.introduction)))
 
-    def _offered(
-        self, server: Server, tools: Iterable[Tool], introduction: Introduction | None
-    ) -> tuple[Offered, ...]:
+    def _offered(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None) -> tuple[Offered, ...]:
         of_tools = self.baselines.offer(server, "tool", ((tool.name, definition(tool)) for tool in tools))
         return of_tools + self.baselines.offer(server, "instructions", [("", _instructions(introduction))])
 

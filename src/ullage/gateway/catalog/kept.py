@@ -239,7 +239,11 @@ class Kept:
 
     def _await_acceptance(self) -> None:
         stored = self._stored
-        if ((stored is not None and stored.is_held) or self._withheld_prompts) and not self._is_awaiting_acceptance and not self._is_closed:
+        if (
+            ((stored is not None and stored.is_held) or self._withheld_prompts)
+            and not self._is_awaiting_acceptance
+            and not self._is_closed
+        ):
             self._is_awaiting_acceptance = True
             self._spawn(self._watch_store)
 
