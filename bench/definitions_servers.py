@@ -158,6 +158,8 @@ def record(package: Package, number: int) -> dict[str, Any]:
     for folder in folders.values():
         folder.mkdir(parents=True)
     (folders["project"] / "kubeconfig").write_text(KUBECONFIG, encoding="utf-8")
+    (folders["home"] / ".aws").mkdir()
+    (folders["home"] / ".aws" / "config").write_text("[default]\nregion = us-east-1\n", encoding="utf-8")
     environment = {
         "PATH": f"{_node_path()}{os.environ['PATH']}",
         "HOME": str(folders["home"]),

@@ -150,6 +150,12 @@ def test_numbers_and_paths_that_matter_do_count(first: str, later: str):
     assert fingerprint(_changed(description=first), HERE) != fingerprint(_changed(description=later), HERE)
 
 
+def test_a_text_of_any_length_is_compared():
+    long = "Works. " * 100_000
+    assert fingerprint(_changed(description=long), HERE) == fingerprint(_changed(description=long), HERE)
+    assert fingerprint(_changed(description=long), HERE) != fingerprint(_changed(description=long + HOSTILE), HERE)
+
+
 def test_a_default_that_is_a_date_or_a_folder_does_not_count_and_any_other_does():
     def with_default(value: Json) -> str:
         return fingerprint({"name": "x", "inputSchema": {"properties": {"a": {"default": value}}}}, HERE)

@@ -362,7 +362,7 @@ class Baselines:
     def recall(self, server: Server, offered: tuple[Offered, ...]) -> Verdict:
         """Decides what of a listing read from the catalogue may be served, without recording anything. A server that
         has no baseline yet is served as it was: its catalogue becomes the baseline when it is next asked. Blocks."""
-        if server.definition_changes == "ignore":
+        if server.definition_changes != "hold":
             return Verdict()
         records = self.records(server)
         by_name: dict[tuple[Kind, str], list[Baseline]] = {}
@@ -400,14 +400,14 @@ class Baselines:
         ids = {record.stored_id or record.id for record in stored}
         return (*stored, *(record for record in self._memory.get(key, ()) if record.id not in ids))
 
-    def stamp(self, server: Server) -> str:
-        """Differs whenever a definition of the server was accepted, by whichever process; empty where that cannot be
-        told. Blocks."""
+    def stamp(self, server: Server) -> str | None:
+        """Differs whenever a definition of the server was accepted, by whichever process; empty where the store cannot
+        be read, None where there is none. Blocks."""
         shown = (_definitions.c.id, _definitions.c.accepted_hash)
         its = (_definitions.c.server == storable(server.name)) & (_definitions.c.launch == server.launch_key)
         query = select(*shown).where(its).order_by(_definitions.c.id)
         if self._database is None:
-            return ""
+            return None
         try:
             rows = self._database.read(lambda connection: [tuple(row) for row in connection.execute(query)])
         except StoreFailed:

@@ -31,6 +31,8 @@ __all__ = ["Places", "exact_hash", "fingerprint"]
 
 _SHORTEST_PATH = 3
 """Letters of a folder's path below which it is not replaced: `/` is in every text."""
+_LONGEST_TEXT = 50_000
+"""Characters of a text in which anything is replaced."""
 _FREE_TEXT = frozenset({"description", "title", "instructions"})
 _EXAMPLE_VALUES = frozenset({"default", "examples", "example"})
 _UNORDERED = frozenset({"required", "enum", "type"})
@@ -147,7 +149,10 @@ def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
 
 
 def _normalised_text(text: str, places: Places) -> str:
-    """Free text about a tool."""
+    """Free text about a tool. A longer one than any tool needs is compared to the letter: a pattern searched for in a
+    megabyte would hold up every other thread."""
+    if len(text) > _LONGEST_TEXT:
+        return text
     text = places.replace(text)
     text = _UUID.sub("<uuid>", text)
     text = _MOMENT.sub("<time>", text)
@@ -158,7 +163,7 @@ def _normalised_text(text: str, places: Places) -> str:
 
 def _normalised_example(value: Json, places: Places) -> Json:
     """A value that a caller may send: only what cannot be anything else than a folder of this machine or a moment."""
-    if isinstance(value, str):
+    if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
         return "<time>" if _MOMENT.fullmatch(value) else places.replace(value)
     if isinstance(value, list):
         return [_normalised_example(one, places) for one in value]

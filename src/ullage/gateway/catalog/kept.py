@@ -249,27 +249,28 @@ class Kept:
 
     async def _watch_store(self) -> None:
         """Looks for an acceptance by another process, for as long as something is withheld."""
-        baselines = self._catalogue.baselines
+        baselines, before = self._catalogue.baselines, ""
         try:
-            before = await anyio.to_thread.run_sync(baselines.stamp, self.server)
-            while before and not self._is_closed:
+            while not self._is_closed:
                 await anyio.sleep(_LOOK_SECONDS)
                 now = await anyio.to_thread.run_sync(baselines.stamp, self.server)
-                if now and now != before:
+                # The first look always compares: something may have been accepted since the list was judged.
+                if now != before:
                     before = now
                     await self._judge_again()
-                    if not self._withheld_prompts and not (self._stored and self._stored.is_held):
-                        return
+                if now is None or not (self._withheld_prompts or (self._stored and self._stored.is_held)):
+                    return
         finally:
             self._is_awaiting_acceptance = False
 
     async def _judge_again(self) -> None:
         """Compares what is known of the source with what is accepted by now, and tells watchers what differs."""
-        revision = None if self._stored is None else self._stored.listing.revision
+        known = self._stored
         stored = await self._catalogue.listing(self.server)
-        if stored is not None and self._stored is not None:
+        # Not where the source has listed its tools meanwhile, which were judged then.
+        if stored is not None and known is not None and self._stored is known:
             self._adopt(stored)
-            if stored.listing.revision != revision:
+            if stored.listing.revision != known.listing.revision:
                 self._tell(Change("tools"))
         if self._offered_prompts is not None:
             before, self._withheld_prompts = self._withheld_prompts, await self._judged_prompts(self._offered_prompts)
