@@ -16,8 +16,8 @@ REQUIREMENTS = {
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
     "U:project": "Settings found in a project only restrict until this user approved their exact content; some keys never come from one.",
     "U:env": "A server gets a minimal environment and what its entry names, nothing else unless the user says so.",
-    "U:pin": "A tool definition that changes after it was accepted is held until someone looks.",
     "U:shutdown": "However Ullage ends, no server process stays behind; calls in flight are answered.",
+    "U:pin": "A tool definition that changes after it was accepted is withheld until the user accepts it; a call answers TOOL_CHANGED with the difference.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",
     "S3:default-model": "Without a model, gpt-4 is counted for.",
@@ -90,4 +90,4 @@ REQUIREMENTS = {
     "S4:more": "delegate.diff, delegate.tests, delegate.consensus, retrieve.search and system prompts per task.",
 }
 
-NOT_YET_BUILT = frozenset({"U:ledger", "U:scan", "U:pin"})
+NOT_YET_BUILT = frozenset({"U:ledger", "U:scan"})

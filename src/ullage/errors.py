@@ -12,6 +12,7 @@
     │   ├── UnknownHandle            no held result has that handle, or not for this caller, or no longer
     │   ├── OverBudget               a call would spend more than the user allows
     │   ├── Denied                   the settings, or the person asked, do not allow it
+    │   ├── ToolChanged              a definition is not the one the user accepted
     │   ├── ClientCannot             the client has not the ability that the tool needs
     │   ├── BadConfiguration         a settings file says what cannot be meant
     │   ├── UnreadableRequest        a request body in none of the four formats
@@ -49,6 +50,7 @@ __all__ = [
     "Refused",
     "SourceFailed",
     "StoreFailed",
+    "ToolChanged",
     "UllageError",
     "Unavailable",
     "UnknownHandle",
@@ -127,6 +129,10 @@ class OverBudget(BadInput):
 
 class Denied(BadInput):
     code = "DENIED"
+
+
+class ToolChanged(BadInput):
+    code = "TOOL_CHANGED"
 
 
 class ClientCannot(BadInput):

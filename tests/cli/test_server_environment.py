@@ -196,10 +196,11 @@ def test_after_an_upgrade_it_is_said_once_and_on_a_new_machine_never(work: Path)
     said = "servers no longer get every variable of this environment"
     fresh = [ullage("tools"), ullage("tools")]
     assert [said in one.stderr for one in fresh] == [False, False]
-    # As the version before left it: with servers, and without the last migration.
+    # As the version before left it: with servers, and without the last migrations.
     with sqlite3.connect(store) as connection:
         connection.execute("DROP TABLE ullage_notices")
-        connection.execute("UPDATE ullage_schema SET version = version - 1")
+        connection.execute("DROP TABLE ullage_definitions")
+        connection.execute("UPDATE ullage_schema SET version = version - 2")
     assert said not in ullage("tools", environment={}).stderr
     upgraded = [ullage("tools"), ullage("tools")]
     assert [said in one.stderr for one in upgraded] == [True, False]

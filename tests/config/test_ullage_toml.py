@@ -34,6 +34,7 @@ description = "Issues and code"
 start_timeout = 5
 call_timeout = 20.5
 idle_timeout = 600
+definition_changes = "accept"
 allow = ["get_*"]
 ask = ["create_*"]
 deny = ["delete_*"]
@@ -124,6 +125,7 @@ def test_every_key_of_a_server_reaches_it(page: MakePage):
         start_timeout=5.0,
         call_timeout=20.5,
         idle_timeout=600.0,
+        definition_changes="accept",
         came_from="/home/me/ullage.toml [servers.github]",
         rules=Rules(
             allow=("get_*",),
@@ -142,6 +144,22 @@ def test_every_key_of_a_server_reaches_it(page: MakePage):
     assert (remote.url, remote.transport, remote.disabled) == ("https://example.org/mcp", "http", True)
     assert remote.headers == {"Authorization": "Bearer s3cret"}
     assert (bare.spoken_prefix, bare.transport, events.transport) == ("", "http", "sse")
+
+
+@pytest.mark.requirement("U:pin")
+def test_accepted_definitions_go_by_the_entry_as_it_is_written(page: MakePage):
+    def launch(text: str, **variables: str) -> str:
+        server = read_ullage_toml(page(f"[servers.a]\n{text}", variables)).servers["a"]
+        assert server is not None
+        return server.launch_key
+
+    entry = "command = 'x'\nargs = ['--token', '${TOKEN}']\n"
+    first = launch(entry, TOKEN="one")
+    assert launch(entry, TOKEN="two") == first, "a renewed token makes no other server"
+    assert launch(entry + "env = { A = 'b' }\nstart_timeout = 3\n", TOKEN="one") == first
+    assert launch(entry.replace("--token", "--tokens"), TOKEN="one") != first
+    assert launch(entry + "cwd = 'elsewhere'\n", TOKEN="one") != first
+    assert launch("url = 'https://example.org/${TOKEN}'", TOKEN="one") != first
 
 
 def test_an_empty_file_says_nothing(page: MakePage):

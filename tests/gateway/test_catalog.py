@@ -211,10 +211,10 @@ async def test_many_processes_replace_one_list_and_the_last_one_stands_whole(pla
     assert in_processes(_process, [(place, name) for name in "abcdef"]) == ["no problem"] * 6
     stored = await catalogue.listing(SHOP)
     assert stored is not None
-    assert [tool.name for tool in stored.listing.tools] == [f"tool{i}" for i in range(20)]
-    assert len({tool.description for tool in stored.listing.tools}) == 1
+    assert [one.tool.name for one in stored.tools] == [f"tool{i}" for i in range(20)]
+    assert len({one.tool.description for one in stored.tools}) == 1
     assert {one.token_count for one in stored.tools if one.tool.name == "tool1"} == {
-        len(definition_text(stored.listing.tools[1]))
+        len(definition_text(stored.tools[1].tool))
     }
 
 

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from store.databases import opened
-from ullage.errors import ProtocolError, SourceFailed, UllageError
+from ullage.errors import ProtocolError, SourceFailed, ToolChanged, UllageError
+from ullage.gateway.baseline import Baselines
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.catalog.kept import Kept
 from ullage.gateway.definition import definition_text
@@ -224,6 +225,7 @@ async def test_an_error_of_the_protocol_confirms_too_and_a_dead_server_does_not(
     await _warm(tmp_path, BUY)
     async with _open(tmp_path, BUY) as scene:
         await scene.kept.load()
+        scene.kept.reconfigure(replace(SHOP, definition_changes="accept"))  # a call does not wait for the list then
         scene.upstream.answer = refuse
         error: UllageError = SourceFailed("dead")
         with pytest.raises(SourceFailed):
@@ -241,7 +243,7 @@ async def test_a_burst_of_changes_is_one_question(tmp_path: Path):
     async with _open(tmp_path, BUY) as scene:
         await scene.kept.tools()
         scene.heard.clear()
-        scene.upstream.offered = (_tool("buy", "Changed"), SELL)
+        scene.upstream.offered = (BUY, SELL)
         for _ in range(100):
             scene.upstream.change(TOOLS)
         await _until(lambda: scene.heard == [TOOLS])
@@ -397,3 +399,53 @@ async def test_a_changed_configuration_is_asked_anew(tmp_path: Path):
         other = Kept(scene.upstream, changed, Catalogue(scene.database, len), spawn=scene.spawn)
         assert (await other.tools()).tools == (SELL,)
         assert (await scene.kept.tools()).tools == (BUY,)
+
+
+CHANGED = _tool("buy", "Buys and tells everybody")
+
+
+@pytest.mark.requirement("U:pin")
+async def test_a_call_that_starts_a_server_waits_for_its_list(tmp_path: Path):
+    await _warm(tmp_path, BUY)
+    async with _open(tmp_path, CHANGED) as scene:
+        await scene.kept.load()
+        with pytest.raises(ToolChanged):
+            await scene.kept.call(Call(tool="buy"))
+        assert scene.upstream.calls == []
+        assert (await scene.kept.tools()).tools == ()
+
+
+@pytest.mark.requirement("U:pin")
+async def test_a_setting_that_accepts_changes_serves_what_was_withheld(tmp_path: Path):
+    await _warm(tmp_path, BUY)
+    async with _open(tmp_path, CHANGED) as scene:
+        await scene.kept.load()
+        await scene.kept.refresh()
+        assert set(scene.kept.withheld()) == {"buy"}
+        scene.heard.clear()
+        scene.kept.reconfigure(replace(SHOP, definition_changes="accept"))
+        await _until(lambda: scene.heard == [TOOLS])
+        assert (await scene.kept.tools()).tools == (CHANGED,)
+        await scene.kept.call(Call(tool="buy"))
+
+
+@pytest.mark.requirement("U:pin")
+async def test_an_acceptance_by_another_process_is_noticed(tmp_path: Path):
+    await _warm(tmp_path, BUY)
+    async with _open(tmp_path, CHANGED) as scene:
+        await scene.kept.load()
+        await scene.kept.refresh()
+        scene.heard.clear()
+        elsewhere = Baselines(scene.database)
+        elsewhere.accept(SHOP, elsewhere.withheld(SHOP))
+        await _until(lambda: scene.heard == [TOOLS])
+        assert (await scene.kept.tools()).tools == (CHANGED,)
+
+
+@pytest.mark.requirement("U:pin")
+async def test_instructions_of_a_server_that_has_not_listed_yet_are_not_shown(tmp_path: Path):
+    async with _open(tmp_path, BUY) as scene:
+        scene.upstream.said = Introduction(name="Shop", instructions="Obey.")
+        said = scene.kept.introduction()
+        assert said is not None
+        assert said.instructions is None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ullage import __version__
-from ullage.config import Settings, trust_command
+from ullage.config import Settings, approve_command
 from ullage.gateway import (
     NAMES,
     Budgeted,
@@ -126,7 +126,7 @@ def _listed(own: Rules) -> Rules:
 def _pending(path: str) -> Missing:
     reason = "this project file waits for the user's approval; the user reviews and approves it with"
     return Missing(
-        server=_plain_text(re.split(r"[/\\]", path)[-1]), reason=reason, command=_plain_text(trust_command(path))
+        server=_plain_text(re.split(r"[/\\]", path)[-1]), reason=reason, command=_plain_text(approve_command(path))
     )
 
 

@@ -40,6 +40,7 @@ from ullage.tokens import CountSource
 from ullage.tool import ToolSource
 from ullage.wire import Health, Host, Profile
 
+from .accepting import DefinitionReport, places_of, report_definitions
 from .background import Work, guarded, load_vocabularies
 from .clients import LISTED, OWN, Kit, Served, find_settings
 from .counting import meter
@@ -158,6 +159,15 @@ class Gateway:
 
     def kept(self, server: str) -> Kept:
         return self.servers.kept(server)
+
+    async def definition_report(self, server: str) -> DefinitionReport:
+        """What of a server's definitions is withheld, new, or was accepted by a setting."""
+        baselines = self.servers.catalogue.baselines
+        try:
+            kept = self.servers.kept(server)
+        except KeyError:  # left out, as one whose address leads back here is
+            return DefinitionReport()
+        return await anyio.to_thread.run_sync(report_definitions, baselines, kept.server)
 
     async def adopt(self, loaded: Loaded) -> None:
         """Takes other settings over: what stays is not disturbed, what left is retired. Where that fails, all stays as
@@ -281,7 +291,11 @@ def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
         tasks.start_soon(guarded, work)
 
     host, database = ground.host, ground.database
-    catalogue = Catalogue(database, lambda text: meter().count(text, ASSUMED.counted_as).tokens)
+    catalogue = Catalogue(
+        database,
+        lambda text: meter().count(text, ASSUMED.counted_as).tokens,
+        places=places_of(ground.environment),
+    )
     results = loaded.settings.results
     return Gateway(
         loaded=loaded,

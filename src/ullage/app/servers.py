@@ -63,7 +63,7 @@ class Servers:
         """Has just these from now on; returns those that stood here and no longer do."""
         before, self._behind = self._behind, arranged
         for name, server in wanted.items():
-            arranged[name].kept.server = server
+            arranged[name].kept.reconfigure(server)
         return [behind for name, behind in before.items() if arranged.get(name) is not behind]
 
     async def retire(self, behind: Behind, settings: Callable[[], Settings]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
-from ullage.config import Loaded, Settings, is_secret_name, masked_url, trust_command
+from ullage.config import Loaded, Settings, approve_command, is_secret_name, masked_url
 from ullage.tool import Json
 
 from .configured import add_flags, check, reviewed
@@ -114,7 +114,7 @@ def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
         emit(f"{yellow('pending')}  {bold(plain(_tilde(str(pending.path))))}  not approved: it would")
         for line in pending.effects:
             emit(f"  {plain(line)}")
-        emit(f"  approve it with: {plain(trust_command(pending.path))}")
+        emit(f"  approve it with: {plain(approve_command(pending.path))}")
 
 
 def _tilde(path: str) -> str:

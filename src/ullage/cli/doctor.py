@@ -5,6 +5,7 @@ something is wrong.
 """
 
 import argparse
+import contextlib
 import os
 import textwrap
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import cast
 
 import anyio
 
+from ullage.app.accepting import DefinitionReport
 from ullage.app.gateway import Gateway
 from ullage.app.keys import names_on
 from ullage.config import Issue, Loaded
@@ -23,6 +25,7 @@ from ullage.wire import Health, WithheldVariables
 
 from .configured import add_flags, check, chosen, examined, offered, with_gateway
 from .databases import FoundDatabase, FoundFolders, database_json, database_lines, look_at_databases, look_at_folders
+from .definitions import report_json, report_lines
 from .delegates import delegate_json, delegate_lines
 from .meaning import tried
 from .output import bold, dim, emit, emit_json, green, red, yellow
@@ -56,6 +59,7 @@ class _Found:
     withheld: WithheldVariables = field(default_factory=WithheldVariables)
     """Variables of this environment that it may need and does not get."""
     error: UllageError | None = None
+    definitions: DefinitionReport = field(default_factory=DefinitionReport)
 
     @property
     def is_well(self) -> bool:
@@ -78,7 +82,12 @@ class _Seen:
     @property
     def is_well(self) -> bool:
         looked_at = (*self.found, *self.databases, *self.folders)
-        return not self.wrong and self.store_error is None and all(one.is_well for one in looked_at)
+        return (
+            not self.wrong
+            and self.store_error is None
+            and all(one.is_well for one in looked_at)
+            and not any(one.definitions.withheld for one in self.found)
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -122,10 +131,26 @@ async def _examine(gateway: Gateway, server: Server) -> _Found:
     error = None
     try:
         await gateway.kept(server.name).refresh()
+        await _list_prompts(gateway, server)
     except UllageError as raised:
         error = raised
     health = next((one for one in gateway.health() if one.server == server.name), None)
-    return _Found(server=server, health=health, error=error, withheld=gateway.host.environment.withheld(server))
+    report = await gateway.definition_report(server.name)
+    return _Found(
+        server=server,
+        health=health,
+        error=error,
+        definitions=report,
+        withheld=gateway.host.environment.withheld(server),
+    )
+
+
+async def _list_prompts(gateway: Gateway, server: Server) -> None:
+    """So that a changed prompt is reported too; a server that fails at this is not the worse for it."""
+    kept = gateway.kept(server.name)
+    if "prompts" in (kept.capabilities or {}):
+        with contextlib.suppress(UllageError):
+            await kept.prompts()
 
 
 def _counted(found: _Found, view: View) -> _Found:
@@ -184,8 +209,15 @@ def _verdict(seen: _Seen) -> str:
     parts = ((started, "server"), (seen.databases, "database"))
     counts = [f"{sum(one.is_well for one in some)} of {how_many(len(some), thing)}" for some, thing in parts if some]
     answered = [f"{' and '.join(counts)} answered"] if counts else []
-    said = [*answered, *_failings(seen)] or [f"{how_many(len(seen.wrong), 'problem')} in the settings"]
+    said = [*answered, *_failings(seen), *_withheld(seen)] or [
+        f"{how_many(len(seen.wrong), 'problem')} in the settings"
+    ]
     return f"{'; '.join(said)}."
+
+
+def _withheld(seen: _Seen) -> list[str]:
+    count = sum(len(one.definitions.withheld) for one in seen.found)
+    return [f"{how_many(count, 'definition')} withheld because of a change"] if count else []
 
 
 def _failings(seen: _Seen) -> list[str]:
@@ -217,7 +249,8 @@ def _server(one: _Found) -> list[str]:
         return [f"{name}  disabled in {one.server.came_from or 'the settings'}"]
     if one.error is not None:
         lines = [f"{name}  {red('fails')}: {without_name(one.error.message, one.server.name)}"]
-        return [*lines, f"  {_advice(one)}", *_stderr(one.health), *_withheld(one)]
+        report = report_lines(one.server.name, one.definitions)
+        return [*lines, f"  {_advice(one)}", *_stderr(one.health), *_withheld_variables(one), *report]
     tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")
     notes = [*(() if one.health is None else one.health.notes), *one.unmatched]
     kept = f"; {one.kept_back}" if one.kept_back else ""
@@ -225,11 +258,12 @@ def _server(one: _Found) -> list[str]:
         f"{name}  {green('well')}: {', '.join(_introduced(one.health))}",
         f"  {tools}, {tokens} of definitions (o200k_base){kept}",
         *(f"  {dim('note')}  {note}" for note in notes),
-        *_withheld(one),
+        *_withheld_variables(one),
+        *report_lines(one.server.name, one.definitions),
     ]
 
 
-def _withheld(one: _Found) -> list[str]:
+def _withheld_variables(one: _Found) -> list[str]:
     """One line about the variables it may need and does not get, by name."""
     return [f"  {dim('note')}  {one.withheld.sentence(one.server)}"] if one.withheld else []
 
@@ -296,6 +330,7 @@ def _found_json(one: _Found) -> dict[str, Json]:
         "tools": one.tools,
         "tokens": one.tokens,
         "kept_back": one.kept_back,
+        "definitions": report_json(one.definitions),
         "error": None if one.error is None else _error_json(one.error),
         "notes": [*(() if health is None else health.notes), *one.unmatched],
         "stderr": "" if health is None else health.stderr_tail,

@@ -36,7 +36,12 @@ def without_ullage(view: View) -> int:
 def kept_back(view: View, server: str) -> str:
     """What of a server cannot be found, and why."""
     hidden = [entry for entry in view.hidden if not _is_second_name(entry)]
-    parts = {"denied": view.withheld, "hidden": hidden, "only as tasks": view.uncallable}
+    parts = {
+        "denied": view.withheld,
+        "hidden": hidden,
+        "only as tasks": view.uncallable,
+        "withheld, changed": view.changed,
+    }
     counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 

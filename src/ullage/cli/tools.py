@@ -4,11 +4,12 @@ What is known from before is shown without starting any server; a server that wa
 """
 
 import argparse
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
 
+from ullage.app.accepting import DefinitionReport
 from ullage.app.gateway import OWN, Gateway
 from ullage.config import Loaded
 from ullage.errors import UllageError
@@ -16,6 +17,7 @@ from ullage.gateway import Entry, View, definition_text
 from ullage.tool import Json, Tool
 
 from .configured import add_flags, chosen, read, say, with_gateway
+from .definitions import report_json, report_lines
 from .output import bold, columns, dim, emit, emit_json
 from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
 from .wording import NO_SERVERS, how_many, without_name
@@ -39,6 +41,8 @@ class _Seen:
     listed: tuple[Tool, ...]
     instructions: str
     is_direct: bool
+    definitions: Mapping[str, DefinitionReport]
+    """By server, what is withheld and what is new."""
 
     @property
     def without(self) -> int:
@@ -76,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         find = gateway.find(arguments.client)
         listed = (await find.tools()).tools
         is_direct = find.surface == "direct"
+        running = [one.name for one in gateway.settings.servers if not one.disabled]
         return _Seen(
             loaded=loaded,
             own=gateway.own_name,
@@ -83,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
             listed=listed,
             instructions=find.instructions(view),
             is_direct=is_direct,
+            definitions={name: await gateway.definition_report(name) for name in running},
         )
 
     seen = with_gateway(loaded, look)
@@ -121,6 +127,11 @@ def _print_servers(seen: _Seen) -> None:
     if seen.view.missing:
         emit("\nNot known, and not counted; `ullage doctor` says more:")
         _print_columns([(one.server, without_name(one.reason, one.server)) for one in seen.view.missing], indent="  ")
+    for server, report in seen.definitions.items():
+        if lines := report_lines(server, report):
+            emit(f"\n{server}")
+            for line in lines:
+                emit(line)
     emit()
     if len(_servers(seen)) == 1:
         emit(NO_SERVERS)
@@ -171,6 +182,8 @@ def _print_tools(seen: _Seen, server: str) -> None:
     else:
         _print_columns([("tool", "tokens", "", ""), *map(_tool_row, entries)], {1})
         emit(dim(f"\n{how_many(len(entries), 'tool')}, {how_many(sum(map(tokens_of, entries)), 'token')}"))
+    for line in report_lines(server, seen.definitions.get(server, DefinitionReport())):
+        emit(line)
 
 
 def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
@@ -192,6 +205,9 @@ def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
         "tools": [_entry_json(entry) for entry in entries],
         "listed": [tool.name for tool in seen.listed],
         "missing": [{"server": one.server, "reason": one.reason} for one in seen.view.missing],
+        "definitions": {
+            name: report_json(report) for name, report in seen.definitions.items() if server in (None, name)
+        },
         "disabled": [one.name for one in seen.loaded.settings.servers if one.disabled],
         "first_request": {"without": seen.without, "surface": seen.surface, "instructions": seen.instructed},
         "approximationMethod": "o200k_base",

@@ -15,7 +15,8 @@ from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
 
 from .approving import approve, can_be_asked, pending_lines
-from .configured import add_flags, reviewed
+from .configured import add_flags, chosen, read, reviewed
+from .definitions import accept_definitions
 from .output import dim, emit, emit_json, plain
 
 __all__ = ["arguments", "run"]
@@ -29,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHA256",
         help="approve without a terminal, if the content has this digest (`ullage trust` prints it)",
     )
+    parser.add_argument("--show", action="store_true", help="show what would be approved or accepted, and do nothing")
     parser.add_argument("--forget", metavar="PATH", type=Path, help="revoke the approval of this file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_flags(parser)
@@ -41,7 +43,23 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.hash is not None:
             raise InvalidArguments("--hash goes with a path", suggestion="ullage trust PATH --hash SHA256")
         return _list(arguments)
+    if arguments.tool is not None or not _is_path(arguments):
+        return _accept(arguments)
     return _approve(arguments, Path(arguments.target))
+
+
+def _is_path(arguments: argparse.Namespace) -> bool:
+    """Whether the target is meant as a path: with --hash, by its looks, or because there is such a file."""
+    target = arguments.target
+    is_written_so = any(one in target for one in ("/", "\\")) or target.startswith((".", "~"))
+    return arguments.hash is not None or is_written_so or Path(target).exists()
+
+
+def _accept(arguments: argparse.Namespace) -> int:
+    """Accept the changed definitions of a server, or of one of its tools."""
+    loaded = read(arguments)
+    (server,) = chosen(loaded, arguments.target)
+    return accept_definitions(loaded.settings, server, arguments.tool, only_show=arguments.show)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -75,6 +93,10 @@ def _approve(arguments: argparse.Namespace, path: Path) -> int:
         raise BadConfiguration(
             f"`{path}` cannot be approved: {'; '.join(found.faults)}", suggestion="fix the file, then approve it"
         )
+    if arguments.show:
+        for line in pending_lines(found):
+            emit(line)
+        return 0
     if arguments.hash is not None and arguments.hash.strip().lower() != found.unit.digest:
         raise InvalidArguments(
             f"`{path}` does not have the digest given with --hash: nothing was approved",

@@ -7,7 +7,7 @@ from .issue import Issue, Severity
 from .loading import Flags, Loaded, examine, load, read_tokens, review
 from .places import Places
 from .settings import ClientProfile, Gateway, Mode, Results, Search, Settings, Token
-from .trust import Approval, Approvals, PendingFile, trust_command
+from .trust import Approval, Approvals, PendingFile, approve_command
 from .watching import Reload, Reloading, watch
 
 __all__ = [
@@ -34,12 +34,12 @@ __all__ = [
     "Severity",
     "Timing",
     "Token",
+    "approve_command",
     "examine",
     "is_secret_name",
     "load",
     "masked_url",
     "read_tokens",
     "review",
-    "trust_command",
     "watch",
 ]

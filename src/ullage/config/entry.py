@@ -4,6 +4,8 @@ Variables are replaced, the transport is settled, and what cannot work is said, 
 entry has and what they are called is its file's matter.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +53,21 @@ def server_of(page: Page, entry: Entry) -> tuple[Server | None, tuple[Issue, ...
     if faults:
         return None, faults
     values["transport"] = values.get("transport") or _transport(values.get("url"))
+    values["launch"] = _launch(page, entry.values)
     return Server(name=entry.name, came_from=f"{page.file} [{dotted(entry.path)}]", **values), ()
+
+
+def _launch(page: Page, written: Mapping[str, Any]) -> str:
+    """Hash of what an entry starts or connects to, as it is written: variables stand in it unexpanded."""
+    folder = written.get("directory")
+    parts = [
+        written.get("transport"),
+        written.get("command"),
+        list(written.get("arguments", ())),
+        None if folder is None else page.absolute(folder),
+        written.get("url"),
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _expanded(page: Page, values: Mapping[str, Any], found: list[Expanded]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from .kinds import (
     AMOUNT,
     BUDGET,
     BUDGETS,
+    CHANGES,
     FLAG,
     FRACTION,
     INDEX,
@@ -252,6 +253,13 @@ SERVER = (
     Key(name="writing", kind=NAMES, means="Tools that do change something, whatever their annotations claim."),
     _PINNED,
     _HIDDEN,
+    Key(
+        name="definition_changes",
+        kind=CHANGES,
+        means="When a tool, a prompt or the instructions are not as they were accepted: withhold them until "
+        "`ullage trust` accepts them (`hold`), accept them and say so (`accept`), or record nothing (`ignore`).",
+        default="`hold`",
+    ),
     *HANDLING,
 )
 CLIENT = (

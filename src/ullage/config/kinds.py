@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast, get_args
 
-from ullage.gateway import IndexKind
+from ullage.gateway import DefinitionChanges, IndexKind
 
 from .delegating import LogLevel, WireKind
 
 __all__ = [
-    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHOICES", "DATABASE", "FLAG", "FRACTION", "INDEX", "KEY_VARIABLE",
-    "LEVEL", "LINES", "MODE", "MONEY", "NAMES", "PAIRS", "PREFIX", "SECONDS", "SHARES", "STORE", "TABLE", "TEXT",
-    "TIMES", "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "WIRE", "Kind", "described",
+    "ADDRESS", "AMOUNT", "BUDGET", "BUDGETS", "CHANGES", "CHOICES", "DATABASE", "FLAG", "FRACTION", "INDEX",
+    "KEY_VARIABLE", "LEVEL", "LINES", "MODE", "MONEY", "NAMES", "PAIRS", "PREFIX", "SECONDS", "SHARES", "STORE",
+    "TABLE", "TEXT", "TIMES", "TRANSPORT", "TRANSPORTS", "VARIABLE", "WAIT", "WHOLE", "WIRE", "Kind", "described",
 ]  # fmt: skip
 
 
@@ -144,6 +144,7 @@ TRANSPORTS = {
 """Every spelling in use, to what is meant."""
 _MODES = ("auto", "search", "direct")
 _INDEXES: tuple[str, ...] = get_args(IndexKind)
+_CHANGES: tuple[str, ...] = get_args(DefinitionChanges)
 _WIRES: tuple[str, ...] = get_args(WireKind)
 _LEVELS: tuple[str, ...] = get_args(LogLevel)
 _KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|nvapi)[_-]|AIza")
@@ -172,6 +173,7 @@ DATABASE = Kind("a database's URL, a file of SQLite or DuckDB, or `sample`", _te
 MODE = Kind("`auto`, `search` or `direct`", _one_of({mode: mode for mode in _MODES}))
 INDEX = Kind("`static`, `encoder` or `words`", _one_of({one: one for one in _INDEXES}))
 TRANSPORT = Kind("`stdio`, `http` or `sse`", _one_of(TRANSPORTS))
+CHANGES = Kind("`hold`, `accept` or `ignore`", _one_of({one: one for one in _CHANGES}))
 WIRE = Kind("`openai`, `openai-chat`, `anthropic`, `google` or `compatible`", _one_of({one: one for one in _WIRES}))
 LEVEL = Kind("`debug`, `info`, `warn` or `error`", _one_of({one: one for one in _LEVELS}))
 MONEY = Kind("an amount, 0 or more", _money, "a number")
@@ -182,6 +184,7 @@ CHOICES = {
     MODE.wanted: _MODES,
     INDEX.wanted: _INDEXES,
     TRANSPORT.wanted: ("stdio", "http", "sse"),
+    CHANGES.wanted: _CHANGES,
     WIRE.wanted: _WIRES,
     LEVEL.wanted: _LEVELS,
 }

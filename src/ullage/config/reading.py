@@ -37,9 +37,9 @@ from .trust import (
     ProjectScope,
     Unit,
     UnitKind,
+    approve_command,
     read_regular_file,
     sha256,
-    trust_command,
 )
 from .ullage_toml import read_ullage_toml
 
@@ -425,7 +425,7 @@ def pending_issue(pending: PendingFile) -> Issue:
         message=f"this project file {changed}: {rest}",
         file=str(pending.path),
         key=PENDING_KEY,
-        suggestion=f"review and approve it: {trust_command(pending.path)}",
+        suggestion=f"review and approve it: {approve_command(pending.path)}",
     )
 
 

@@ -34,10 +34,10 @@ __all__ = [
     "ProjectScope",
     "Unit",
     "UnitKind",
+    "approve_command",
     "identity_of",
     "read_regular_file",
     "sha256",
-    "trust_command",
 ]
 
 UnitKind = Literal["settings", "servers", "policy"]
@@ -54,7 +54,7 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def trust_command(path: Path | str) -> str:
+def approve_command(path: Path | str) -> str:
     """The command with which a person reviews and approves a file."""
     return f"ullage trust {shlex.quote(str(path))}"
 

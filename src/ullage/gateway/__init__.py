@@ -1,6 +1,7 @@
 """How do many sources look like one small one?"""
 
 from .access import Guarded
+from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
 from .cached import Cached
 from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
 from .definition import definition, definition_hash, definition_text
@@ -23,7 +24,7 @@ from .metered import META, Metered
 from .open_calls import OpenCalls, shutting_down
 from .reference import ASSUMED, Reference, References
 from .results import Budgeted, ResultReader, ResultRules, ServerResults, Vault
-from .server import Access, Rules, Server, Transport
+from .server import Access, DefinitionChanges, Rules, Server, Transport
 from .slim import one_line, signature, slim
 from .underscored import Underscored
 
@@ -33,10 +34,14 @@ __all__ = [
     "META",
     "NAMES",
     "Access",
+    "Baseline",
+    "Baselines",
     "Budgeted",
     "Cached",
     "Catalogue",
     "Decision",
+    "DefinitionChange",
+    "DefinitionChanges",
     "Embedders",
     "Entry",
     "Explained",
@@ -53,6 +58,7 @@ __all__ = [
     "Metered",
     "Missing",
     "OpenCalls",
+    "Places",
     "Reference",
     "References",
     "ResultReader",
@@ -68,12 +74,15 @@ __all__ = [
     "Underscored",
     "Vault",
     "View",
+    "changed_parts",
     "definition",
     "definition_hash",
     "definition_text",
+    "difference_lines",
     "failed",
     "one_line",
     "shutting_down",
     "signature",
     "slim",
+    "trust_command",
 ]

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
-__all__ = ["Access", "Origin", "Rules", "Server", "Transport"]
+__all__ = ["Access", "DefinitionChanges", "Origin", "Rules", "Server", "Transport"]
 
 Transport = Literal["stdio", "http", "sse"]
+DefinitionChanges = Literal["hold", "accept", "ignore"]
+"""What becomes of a definition that is not the one accepted before: it is withheld until the user accepts it, it is
+accepted and recorded, or nothing is recorded at all."""
 Access = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "project", "client"]
 """The user's own `ullage.toml`, a project's, or another program's file."""
@@ -112,10 +115,13 @@ class Server:
     idle_timeout: float | None = None
     """Seconds without a call after which it is stopped; None for never."""
     rules: Rules = field(default_factory=Rules)
+    definition_changes: DefinitionChanges = "hold"
     came_from: str | None = None
     """The file and table it was read from, for people."""
     origin: Origin = "user"
     """Whose file that is."""
+    launch: str | None = field(default=None, repr=False, compare=False)
+    """Hash of its entry as it is written, with variables in place; None where there is no such entry."""
 
     @property
     def key(self) -> str:
@@ -132,6 +138,16 @@ class Server:
         if self.inherit_env:
             # Only where it is set: a catalogue from before this setting knows servers by the key without it.
             parts.append(["inherit_env", sorted(self.inherit_env)])
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def launch_key(self) -> str:
+        """Equal for as long as the entry says the same: what it starts or where it connects, before variables are
+        expanded, without environment and headers. Accepted definitions go by it, so that a token that is renewed does
+        not make a server another one."""
+        if self.launch is not None:
+            return self.launch
+        parts = [self.transport, self.command, list(self.arguments), self.directory, self.url]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property

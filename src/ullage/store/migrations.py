@@ -215,3 +215,32 @@ def pending_notices(connection: Connection) -> None:
             "INSERT INTO ullage_notices (name) SELECT 'server_environment' WHERE EXISTS (SELECT 1 FROM ullage_servers)"
         )
     )
+
+
+@migration
+def definitions(connection: Connection) -> None:
+    """Accepted definitions of servers, and those that were offered instead. Not bound to the catalogue's rows, which
+    come and go."""
+    Table(
+        "ullage_definitions",
+        MetaData(),
+        Column("id", String(64), primary_key=True),
+        Column("server", Text, nullable=False),
+        Column("launch", String(64), nullable=False),
+        Column("era", String(16), nullable=False),
+        Column("kind", String(16), nullable=False),
+        Column("name", Text, nullable=False),
+        Column("accepted", Text, nullable=False),
+        Column("accepted_hash", String(64), nullable=False),
+        Column("exact", String(64), nullable=False),
+        Column("matched", String(64), nullable=False),
+        Column("pending", Text),
+        Column("pending_hash", String(64)),
+        Column("origin", String(16), nullable=False),
+        Column("changes", Integer, nullable=False),
+        Column("created", Double, nullable=False),
+        Column("accepted_at", Double, nullable=False),
+        Column("pending_at", Double),
+        Column("checksum", String(64), nullable=False),
+        Index("ullage_definitions_of_server", "server", "launch"),
+    ).create(connection, checkfirst=False)

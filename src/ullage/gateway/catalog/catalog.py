@@ -18,14 +18,17 @@ from sqlalchemy import Connection
 
 from ullage.errors import StoreFailed
 from ullage.store import Database
-from ullage.tool import Tool
+from ullage.tool import JsonObject, Tool
 
+from ..baseline import Baselines, DefinitionChange, Era, Offered, Places, Verdict
+from ..definition import definition
 from ..introduction import Introduction
 from ..server import Server
 from .rows import (
     claim_server,
     delete_forgotten,
     delete_server,
+    find_latest_server,
     find_server,
     load_tools,
     save_server,
@@ -62,6 +65,7 @@ class Catalogue:
         *,
         clock: Callable[[], datetime] = _now,
         new_id: Callable[[], UUID] = uuid4,
+        places: Places | None = None,
     ) -> None:
         """`weigh` counts a definition's text for the reference model; it is called from other threads. Without a
         database all is kept in memory."""
@@ -71,6 +75,7 @@ class Catalogue:
         self._new_id = new_id
         self._memory: dict[tuple[str, str], Stored] = {}
         self._said = False
+        self.baselines = Baselines(database, places=places, clock=clock, on_failure=self._say)
         self.problem: str | None = None
         """Why the database could not be used the last time it was tried; None where it could."""
 
@@ -81,21 +86,72 @@ class Catalogue:
         def load(database: Database) -> Stored | None:
             return database.read(lambda connection: _load(connection, server))
 
-        return await self._stored(load, in_memory)
+        stored = await self._stored(load, in_memory)
+        return None if stored is None else await anyio.to_thread.run_sync(self._recalled, server, stored)
 
-    async def replace(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None = None) -> Stored:
+    def _recalled(self, server: Server, stored: Stored) -> Stored:
+        tools = (one.tool for one in stored.tools)
+        return stored.judged(self.baselines.recall(server, self._offered(server, tools, stored.introduction)))
+
+    def _offered(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None) -> tuple[Offered, ...]:
+        of_tools = self.baselines.offer(server, "tool", ((tool.name, definition(tool)) for tool in tools))
+        return of_tools + self.baselines.offer(server, "instructions", [("", _instructions(introduction))])
+
+    def _legacy(self, server: Server) -> tuple[Offered, ...]:
+        """What the catalogue has of a server that has no baseline yet: as it is configured, else under its name."""
+
+        def load(connection: Connection) -> Stored | None:
+            row = find_server(connection, server) or find_latest_server(connection, server.name)
+            return None if row is None else Stored.of(row.id, load_tools(connection, row.id), row.introduction)
+
+        try:
+            stored = None if self._database is None else self._database.read(load)
+        except StoreFailed as error:
+            self._say(error)
+            return ()
+        if stored is None:
+            return ()
+        return self._offered(server, (one.tool for one in stored.tools), stored.introduction)
+
+    async def judge_prompts(
+        self, server: Server, prompts: Iterable[JsonObject], era: Era = ""
+    ) -> dict[str, DefinitionChange]:
+        """The prompts that are to be withheld, by name; the rest may be served, and is recorded."""
+        named = [(str(one.get("name")), one) for one in prompts]
+
+        def work() -> dict[str, DefinitionChange]:
+            verdict = self.baselines.judge(server, era, self.baselines.offer(server, "prompt", named))
+            return {name: change for (_, name), change in verdict.withheld.items()}
+
+        return await anyio.to_thread.run_sync(work)
+
+    async def replace(
+        self,
+        server: Server,
+        tools: Iterable[Tool],
+        introduction: Introduction | None = None,
+        era: Era = "",
+    ) -> Stored:
         """Makes these the server's tools, in one transaction. `changed` of the result says whether any definition
-        differs from before."""
+        differs from before, `withheld` which tools are not as they were accepted."""
         listed = tuple(tools)
+
+        def judge() -> Verdict:
+            offered = self._offered(server, listed, introduction)
+            return self.baselines.judge(server, era, offered, legacy=lambda: self._legacy(server))
+
+        # Before the catalogue is overwritten, which may be all there is to compare with.
+        verdict = await anyio.to_thread.run_sync(judge)
         stored = await self._stored(lambda database: self._exchange(database, server, listed, introduction), None)
         if stored is None:
             stored = await anyio.to_thread.run_sync(self._exchange_in_memory, server, listed, introduction)
         self._memory[server.name, server.key] = stored
-        return stored
+        return stored.judged(verdict)
 
     async def forget(self, server: Server) -> None:
         """Forgets a server that left the settings, and its tools with it. Others of that name, as other projects have
-        them, stay; a project that starts this very one as well lists it anew."""
+        them, stay; a project that starts this very one as well lists it anew. Its accepted definitions stay: whoever
+        takes the server up again is told what changed meanwhile."""
         self._memory.pop((server.name, server.key), None)
 
         def delete(database: Database) -> None:
@@ -175,6 +231,12 @@ class _Exchange:
         save_tools(connection, old, new)
         save_server(connection, row, self.introduction, changed=new is not old, now=now)
         return Stored.of(row.id, new, self.introduction, changed=is_new or new is not old), is_new
+
+
+def _instructions(introduction: Introduction | None) -> JsonObject:
+    """What of a server's introduction a model may read."""
+    said = {} if introduction is None else {"instructions": introduction.instructions, "title": introduction.title}
+    return {key: text for key, text in said.items() if text is not None}
 
 
 def _load(connection: Connection, server: Server) -> Stored | None:

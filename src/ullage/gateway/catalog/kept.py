@@ -3,14 +3,21 @@
 `Kept` wraps one source and answers for its tools from memory, else from the catalogue, and asks the source itself only
 where neither knows. It asks again when the source says that something changed, and when the source first answers
 anything after a start from disk, until it has once said what it offers; watchers are told only where a definition
-differs. Everything but the tools passes through untouched.
+differs.
+
+Tools and prompts that are not as they were accepted are left out, and a call of one is refused. The first call after a
+start from disk waits for the source's own list, so that a definition that changed between two starts is noticed before
+it is called. While something is withheld, the store is looked at every second for the user's acceptance. Everything
+else passes through untouched.
 """
 
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from ullage.errors import ProtocolError, SourceFailed, UllageError
 from ullage.tool import (
@@ -34,6 +41,7 @@ from ullage.tool import (
     Watched,
 )
 
+from ..baseline import DefinitionChange, Era, tool_changed
 from ..introduction import Introduced, Introduction
 from ..pacing import Pacing
 from ..server import Server
@@ -44,6 +52,9 @@ from .stored import Stored
 __all__ = ["Keepable", "Kept"]
 
 Result = TypeVar("Result")
+
+_LOOK_SECONDS = 1.0
+"""Between two looks at the store for an acceptance, while something is withheld."""
 
 
 class Keepable(
@@ -76,13 +87,18 @@ class Kept:
         self._stored: Stored | None = None
         self._weights: dict[str, int] = {}
         self._asking: _Asking | None = None
-        self._is_confirmed = False
-        """Whether the source has answered in this process, so that its list is as fresh as its own news of it."""
+        self._confirmed_starts: int | None = None
+        """How often the source had connected when it last listed its tools, so that its list is as fresh as its own
+        news of it; None where it has not listed them in this process."""
         self._is_stale = False
         self._pacing = Pacing()
         self._listeners: list[Listener] = []
         self._unwatch = source.watch(self._hear)
         self._is_closed = False
+        self._offered_prompts: tuple[JsonObject, ...] | None = None
+        """As the source last listed them."""
+        self._withheld_prompts: dict[str, DefinitionChange] = {}
+        self._is_awaiting_acceptance = False
         self.server = server
         self.problem: str | None = None
         """Why the source could not be asked the last time; None where it could, or never was."""
@@ -103,8 +119,50 @@ class Kept:
         return self._weights.get(tool)
 
     def introduction(self) -> Introduction | None:
-        """The source's own, else what it said the last time it was asked."""
-        return self._introduced() or (None if self._stored is None else self._stored.introduction)
+        """The source's own, else what it said the last time it was asked; with the instructions that were accepted."""
+        stored = self._stored
+        known = None if stored is None else stored.introduction
+        said = self._introduced() or known
+        if said is None or self.server.definition_changes == "ignore":
+            return said
+        if stored is not None and stored.instructions_change is not None:
+            accepted = stored.instructions_change.accepted or {}
+            return replace(said, instructions=_text(accepted, "instructions"), title=_text(accepted, "title"))
+        # A source that has connected and not listed anything since may already say something else.
+        return replace(said, instructions=known.instructions if known else None, title=known.title if known else None)
+
+    def withheld(self) -> dict[str, DefinitionChange]:
+        """Tools that are not as they were accepted, by name."""
+        return {} if self._stored is None else dict(self._stored.withheld)
+
+    def withheld_prompts(self) -> dict[str, DefinitionChange]:
+        return dict(self._withheld_prompts)
+
+    def reconfigure(self, server: Server) -> None:
+        """Takes over settings that do not change how the server is started."""
+        before, self.server = self.server, server
+        if before.definition_changes != server.definition_changes and not self._is_closed:
+            self._spawn(self._judge_again)
+
+    @property
+    def _starts(self) -> int:
+        """How often the source has connected; always 0 for one that does not count."""
+        return getattr(self._source, "starts", 0)
+
+    @property
+    def _is_connected(self) -> bool:
+        """Always true for a source that cannot say."""
+        return getattr(self._source, "is_connected", True)
+
+    @property
+    def _is_confirmed(self) -> bool:
+        return self._confirmed_starts == self._starts
+
+    @property
+    def _era(self) -> Era:
+        """Of the protocol, as the source last spoke it; empty where the source does not say."""
+        era = getattr(self._source, "protocol_era", None)
+        return era if era in ("handshake", "stateless") else ""
 
     def _introduced(self) -> Introduction | None:
         said = self._source.introduction()
@@ -157,9 +215,9 @@ class Kept:
         if self._is_closed:
             raise SourceFailed(f"`{self.server.name}` was closed while it listed its tools")
         before = self.peek()
-        stored = await self._catalogue.replace(self.server, listing.tools, self._introduced())
+        stored = await self._catalogue.replace(self.server, listing.tools, self._introduced(), self._era)
         self._adopt(stored)
-        self._is_confirmed = True
+        self._confirmed_starts = self._starts
         # Compared with what was known here: another process may have brought the catalogue up to date already.
         if before is None or before.revision != stored.listing.revision:
             self._tell(Change("tools"))
@@ -177,6 +235,50 @@ class Kept:
     def _adopt(self, stored: Stored) -> None:
         self._stored = stored
         self._weights = {tool.tool.name: tool.token_count for tool in stored.tools}
+        self._await_acceptance()
+
+    def _await_acceptance(self) -> None:
+        stored = self._stored
+        if (
+            ((stored is not None and stored.is_held) or self._withheld_prompts)
+            and not self._is_awaiting_acceptance
+            and not self._is_closed
+        ):
+            self._is_awaiting_acceptance = True
+            self._spawn(self._watch_store)
+
+    async def _watch_store(self) -> None:
+        """Looks for an acceptance by another process, for as long as something is withheld."""
+        baselines, before = self._catalogue.baselines, ""
+        try:
+            while not self._is_closed:
+                await anyio.sleep(_LOOK_SECONDS)
+                now = await anyio.to_thread.run_sync(baselines.stamp, self.server)
+                # The first look always compares: something may have been accepted since the list was judged.
+                if now != before:
+                    before = now
+                    await self._judge_again()
+                if now is None or not (self._withheld_prompts or (self._stored and self._stored.is_held)):
+                    return
+        finally:
+            self._is_awaiting_acceptance = False
+
+    async def _judge_again(self) -> None:
+        """Compares what is known of the source with what is accepted by now, and tells watchers what differs."""
+        known = self._stored
+        stored = await self._catalogue.listing(self.server)
+        # Not where the source has listed its tools meanwhile, which were judged then.
+        if stored is not None and known is not None and self._stored is known:
+            self._adopt(stored)
+            if stored.listing.revision != known.listing.revision:
+                self._tell(Change("tools"))
+        if self._offered_prompts is not None:
+            before, self._withheld_prompts = self._withheld_prompts, await self._judged_prompts(self._offered_prompts)
+            if before.keys() != self._withheld_prompts.keys():
+                self._tell(Change("prompts"))
+
+    async def _judged_prompts(self, offered: tuple[JsonObject, ...]) -> dict[str, DefinitionChange]:
+        return await self._catalogue.judge_prompts(self.server, offered, self._era)
 
     def _hear(self, change: Change) -> None:
         if change.kind != "tools":
@@ -205,7 +307,22 @@ class Kept:
             self._ask_after_change()
 
     async def call(self, call: Call) -> Reply:
+        will_start = self._confirmed_starts is None or not self._is_connected
+        if self._stored is not None and will_start and self.server.definition_changes == "hold":
+            await self._confirm_before(call)
+        if self._stored is not None and (change := self._stored.withheld.get(call.tool)) is not None:
+            raise tool_changed(call.tool, change)
         return await self._through(self._source.call(call))
+
+    async def _confirm_before(self, call: Call) -> None:
+        """Has the source list its tools before a call that would start it, within the call's own time. A source that
+        runs and cannot list them is called all the same: what it is known to offer is what was accepted."""
+        with anyio.CancelScope(deadline=math.inf if call.deadline is None else call.deadline):
+            try:
+                await self.refresh()
+            except UllageError:
+                if not self._is_connected:
+                    raise
 
     async def resources(self) -> tuple[JsonObject, ...]:
         return await self._through(self._source.resources())
@@ -217,9 +334,15 @@ class Kept:
         return await self._through(self._source.read(read))
 
     async def prompts(self) -> tuple[JsonObject, ...]:
-        return await self._through(self._source.prompts())
+        offered = await self._through(self._source.prompts())
+        self._withheld_prompts = await self._judged_prompts(offered)
+        self._offered_prompts = offered
+        self._await_acceptance()
+        return tuple(one for one in offered if str(one.get("name")) not in self._withheld_prompts)
 
     async def prompt(self, request: PromptRequest) -> PromptMessages:
+        if (change := self._withheld_prompts.get(request.name)) is not None:
+            raise tool_changed(request.name, change)
         return await self._through(self._source.prompt(request))
 
     async def complete(self, request: Complete) -> JsonObject:
@@ -253,3 +376,8 @@ class Kept:
         self._is_closed = True
         self._unwatch()
         await self._source.close()
+
+
+def _text(said: JsonObject, key: str) -> str | None:
+    value = said.get(key)
+    return value if isinstance(value, str) else None

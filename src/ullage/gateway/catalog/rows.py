@@ -26,6 +26,7 @@ __all__ = [
     "claim_server",
     "delete_forgotten",
     "delete_server",
+    "find_latest_server",
     "find_server",
     "load_tools",
     "save_server",
@@ -54,6 +55,15 @@ class ServerRow:
 def find_server(connection: Connection, server: Server, *, for_update: bool = False) -> ServerRow | None:
     query = select(_servers).where(_servers.c.name == storable(server.name), _servers.c.key == server.key)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    if row is None:
+        return None
+    return ServerRow(id=UUID(row.id), introduction=_introduction(row.introduction), seen=moment(row.seen))
+
+
+def find_latest_server(connection: Connection, name: str) -> ServerRow | None:
+    """The one of that name that was listed last, however it was configured."""
+    query = select(_servers).where(_servers.c.name == storable(name)).order_by(_servers.c.seen.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
     if row is None:
         return None
     return ServerRow(id=UUID(row.id), introduction=_introduction(row.introduction), seen=moment(row.seen))

@@ -4,13 +4,14 @@ A `Renewal` decides which tools are the same, changed, new or gone. Where the re
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from ullage.tool import Json, Listing, Tool
 
+from ..baseline import DefinitionChange, Verdict
 from ..definition import definition, definition_hash, definition_text, revision_of
 from ..introduction import Introduction
 
@@ -61,6 +62,14 @@ class Stored:
     """What the server said of itself then."""
     changed: bool = False
     """Whether this came of a listing that differed from the one before it."""
+    withheld: Mapping[str, DefinitionChange] = field(default_factory=dict[str, DefinitionChange])
+    """Tools that are not in `listing`, by name, because they are not as they were accepted."""
+    instructions_change: DefinitionChange | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether anything of the server waits for the user."""
+        return bool(self.withheld) or self.instructions_change is not None
 
     @classmethod
     def of(
@@ -75,6 +84,23 @@ class Stored:
             tuple(stored.tool for stored in tools), revision_of(stored.definition_hash for stored in tools)
         )
         return cls(server_id=server_id, tools=tools, listing=listing, introduction=introduction, changed=changed)
+
+    def judged(self, verdict: Verdict) -> "Stored":
+        """The same without what is withheld. The revision tells what is withheld too, so that a view made of it is made
+        anew when that changes."""
+        withheld = {name: change for (kind, name), change in verdict.withheld.items() if kind == "tool"}
+        listing = self.listing
+        if withheld:
+            served = tuple(stored for stored in self.tools if stored.tool.name not in withheld)
+            hashes = (stored.definition_hash for stored in served)
+            held = sorted(f"{change.offered_hash}{change.accepted_hash}" for change in withheld.values())
+            listing = Listing(tuple(stored.tool for stored in served), revision_of((*hashes, "withheld", *held)))
+        return replace(
+            self,
+            listing=listing,
+            withheld=withheld,
+            instructions_change=verdict.withheld.get(("instructions", "")),
+        )
 
 
 @dataclass(frozen=True, slots=True)

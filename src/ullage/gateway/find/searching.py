@@ -13,6 +13,8 @@ import anyio.to_thread
 from ullage.search import EmbedderFailed, Hit
 from ullage.tool import Caller
 
+from ..baseline import trust_command
+from ..merge.spelling import key
 from ..merge.view import Entry, View
 from .candidates import Candidates
 from .figures import Figures
@@ -126,8 +128,8 @@ class Searching:
         candidates = [
             known(form, _about(each, writes=doors and each.listed not in reading), weigh) for (each, _), form in found
         ]
-        missing = (*asked.settings.pending, *asked.view.missing)
-        beside = Beside(missing, _strayed(asked) if found else _hint(asked.view))
+        hint = _withheld(asked) or (_strayed(asked) if found else _hint(asked.view))
+        beside = Beside((*asked.settings.pending, *asked.view.missing), hint)
         return compose(candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside)
 
 
@@ -144,6 +146,16 @@ def _readers(view: View) -> frozenset[str]:
 
 def _about(each: Ranked, *, writes: bool) -> About:
     return About(named=each.named, near=each.near, writes=writes, also=each.also)
+
+
+def _withheld(asked: Asked) -> str | None:
+    """For a query that says the name of a withheld tool: where it is, and what the user can do."""
+    words = {key(word) for word in asked.query.text.split()}
+    for entry in asked.view.changed:
+        if words & {key(entry.listed), key(entry.original)}:
+            command = trust_command(entry.server, entry.original)
+            return f"`{entry.listed}` is withheld: its definition changed. The user can accept it: {command}"
+    return None
 
 
 def _strayed(asked: Asked) -> str | None:

@@ -5,15 +5,17 @@ Prompts of all members in one list, named as tools are (`names`), found in the s
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeGuard
 
-from ullage.errors import UnknownResource
+from ullage.errors import ToolChanged, UnknownResource
 from ullage.tool import Block, JsonObject, PromptMessages, PromptRequest, PromptSource
 
+from ..baseline import DefinitionChange, tool_changed
 from ..spawn import Spawn
 from .hearing import Question, Round
 from .names import NOBODY, Origin, Owned, listed_names, remembered
 from .offers import has_prompts, lenient
-from .spelling import Book
+from .spelling import Book, key
 from .view import Member, Missing
 
 __all__ = ["Prompt", "Prompts"]
@@ -35,6 +37,16 @@ class Prompt:
     @property
     def server(self) -> str:
         return self.member.name
+
+
+class WithholdingPrompts(Protocol):
+    """A source that leaves out prompts whose definitions are not the accepted ones."""
+
+    def withheld_prompts(self) -> Mapping[str, DefinitionChange]: ...
+
+
+def _withholds_prompts(source: object) -> TypeGuard[WithholdingPrompts]:
+    return callable(getattr(source, "withheld_prompts", None))
 
 
 class Prompts:
@@ -74,10 +86,23 @@ class Prompts:
             found = self._current()[1].find(name)
         if len(found) == 1:
             return found[0]
+        if not found and (refusal := self._withheld(name)) is not None:
+            raise refusal
         options = tuple(one.listed for one in found) or self._current()[1].nearest(name)
         raise UnknownResource(
             f"no prompt is called `{name[:100]}`", suggestion="`prompts/list` shows what there is.", options=options
         )
+
+    def _withheld(self, name: str) -> ToolChanged | None:
+        """Why no prompt of that name can be had, where one is withheld because its definition changed."""
+        for member, _ in self._round.known():
+            if not _withholds_prompts(member.source):
+                continue
+            for original, change in member.source.withheld_prompts().items():
+                listed = f"{member.prefix}__{original}" if member.prefix else original
+                if key(name) in (key(original), key(listed)):
+                    return tool_changed(listed, change)
+        return None
 
     async def prompt(
         self, request: PromptRequest, blocks_shown: Callable[[str, tuple[Block, ...]], tuple[Block, ...]]

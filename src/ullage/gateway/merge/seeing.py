@@ -6,10 +6,12 @@ already is taken over, so that whoever made something of it need not make it aga
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeGuard
 
 from ullage.tool import Tool
 
+from ..baseline import DefinitionChange
 from ..definition import definition_hash
 from .names import NOBODY, Origin, Owned, listed_names, remembered
 from .view import Entry, Heard, Member, View
@@ -27,20 +29,33 @@ def weighed(source: object) -> TypeGuard[Weighed]:
     return callable(getattr(source, "token_count", None))
 
 
+class Withholding(Protocol):
+    """A source that leaves out tools whose definitions are not the accepted ones."""
+
+    def withheld(self) -> Mapping[str, DefinitionChange]: ...
+
+
+def _withholds(source: object) -> TypeGuard[Withholding]:
+    return callable(getattr(source, "withheld", None))
+
+
 def see(heard: Iterable[Heard], *, reserved: Iterable[str] = (), before: View | None = None) -> View:
     """The view of what was heard. What the view before it has already is taken over, its revision too if it can be."""
     pairs = tuple(heard)
-    owned = _owned(pairs)
+    changes = {member.name: member.source.withheld() for member, _ in pairs if _withholds(member.source)}
+    owned = _owned(pairs, changes)
     given = NOBODY if before is None else before.given
     listed = listed_names(owned, reserved, given)
-    entries = _entries(pairs, owned, listed, before)
+    entries = _entries(pairs, owned, listed, before, changes)
     shown: list[Entry] = []
     hidden: list[Entry] = []
     withheld: list[Entry] = []
     uncallable: list[Entry] = []
+    changed: list[Entry] = []
     for entry in entries:
         secret = hidden if entry.member.rules.is_hidden(entry.original) else shown
         offered = uncallable if entry.needs_a_task else secret
+        offered = offered if entry.change is None else changed
         (withheld if entry.access == "deny" else offered).append(entry)
     return View(
         entries=tuple(shown),
@@ -48,27 +63,46 @@ def see(heard: Iterable[Heard], *, reserved: Iterable[str] = (), before: View | 
         hidden=tuple(hidden),
         withheld=tuple(withheld),
         uncallable=tuple(uncallable),
+        changed=tuple(changed),
         servers=tuple(member.name for member, _ in pairs),
         given=remembered(given, listed),
     )
 
 
-def _owned(pairs: Sequence[Heard]) -> list[Owned]:
+_Changes = Mapping[str, Mapping[str, DefinitionChange]]
+"""By server and tool."""
+
+
+def _owned(pairs: Sequence[Heard], changes: _Changes) -> list[Owned]:
+    """Every member's names, those of withheld tools too: nobody else is to be listed under one of them."""
     return [
-        Owned(server=member.name, prefix=member.prefix, names=tuple(dict.fromkeys(tool.name for tool in listing.tools)))
+        Owned(
+            server=member.name,
+            prefix=member.prefix,
+            names=tuple(dict.fromkeys((*(tool.name for tool in listing.tools), *changes.get(member.name, ())))),
+        )
         for member, listing in pairs
     ]
 
 
 def _entries(
-    pairs: Sequence[Heard], owned: Sequence[Owned], listed: Mapping[Origin, str], before: View | None
+    pairs: Sequence[Heard],
+    owned: Sequence[Owned],
+    listed: Mapping[Origin, str],
+    before: View | None,
+    changes: _Changes,
 ) -> list[Entry]:
     tools = {member.name: {tool.name: tool for tool in reversed(listing.tools)} for member, listing in pairs}
+    for server, its in changes.items():
+        tools[server] |= {name: Tool(name=name, input_schema={}) for name in its}
     spoken = set(listed.values())
     old = {} if before is None else _by_origin(before.all)
     members = {member.name: member for member, _ in pairs}
     return [
-        _entry(members[server], tools[server][original], name, spoken, old.get((server, original)))
+        replace(
+            _entry(members[server], tools[server][original], name, spoken, old.get((server, original))),
+            change=changes.get(server, {}).get(original),
+        )
         for (server, original), name in _in_order(owned, listed)
     ]
 

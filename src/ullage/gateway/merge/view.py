@@ -12,6 +12,7 @@ from typing import Protocol, TypeGuard
 from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
 from ullage.tool import Listing, Tool, ToolSource
 
+from ..baseline import DefinitionChange, tool_changed
 from ..server import Access, Rules
 from .missing import Missing
 from .names import Origin
@@ -65,6 +66,8 @@ class Entry:
     """The name that its server knows it by."""
     token_count: int | None = None
     """What the definition costs a model; None where nobody has weighed it."""
+    change: DefinitionChange | None = None
+    """Where the definition is not the one that was accepted; `tool` then has no more than the name."""
 
     @property
     def server(self) -> str:
@@ -112,6 +115,8 @@ class View:
     """Denied by the settings: there for nobody."""
     uncallable: tuple[Entry, ...] = ()
     """Not to be called through Ullage, so neither listed nor found; whoever calls one is told why."""
+    changed: tuple[Entry, ...] = ()
+    """Not as they were accepted: neither listed nor found, and refused until the user accepts them."""
     servers: tuple[str, ...] = ()
     """Every member's name in the order of the settings, those of the missing too."""
     book: Book[Entry] | None = field(default=None, repr=False, compare=False)
@@ -126,7 +131,7 @@ class View:
     @property
     def all(self) -> tuple[Entry, ...]:
         """Every tool that answers to its name, if only with a refusal."""
-        return (*self.entries, *self.hidden, *self.withheld, *self.uncallable)
+        return (*self.entries, *self.hidden, *self.withheld, *self.uncallable, *self.changed)
 
     @property
     def listing(self) -> Listing:
@@ -134,7 +139,8 @@ class View:
 
     def find(self, name: str, server: str | None = None) -> Entry:
         """The tool of that name, in any spelling; raises `UnknownTool` for none or several, `Denied` if withheld,
-        `SourceFailed` if its server could not say what it offers, `Unavailable` if it cannot be called from here."""
+        `ToolChanged` if its definition is not the accepted one, `SourceFailed` if its server could not say what it
+        offers, `Unavailable` if it cannot be called from here."""
         assert self.book is not None
         owner = None if server is None else self.server(server)
         found = self.book.find(name, owner)
@@ -144,6 +150,8 @@ class View:
             raise self._unknown(name, owner, found)
         if found[0].access == "deny":
             raise denied(found[0])
+        if (change := found[0].change) is not None:
+            raise tool_changed(found[0].listed, change)
         if found[0].needs_a_task:
             raise _uncallable(found[0])
         return found[0]

@@ -27,7 +27,7 @@ from ullage.tool import (
     Reply,
 )
 
-from ..upstream import Unsent
+from ..upstream import Unsent, era_of
 from .connection import Connected
 from .health import Health
 from .pool import Pool, Surroundings
@@ -50,6 +50,12 @@ class Supervised:
         self._subscribed: set[str] = set()
         self._log_level: str | None = None
         self._capabilities: JsonObject = {}
+        self.starts = 0
+        """Connections opened so far. Each may lead to another process, and so to other definitions."""
+
+    @property
+    def is_connected(self) -> bool:
+        return bool(self._pool.live())
 
     @property
     def server(self) -> Server:
@@ -62,6 +68,12 @@ class Supervised:
     def capabilities(self) -> JsonObject:
         """As the server last declared them; empty before the first connection."""
         return self._capabilities
+
+    @property
+    def protocol_era(self) -> str | None:
+        """`handshake` or `stateless`, as on the newest connection; None before the first."""
+        version = self._pool.record.protocol
+        return None if version is None else era_of(version)
 
     async def tools(self) -> Listing:
         return await self._of_any(lambda upstream: upstream.tools())
@@ -164,6 +176,7 @@ class Supervised:
 
     def connected(self, upstream: Connected, *, again: bool) -> None:
         self._capabilities = upstream.capabilities
+        self.starts += 1
         upstream.watch(self._tell)
         if self._subscribed or self._log_level is not None:
             self._pool.in_background(lambda: self._restore(upstream))

@@ -1,8 +1,9 @@
 """How is another server spoken to, whatever it runs on and whichever era it is of?"""
 
 from .child_env import ChildEnvironment, WithheldVariables
+from .era import era_of
 from .stillborn import Stillborn
 from .unsent import Unsent
 from .upstream import Upstream, open_upstream
 
-__all__ = ["ChildEnvironment", "Stillborn", "Unsent", "Upstream", "WithheldVariables", "open_upstream"]
+__all__ = ["ChildEnvironment", "Stillborn", "Unsent", "Upstream", "WithheldVariables", "era_of", "open_upstream"]

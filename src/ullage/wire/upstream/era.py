@@ -40,7 +40,7 @@ from .raw import as_object, as_text, introduction_of
 from .rpc import Message, Peer
 from .waiting import Answer
 
-__all__ = ["HESITATION", "Agreement", "agree"]
+__all__ = ["HESITATION", "Agreement", "agree", "era_of"]
 
 HESITATION = 3.0
 """Seconds after which a server that has not answered the one question is asked the other as well."""
@@ -49,6 +49,11 @@ _OURS = "io.modelcontextprotocol/"
 _INFO: Message = {"name": "ullage", "version": installed_version("ullage")}
 _ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
 """Declared in a handshake, which comes before any client is known; what a client then cannot do is refused."""
+
+
+def era_of(version: str) -> str:
+    """`stateless` for the revisions found by `server/discover`, `handshake` for those before them."""
+    return "stateless" if version in MODERN_PROTOCOL_VERSIONS else "handshake"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

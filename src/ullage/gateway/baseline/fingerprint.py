@@ -1,0 +1,174 @@
+"""Fingerprint of a definition: a hash that changes with anything a client shows, and not with what a server writes
+anew at each start.
+
+Key order never counts, nor does the order of `required`, `enum` and `type` lists, which servers build from sets. In
+free text (`description`, `title`, instructions) runs of ASCII white space count as one space, and these are replaced
+by placeholders:
+
+- the working, home and temporary folder of this machine, and the random name Python gives a temporary folder;
+- dates and times of day that contain digits only, month names or day names;
+- UUIDs;
+- ports of the local host;
+- numbers directly before a noun for something that servers count, such as `12 files`.
+
+In `default` and `examples` the folders are replaced, and a date or time where it is the whole value. Everything else
+counts to the letter: names, types, enums, bounds, patterns, annotations, and keys unknown to this version.
+
+Each placeholder stands for a closed form (digits, hex digits, calendar words, or a path that this machine already has),
+so that a replaced span cannot carry words of the server's choosing.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from ullage.tool import Json, JsonObject
+
+__all__ = ["Places", "exact_hash", "fingerprint"]
+
+_SHORTEST_PATH = 3
+"""Letters of a folder's path below which it is not replaced: `/` is in every text."""
+_LONGEST_TEXT = 50_000
+"""Characters of a text in which anything is replaced."""
+_FREE_TEXT = frozenset({"description", "title", "instructions"})
+_EXAMPLE_VALUES = frozenset({"default", "examples", "example"})
+_UNORDERED = frozenset({"required", "enum", "type"})
+_LITERAL = frozenset({"const", "enum", "annotations", "_meta", "icons"})
+"""Keys below which `description` and `title` are data and no text about the definition."""
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keys whose children are names of the server's own and no keywords."""
+
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_WEEKDAY = r"(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )"
+_CLOCK = (
+    r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?: ?[AaPp]\.?[Mm]\.?)?"
+    r"(?: ?(?:Z|UTC|GMT)| ?[+-]\d{2}:?\d{2})?"
+)
+_DAY = (
+    rf"(?:\d{{4}}-\d{{2}}-\d{{2}}|\d{{4}}/\d{{2}}/\d{{2}}|\d{{1,2}}[/.]\d{{1,2}}[/.]\d{{4}}"
+    rf"|{_WEEKDAY}?{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}|{_WEEKDAY}?\d{{1,2}} {_MONTH}\.?,? \d{{4}})"
+)
+_MOMENT = re.compile(rf"(?<![\w.:/-])(?:{_DAY}(?:(?:T|,? (?:at )?){_CLOCK})?|{_CLOCK})(?![\w:/-]|\.\d)")
+_UUID = re.compile(r"(?<![\w-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![\w-])")
+_LOCAL_PORT = re.compile(r"(?<![\w.@-])(localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0):\d{2,5}(?![\w.:@])")
+_COUNTED = (
+    "accounts? agents? apis? assets? boards? branch(?:es)? buckets? calendars? channels? chunks? clusters? "
+    "collections? columns? commands? commits? components? connections? containers? contacts? databases? datasets? "
+    "devices? director(?:y|ies) documents? documentation endpoints? entit(?:y|ies) entries entry events? files? "
+    "flows? folders? functions? hosts? icons? images? indexes indices integrations? issues? items? jobs? "
+    "languages? librar(?:y|ies) lines? members? memor(?:y|ies) messages? metrics? models? modules? namespaces? "
+    "nodes? notes? operations? packages? pages? plugins? pods? posts? processes projects? prompts? queries "
+    "records? regions? relations? repositor(?:y|ies) repos? resources? results? routes? rows? schemas? scripts? "
+    "servers? services? sessions? skills? sources? spaces? symbols? tables? tags? tasks? teams? templates? tests? "
+    "threads? tools? topics? users? vectors? versions? views? workflows? workspaces?"
+)
+_COUNT = re.compile(
+    rf"(?<![\w.,:/@#$%&=+*^~\\-])(?:\d{{1,3}}(?:,\d{{3}}){{1,2}}|\d{{1,7}})(?= (?:{'|'.join(_COUNTED.split())})\b)",
+    re.IGNORECASE,
+)
+_PATH_END = r"(?![\w-]|\.\w)"
+_TEMPORARY_NAME = rf"(?:[/\\]tmp[a-z0-9_]{{8}}{_PATH_END})?"
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Folders of this machine that servers write into their definitions."""
+
+    folder: str | None = None
+    """In which the server runs."""
+    home: str | None = None
+    temporary: str | None = None
+    _patterns: tuple[tuple[re.Pattern[str], str], ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        known = {self.folder: "<folder>", self.temporary: "<temporary>", self.home: "<home>"}
+        paths = [(path.rstrip("/\\"), name) for path, name in known.items() if path]
+        # The longest first: a project's folder is most often inside the home.
+        paths.sort(key=lambda one: -len(one[0]))
+        patterns = [
+            (re.compile(rf"(?<![\w.-]){re.escape(path)}{_TEMPORARY_NAME}{_PATH_END}"), name)
+            for path, name in paths
+            if len(path.strip("/\\")) >= _SHORTEST_PATH
+        ]
+        object.__setattr__(self, "_patterns", tuple(patterns))
+
+    def replace(self, text: str) -> str:
+        for pattern, name in self._patterns:
+            text = pattern.sub(name, text)
+        return text
+
+
+def fingerprint(definition: JsonObject, places: Places) -> str:
+    """The hash of a definition (of a tool, of a prompt, or of a server's instructions) as it is compared."""
+    try:
+        said: Json = _normalised_object(definition, places, is_named=False)
+    except RecursionError:
+        # Nested deeper than Python goes: compared to the letter.
+        return exact_hash(definition)
+    return exact_hash(cast("JsonObject", said))
+
+
+def exact_hash(definition: JsonObject) -> str:
+    """Equal for definitions that are equal as JSON values, whatever the order of their keys."""
+    text = json.dumps(dict(definition), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _normalised(value: Json, places: Places) -> Json:
+    if isinstance(value, dict):
+        return _normalised_object(value, places, is_named=False)
+    return [_normalised(one, places) for one in value] if isinstance(value, list) else value
+
+
+def _normalised_object(said: Mapping[str, Json], places: Places, *, is_named: bool) -> dict[str, Json]:
+    """`is_named` where the keys are names that the server chose, such as those of properties."""
+    if is_named:
+        return {key: _normalised(value, places) for key, value in said.items()}
+    return {key: _normalised_keyword(key, value, places) for key, value in said.items()}
+
+
+def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
+    if isinstance(value, str) and key in _FREE_TEXT:
+        return _normalised_text(value, places)
+    if key in _EXAMPLE_VALUES:
+        return _normalised_example(value, places)
+    if isinstance(value, list) and key in _UNORDERED:
+        return _sorted(value)
+    if key in _LITERAL:
+        return value
+    if isinstance(value, dict) and key in _NAMED:
+        return _normalised_object(value, places, is_named=True)
+    return _normalised(value, places)
+
+
+def _normalised_text(text: str, places: Places) -> str:
+    """Free text about a tool. A longer one than any tool needs is compared to the letter: a pattern searched for in a
+    megabyte would hold up every other thread."""
+    if len(text) > _LONGEST_TEXT:
+        return text
+    text = places.replace(text)
+    text = _UUID.sub("<uuid>", text)
+    text = _MOMENT.sub("<time>", text)
+    text = _LOCAL_PORT.sub(r"\1:<port>", text)
+    text = _SPACE.sub(" ", text).strip(" ")
+    return _COUNT.sub("<count>", text)
+
+
+def _normalised_example(value: Json, places: Places) -> Json:
+    """A value that a caller may send: only what cannot be anything else than a folder of this machine or a moment."""
+    if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
+        return "<time>" if _MOMENT.fullmatch(value) else places.replace(value)
+    if isinstance(value, list):
+        return [_normalised_example(one, places) for one in value]
+    return {key: _normalised_example(one, places) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _sorted(values: Iterable[Json]) -> list[Json]:
+    return sorted(values, key=lambda one: json.dumps(one, sort_keys=True))
