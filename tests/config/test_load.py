@@ -77,6 +77,7 @@ def test_flags_come_before_variables_before_the_project_before_the_user(desk: De
         "gateway.join_calls": "default",
         "gateway.find_budget": str(user),
         "gateway.start_wait": "default",
+        "gateway.shutdown_grace": "default",
         "gateway.underscore_names": "default",
         "own.deny": str(user),
         "results.budget": "default",
