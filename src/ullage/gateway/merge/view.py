@@ -65,6 +65,8 @@ class Entry:
     """The name that its server knows it by."""
     token_count: int | None = None
     """What the definition costs a model; None where nobody has weighed it."""
+    originals: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names and values of the schema that hold invisible characters, by the escaped form a model is shown."""
 
     @property
     def server(self) -> str:
