@@ -4,8 +4,8 @@ Prose of definitions (descriptions, titles, instructions) loses them. Results, e
 them as visible JSON escapes, so that nothing is lost. Names and values that a model has to write back (properties,
 enum, const, defaults) are escaped too, and `restore_arguments` turns them back into what the server knows.
 
-`Merge` sanitizes what comes from its members, `Metered` what leaves: reading JSON and writing it again, as `read_result`
-and tables do, turns an escape such as `\\u200b` back into the character.
+`Merge` sanitizes what comes from its members. `Metered` sanitizes what leaves, because JSON that is read and written
+again (by `read_result` and tables) has the character where the server wrote an escape such as `\\u200b`.
 """
 
 from collections.abc import Mapping, Sequence
