@@ -1,8 +1,9 @@
 """Poison flags: how many attacks they catch, and how many honest definitions they flag.
 
 Run by `make bench-poison`. `ATTACKS` names another attack set (JSON lines shaped like `tests/gateway/poison.jsonl`),
-`DATA` another folder of catalogues (one .json a server, with its `tools`), and `ONLY=dev` or `ONLY=held` one half of the
-set. Attacks and near misses that are judged wrongly are printed for the development half only. Prints a table of attack
+`DATA` another folder of catalogues (one .json a server, with its `tools`), `ONLY=dev` or `ONLY=held` one half of the
+set, and `SHOW=1` prints the flags on catalogues. Attacks and near misses that are judged wrongly are printed for the
+development half only. Prints a table of attack
 classes, what the flags cost, and one line of figures; fails below 90 % of the held half, or above 1 % of the honest
 definitions.
 """

@@ -13,12 +13,13 @@ from typing import cast
 
 import anyio
 
+from ullage.app.flags import Flag, find_server_flags, flag_json, flag_line
 from ullage.app.gateway import Gateway
 from ullage.app.keys import names_on
 from ullage.config import Issue, Loaded
 from ullage.errors import StoreFailed, UllageError
 from ullage.gateway import Server, View
-from ullage.tool import Json
+from ullage.tool import Json, JsonObject
 from ullage.wire import Health
 
 from .configured import add_flags, check, chosen, examined, with_gateway
@@ -30,6 +31,9 @@ from .shown import entries_of, kept_back, tokens_of, unmatched
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
+
+_PROMPTS_WAIT = 5.0
+"""Seconds for a server to list its prompts."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +58,9 @@ class _Found:
     unmatched: Sequence[str] = ()
     """What is odd about its rules."""
     error: UllageError | None = None
+    prompts: Sequence[JsonObject] = ()
+    flags: Sequence[Flag] = ()
+    """What of its definitions looks poisoned; no failure, since honest servers are flagged too."""
 
     @property
     def is_well(self) -> bool:
@@ -110,19 +117,34 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
         for server in servers:
             tasks.start_soon(one, server)
     view = await gateway.view()
-    return [_counted(found[server.name], view) for server in servers]
+    flags = find_server_flags(gateway, {name: one.prompts for name, one in found.items()})
+    return [replace(_counted(found[server.name], view), flags=flags.get(server.name, ())) for server in servers]
 
 
 async def _examine(gateway: Gateway, server: Server) -> _Found:
     if server.disabled:
         return _Found(server=server)
     error = None
+    prompts: Sequence[JsonObject] = ()
     try:
         await gateway.kept(server.name).refresh()
+        prompts = await _prompts_of(gateway, server)
     except UllageError as raised:
         error = raised
     health = next((one for one in gateway.health() if one.server == server.name), None)
-    return _Found(server=server, health=health, error=error)
+    return _Found(server=server, health=health, error=error, prompts=prompts)
+
+
+async def _prompts_of(gateway: Gateway, server: Server) -> Sequence[JsonObject]:
+    """A server that cannot list its prompts is well all the same."""
+    kept = gateway.kept(server.name)
+    if "prompts" not in (kept.capabilities or {}):
+        return ()
+    try:
+        with anyio.fail_after(_PROMPTS_WAIT):
+            return await kept.prompts()
+    except (UllageError, TimeoutError):
+        return ()
 
 
 def _counted(found: _Found, view: View) -> _Found:
@@ -222,6 +244,7 @@ def _server(one: _Found) -> list[str]:
         f"{name}  {green('well')}: {', '.join(_introduced(one.health))}",
         f"  {tools}, {tokens} of definitions (o200k_base){kept}",
         *(f"  {dim('note')}  {one}" for one in notes),
+        *(f"  {yellow('flag')}  {flag_line(flag)}" for flag in one.flags),
     ]
 
 
@@ -289,6 +312,7 @@ def _found_json(one: _Found) -> dict[str, Json]:
         "kept_back": one.kept_back,
         "error": None if one.error is None else _error_json(one.error),
         "notes": [*(() if health is None else health.notes), *one.unmatched],
+        "flags": [flag_json(flag) for flag in one.flags],
         "stderr": "" if health is None else health.stderr_tail,
     }
 

@@ -4,11 +4,12 @@ What is known from before is shown without starting any server; a server that wa
 """
 
 import argparse
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
 
+from ullage.app.flags import Flag, find_server_flags, flag_json, flag_line
 from ullage.app.gateway import OWN, Gateway
 from ullage.config import Loaded
 from ullage.errors import UllageError
@@ -16,7 +17,7 @@ from ullage.gateway import Entry, View, definition_text
 from ullage.tool import Json, Tool
 
 from .configured import add_flags, chosen, read, say, with_gateway
-from .output import bold, columns, dim, emit, emit_json
+from .output import bold, columns, dim, emit, emit_json, yellow
 from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
 from .wording import NO_SERVERS, how_many, without_name
 
@@ -39,6 +40,8 @@ class _Seen:
     listed: tuple[Tool, ...]
     instructions: str
     is_direct: bool
+    flags: Mapping[str, Sequence[Flag]]
+    """By server, what of its definitions looks poisoned."""
 
     @property
     def without(self) -> int:
@@ -83,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             listed=listed,
             instructions=find.instructions(view),
             is_direct=is_direct,
+            flags=find_server_flags(gateway),
         )
 
     seen = with_gateway(loaded, look)
@@ -121,6 +125,11 @@ def _print_servers(seen: _Seen) -> None:
     if seen.view.missing:
         emit("\nNot known, and not counted; `ullage doctor` says more:")
         _print_columns([(one.server, without_name(one.reason, one.server)) for one in seen.view.missing], indent="  ")
+    if any(seen.flags.values()):
+        emit("\nFlagged definitions, which may try to steer the model; read them before you rely on the server:")
+        for server, flags in seen.flags.items():
+            for flag in flags:
+                emit(f"  {server}  {flag_line(flag)}")
     emit()
     if len(_servers(seen)) == 1:
         emit(NO_SERVERS)
@@ -171,6 +180,8 @@ def _print_tools(seen: _Seen, server: str) -> None:
     else:
         _print_columns([("tool", "tokens", "", ""), *map(_tool_row, entries)], {1})
         emit(dim(f"\n{how_many(len(entries), 'tool')}, {how_many(sum(map(tokens_of, entries)), 'token')}"))
+    for flag in seen.flags.get(server, ()):
+        emit(f"{yellow('flag')}  {flag_line(flag)}")
 
 
 def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
@@ -193,6 +204,7 @@ def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
         "listed": [tool.name for tool in seen.listed],
         "missing": [{"server": one.server, "reason": one.reason} for one in seen.view.missing],
         "disabled": [one.name for one in seen.loaded.settings.servers if one.disabled],
+        "flags": [flag_json(flag) for name, flags in seen.flags.items() if server in (None, name) for flag in flags],
         "first_request": {"without": seen.without, "surface": seen.surface, "instructions": seen.instructed},
         "approximationMethod": "o200k_base",
     }

@@ -5,19 +5,19 @@ of their words occurs. `PatternIndex` finds the few that can by looking up every
 pattern for which no literal can be derived is always tried, so the result is the same as with a search for each.
 """
 
+import importlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
-try:
-    # The parser of `re` has no public name; without it every pattern is tried on every text.
-    from re import _constants, _parser  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
-except ImportError:  # pragma: no cover
-    _constants = _parser = None
+# The parser of `re` has no public name. Without it every pattern would be tried on every text.
+_parser: Any = importlib.import_module("re._parser")
+_constants: Any = importlib.import_module("re._constants")
 
 __all__ = ["PatternIndex", "required_literals"]
 
-_LEAST, _GRAM = 3, 4
+_LEAST, _GRAM = 3, 6
 """Letters of a literal by which a pattern is found: no fewer, no more."""
 _MOST_ALTERNATIVES = 40
 
@@ -27,24 +27,22 @@ class PatternIndex:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._sources = patterns
+        self._compiled: dict[int, re.Pattern[str]] = {}
 
     def search(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
         """The number and the first match of every pattern that occurs in a text in lower case."""
         candidates = set(self._always)
-        grams = self._by_gram
-        for start in range(len(text) - _LEAST + 1):
-            for size in (_LEAST, _GRAM):
-                found = grams.get(text[start : start + size])
-                if found is not None:
-                    candidates |= found
+        by_size = self._by_gram
+        for size, grams in by_size.items():
+            for gram in {text[start : start + size] for start in range(len(text) - size + 1)} & grams.keys():
+                candidates |= grams[gram]
         for number in sorted(candidates):
-            match = self._compiled[number].search(text)
+            pattern = self._compiled.get(number)
+            if pattern is None:
+                pattern = self._compiled[number] = re.compile(self._sources[number])
+            match = pattern.search(text)
             if match is not None:
                 yield number, match
-
-    @cached_property
-    def _compiled(self) -> list[re.Pattern[str]]:
-        return [re.compile(source) for source in self._sources]
 
     @cached_property
     def _literals(self) -> list[frozenset[str] | None]:
@@ -55,22 +53,22 @@ class PatternIndex:
         return frozenset(number for number, literals in enumerate(self._literals) if literals is None)
 
     @cached_property
-    def _by_gram(self) -> dict[str, set[int]]:
-        grams: dict[str, set[int]] = {}
+    def _by_gram(self) -> dict[int, dict[str, set[int]]]:
+        """By length, the beginnings of literals and the patterns that they belong to."""
+        by_size: dict[int, dict[str, set[int]]] = {}
         for number, literals in enumerate(self._literals):
             for literal in literals or ():
-                grams.setdefault(literal[:_GRAM], set()).add(number)
-        return grams
+                gram = literal[:_GRAM]
+                by_size.setdefault(len(gram), {}).setdefault(gram, set()).add(number)
+        return by_size
 
 
 def required_literals(pattern: str) -> frozenset[str] | None:
     """Literals of which one occurs in every match; None where there is no such set of at least three letters each."""
-    if _parser is None:
-        return None
     return _required(_parser.parse(pattern))
 
 
-def _required(sequence: Iterable[tuple[object, object]]) -> frozenset[str] | None:
+def _required(sequence: Iterable[tuple[object, Any]]) -> frozenset[str] | None:
     """The best of the sets that the parts of a sequence require; parts that need nothing say nothing."""
     sets: list[frozenset[str]] = []
     runs = [""]
@@ -99,7 +97,10 @@ def _required(sequence: Iterable[tuple[object, object]]) -> frozenset[str] | Non
     return max(usable, key=lambda one: (min(_GRAM, *map(len, one)), -len(one))) if usable else None
 
 
-def _branches(operation: object, argument: object) -> list[list[tuple[object, object]]] | None:
+def _branches(
+    operation: object,
+    argument: Any,  # noqa: ANN401 - what the parser has for an operation
+) -> list[list[tuple[object, Any]]] | None:
     """The alternatives of a group or of something that occurs at least once; None for what may be absent."""
     if operation is _constants.BRANCH:
         return [list(branch) for branch in argument[1]]
@@ -113,7 +114,7 @@ def _branches(operation: object, argument: object) -> list[list[tuple[object, ob
     return None
 
 
-def _head(branch: Iterable[tuple[object, object]]) -> str:
+def _head(branch: Iterable[tuple[object, Any]]) -> str:
     """The literal at the beginning of a sequence."""
     head = ""
     for operation, argument in branch:

@@ -2,7 +2,7 @@ r"""Flags on definitions that try to steer the model: poisoned descriptions, sha
 
 `find_flags` looks at everything a model is told about one server: names, descriptions, every string of the schemas,
 instructions and prompts. It adds up signals, each a pattern with a weight between 0 and 1, and flags a definition whose
-sum reaches 1. One strong signal ("ignore all previous instructions") suffices; weak ones ("must be called first",
+sum reaches 0.9. One strong signal ("ignore all previous instructions") suffices; weak ones ("must be called first",
 "`password`") count only together, because honest servers use them all the time. What the definition says about other
 tools of its own server is no signal.
 
@@ -16,7 +16,7 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -39,7 +39,7 @@ from .poison_signals import (
 
 __all__ = ["Flag", "FlagKind", "find_flags", "flag_json", "flag_line"]
 
-_THRESHOLD = 1.0
+_THRESHOLD = 0.9
 _PASSAGE = 3
 """Sentences in a row that are weighed together."""
 _MOST_QUOTES = 3
@@ -57,6 +57,8 @@ _ENCODED_LETTERS = re.compile(
 _SPACED = re.compile(r"(?<!\w)(?:\w[ .\-_*]{1,3}){7,}\w(?!\w)")
 _LEET = str.maketrans("013457@$", "oieastas")
 _SPEAKER = re.compile(r"(?im)^[ \t]*(human|user|assistant|ai|model)[ \t]*:")
+_ENCODINGS = {"encoded": 0.7, "encoded letters": 0.8}
+"""What prose weighs that was written in base64 or hexadecimal, or letter by letter."""
 _STRAY = re.compile("[\u200b\ufeff\xad]")
 _ROT13_WORDS = re.compile(r"\b(?:gur|naq|nyy|lbh|vtaber|cnffjbeq|svyr|frperg|hfre)\b", re.IGNORECASE)
 _LEET_WORD = re.compile(r"\b(?=\w*[a-z])(?=\w*[013457@$])[\w@$]{3,}\b", re.IGNORECASE)
@@ -122,16 +124,17 @@ def find_flags(
         others: The tools of the other servers, which this one may shadow.
     """
     own = {tool.name for tool in tools}
-    foreign = {tool.name: tool for name, offered in (others or {}).items() if name != server for tool in offered}
+    foreign = {tool.name for name, offered in (others or {}).items() if name != server for tool in offered}
+    look_alikes = {_skeleton(name): name for name in foreign}
     servers = [name for name in (others or {}) if name != server]
-    mentions = _telling_names(foreign.keys() - own)
+    mentions = _telling_names(foreign - own)
     flags: list[Flag] = []
     for tool in tools:
         texts = list(_texts_of_tool(tool))
         hits = [
             *_hits(texts),
             *_parameter_hits(tool),
-            *_name_hits(tool, foreign),
+            *_name_hits(tool, foreign, look_alikes),
             *_foreign_hits(texts, mentions, servers),
         ]
         flags += _flags_of(hits, server, tool.name)
@@ -168,8 +171,8 @@ _TITLES: Mapping[FlagKind, str] = {
 def _flags_of(hits: Iterable[_Hit], server: str, tool: str | None) -> list[Flag]:
     """The heaviest hits of the passage that weighs most, where that is enough.
 
-    A passage is a few sentences in a row. A long honest description has many a weak signal, but far apart; an attack has
-    them side by side. The same signal counts once in a passage.
+    A passage is a few sentences in a row. A long honest description has many a weak signal, but far apart; an attack
+    has them side by side. The same signal counts once in a passage.
     """
     everywhere: list[_Hit] = []
     by_text: dict[str, list[_Hit]] = {}
@@ -198,7 +201,7 @@ def _distinct(hits: Iterable[_Hit]) -> list[_Hit]:
 
 
 def _weigh(hits: Iterable[_Hit]) -> float:
-    # Rounded: ten times 0.1 is to reach 1.
+    # Rounded: three times 0.3 is to reach 0.9.
     return round(sum(hit.weight for hit in hits), 6)
 
 
@@ -267,7 +270,7 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
         yield "encoded", payload
     if _ROT13_WORDS.search(folded):
         yield "ROT13", codecs.encode(folded, "rot13")
-    if hidden := decode_hidden(text):
+    if visible != text and (hidden := decode_hidden(text)):
         yield "hidden", hidden
 
 
@@ -319,36 +322,42 @@ def _search(sentence: str) -> tuple[tuple[int, str], ...]:
 def _hits(texts: Iterable[_Text]) -> Iterator[_Hit]:
     for one in texts:
         if has_invisible(one.text):
-            # Two or three zero-width spaces in prose are what copying from a web page leaves behind.
-            is_stray = one.where.endswith("description") and len(one.text) - len(_STRAY.sub("", one.text)) <= 3
-            is_stray = is_stray and not has_invisible(_STRAY.sub("", one.text))
-            words = decode_hidden(one.text) or _around_invisible(one.text)
-            yield _Hit(0.6 if is_stray else 1.0, "hidden_text", one.where, words, "hidden")
+            yield _hidden_hit(one)
         if len(one.text) < _SHORTEST:
             continue
         plain: set[int] = set()
-        is_value = one.where.endswith((".enum", ".default", ".const", ".examples"))
         for reading, text in _readings(one.text):
-            sentences = _SENTENCE_END.split(text)
-            for at, number, words in ((at, *hit) for at, sentence in enumerate(sentences) for hit in _search(sentence)):
-                signal = SIGNALS[number]
-                if is_value:
-                    yield _Hit(0.3, "instruction", one.where, words, "instruction as a value", at)
-                if not reading:
-                    plain.add(number)
-                    yield _Hit(signal.weight, signal.kind, one.where, words, signal.name, at)
-                elif number not in plain:
-                    # What shows only after decoding was meant not to be seen.
-                    weight = min(1.0, signal.weight + 0.3)
-                    name = f"{signal.name}:{reading}"
-                    yield _Hit(weight, "encoded_text", one.where, f"{words} ({reading})", name, at)
-            if reading == "encoded":
-                yield _Hit(0.7, "encoded_text", one.where, text, "payload")
-            elif reading == "encoded letters":
-                yield _Hit(0.8, "encoded_text", one.where, text, "letters")
+            yield from _signal_hits(one.where, reading, text, plain)
+            if reading in _ENCODINGS:
+                yield _Hit(_ENCODINGS[reading], "encoded_text", one.where, text, reading)
         speakers = {speaker.lower() for speaker in _SPEAKER.findall(one.text)}
         if speakers & {"human", "user"} and speakers & {"assistant", "ai", "model"}:
-            yield _Hit(0.8, "instruction", one.where, _SPEAKER.search(one.text)[0], "dialogue")  # pyright: ignore[reportOptionalSubscript]
+            yield _Hit(0.8, "instruction", one.where, ", ".join(sorted(speakers)), "dialogue")
+
+
+def _signal_hits(where: str, reading: str, text: str, plain: set[int]) -> Iterator[_Hit]:
+    """Signals in one reading of a text; `plain` collects those that need no decoding."""
+    is_value = where.endswith((".enum", ".default", ".const", ".examples"))
+    for at, sentence in enumerate(_SENTENCE_END.split(text)):
+        for number, words in _search(sentence):
+            signal = SIGNALS[number]
+            if is_value:
+                yield _Hit(0.3, "instruction", where, words, "instruction as a value", at)
+            if not reading:
+                plain.add(number)
+                yield _Hit(signal.weight, signal.kind, where, words, signal.name, at)
+            elif number not in plain:
+                # What shows only after decoding was meant not to be seen.
+                weight = min(1.0, signal.weight + 0.3)
+                yield _Hit(weight, "encoded_text", where, f"{words} ({reading})", f"{signal.name}:{reading}", at)
+
+
+def _hidden_hit(one: _Text) -> _Hit:
+    """Invisible characters. A few zero-width spaces in prose are what copying from a web page leaves behind."""
+    without = _STRAY.sub("", one.text)
+    is_stray = one.where.endswith("description") and len(one.text) - len(without) <= 3 and not has_invisible(without)
+    words = decode_hidden(one.text) or _around_invisible(one.text)
+    return _Hit(0.6 if is_stray else 1.0, "hidden_text", one.where, words, "hidden")
 
 
 def _around_invisible(text: str) -> str:
@@ -383,16 +392,16 @@ def _skeleton(name: str) -> str:
     return folded.replace("I", "l").replace("1", "l").replace("|", "l").replace("0", "o").lower().replace("rn", "m")
 
 
-def _name_hits(tool: Tool, foreign: Mapping[str, Tool]) -> Iterator[_Hit]:
+def _name_hits(tool: Tool, foreign: Collection[str], look_alikes: Mapping[str, str]) -> Iterator[_Hit]:
     scripts = {unicodedata.name(letter, "?").split()[0] for letter in tool.name if letter.isalpha()}
     if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL"}:
         yield _Hit(1.0, "shadowing", "name", tool.name, "mixed scripts")
     if tool.name in foreign:
         yield _Hit(0.2, "shadowing", "name", tool.name, "same name")
         return
-    for name in foreign:
-        if name.lower() != tool.name.lower() and _skeleton(name) == _skeleton(tool.name):
-            yield _Hit(1.0, "shadowing", "name", f"{tool.name} looks like {name}", "look-alike name")
+    name = look_alikes.get(_skeleton(tool.name))
+    if name is not None and name.lower() != tool.name.lower():
+        yield _Hit(1.0, "shadowing", "name", f"{tool.name} looks like {name}", "look-alike name")
 
 
 def _telling_names(names: Iterable[str]) -> frozenset[str]:

@@ -42,52 +42,79 @@ _RULES = (
     r"constraints?|restrictions?|guardrails?|safeguards?|training|wishes|system message|programming)"
 )
 _PRIOR = (
-    r"(?:previous|prior|earlier|preceding|above|foregoing|existing|original|initial|former|past|other|all|any|every|your|"
+    r"(?:previous|prior|earlier|preceding|above|foregoing|existing|original|initial|former|past|other|all|"
+    r"any|every|your|"
     r"system|developer'?s?|operator'?s?|user'?s?|safety|default|current|conflicting|built-in|host'?s?|security|content|"
     r"whatever|everything|anything|before)"
 )
-_NOT = r"(?:do not|don[’']?t|never|must not|mustn't|should not|shouldn't|cannot|can't|avoid|without|refrain from|not to|no need to|won't|will not|may not|is not|isn't|not be|not)"
-_USER = r"(?:users?|humans?|person|customers?|operators?|anyone|anybody|owners?|him|them|her|people|end-?users?|developers?|admins?)"
+_NOT = (
+    r"(?:do not|don[’']?t|never|must not|mustn't|should not|shouldn't|cannot|can't|avoid|without|refrain from|"
+    r"not to|no need to|won't|will not|may not|is not|isn't|not be|not)"
+)
+_USER = (
+    r"(?:users?|humans?|person|customers?|operators?|anyone|anybody|owners?|him|them|her|people|end-?users?|"
+    r"developers?|admins?)"
+)
 _GIVE = (
-    r"(?<![\w/#.-])(?:includ(?:es?|ing)|pass(?:es|ing)?|(?:provide|suppl(?:y|ie)|put|add|append|attach|insert|paste|send|submit|forward|"
-    r"transmit|upload|post|share|give|hand|output|print|reveal|leak|disclose|dump|encode|store|record|register|report|relay|"
-    r"write|embed|expose|read|open|load|cat|collect|gather|retrieve|fetch|get|extract|find|use|keep|access|scan|search|grab|"
-    r"harvest|exfiltrate|return|mail|email|capture|log|cache|fill|set|create|publish|render)s?|cop(?:y|ies)|look for|supplied|"
+    r"(?<![\w/#.-])(?:includ(?:es?|ing)|pass(?:es|ing)?|(?:provide|suppl(?:y|ie)|put|add|append|attach|"
+    r"insert|paste|send|submit|forward|"
+    r"transmit|upload|post|share|give|hand|output|print|reveal|leak|disclose|dump|encode|store|record|"
+    r"register|report|relay|"
+    r"write|embed|expose|read|open|load|cat|collect|gather|retrieve|fetch|get|extract|find|use|keep|"
+    r"access|scan|search|grab|"
+    r"harvest|exfiltrate|return|mail|email|capture|log|cache|fill|set|create|publish|render)s?|cop(?:y|"
+    r"ies)|look for|supplied|"
     r"provided|appended|sent|sending|forwarding)"
 )
 _SEND = (
-    r"(?<![\w/#.-])(?:send|sends|post|upload|forward|transmit|exfiltrate|submit|share|relay|mail|email|report|copy|deliver|push|sync|"
+    r"(?<![\w/#.-])(?:send|sends|post|upload|forward|transmit|exfiltrate|submit|share|relay|mail|email|"
+    r"report|copy|deliver|push|sync|"
     r"goes?|route|routed|sent|forwarded|posted|uploaded|copied|redirect|bcc|cc|stream|ship|mirror|leak)"
 )
 _PRIVATE_FILE = (
     r"(?:(?:~|\$home|\$\{home\}|/home/[\w$-]+|/root|/users/[\w$-]+|%userprofile%|c:\\users\\\w+)[/\\]\.\w[\w./\\-]*|"
-    r"(?<![\w/])\.(?:ssh|aws|kube|gnupg|docker|netrc|git-credentials|bash_history|zsh_history|npmrc|pypirc|env|cursor)\b(?!-)[\w./-]*|"
+    r"(?<![\w/])\.(?:ssh|aws|kube|gnupg|docker|netrc|git-credentials|bash_history|zsh_history|npmrc|"
+    r"pypirc|env|cursor)\b(?!-)[\w./-]*|"
     r"\bid_(?:rsa|ed25519|ecdsa|dsa)\b|authorized_keys|known_hosts|/etc/(?:passwd|shadow|sudoers|hosts)|"
     r"mcp(?:_config)?\.json|claude_desktop_config|wallet\.dat|credentials\.json|secrets?\.(?:txt|ya?ml|json|toml)|"
     r"\.pem\b|\.p12\b|key ?chain|login data|shell history|browser(?:'s)? (?:cookies|history|passwords)|"
     r"client(?:'s)? configuration(?: file)?)"
 )
 _SECRET = (
-    r"(?:(?:api|access|private|secret|ssh|encryption|signing|master|account|aws|openai|anthropic|github|stripe)[ _-]?(?:secret[ _-]?)?keys?|"
-    r"passwords?|passphrases?|credentials?|(?:auth\w*|access|session|bearer|refresh|security|oauth|jwt|id)[ _-]?tokens?|"
-    r"\btokens known|\bsecrets\b|seed phrases?|mnemonic|cookies|environment variables?|env vars?|connection strings?|credit cards?|"
+    r"(?:(?:api|access|private|secret|ssh|encryption|signing|master|account|aws|openai|anthropic|github|"
+    r"stripe)[ _-]?(?:secret[ _-]?)?keys?|"
+    r"passwords?|passphrases?|credentials?|(?:auth\w*|access|session|bearer|refresh|security|oauth|jwt|id)"
+    r"[ _-]?tokens?|"
+    r"\btokens known|\bsecrets\b|seed phrases?|mnemonic|cookies|environment variables?|env vars?|"
+    r"connection strings?|credit cards?|"
     r"card numbers?|\bssn\b|social security|passport numbers?|maiden name|bank (?:account|details)|clipboard|"
-    r"keys? or tokens?|tokens? or keys?|\bpins?\b|2fa codes?|one-time (?:codes?|passwords?)|personal (?:data|information|details)|"
+    r"keys? or tokens?|tokens? or keys?|\bpins?\b|2fa codes?|one-time (?:codes?|passwords?)|personal "
+    r"(?:data|information|details)|"
     r"address book|browser(?:'s)? local storage|confidential (?:\w+ )?(?:matters|data|information|files|documents))"
 )
 _CONTEXT = (
     r"(?:(?:system|hidden|developer|initial|secret) (?:prompt|message|instructions)|"
-    r"(?:full|entire|complete|whole) (?:of the |the )?(?:\w+ )?(?:conversation|chat|dialogue?|context|transcript|history)|(?:previous|prior|all|exact|verbatim) (?:the )?(?:conversation|chat|dialogue?)|"
-    r"(?:conversation|chat|context|dialogue?|discussion)(?: history| context| transcript)? (?:so far|until now|up to (?:here|now)|verbatim)|"
-    r"(?:conversation|chat|message) history|chain[ -]of[ -]thought|your (?:complete |full |own |internal )?(?:reasoning|context|thoughts)|"
+    r"(?:full|entire|complete|whole) (?:of the |the )?(?:\w+ )?(?:conversation|chat|dialogue?|context|"
+    r"transcript|history)|(?:previous|prior|all|exact|verbatim) (?:the )?(?:conversation|chat|dialogue?)|"
+    r"(?:conversation|chat|context|dialogue?|discussion)(?: history| context| transcript)? (?:so far|"
+    r"until now|up to (?:here|now)|verbatim)|"
+    r"(?:conversation|chat|message) history|chain[ -]of[ -]thought|your (?:complete |full |own |internal )"
+    r"?(?:reasoning|context|thoughts)|"
     r"context window|everything (?:\w+ ){0,3}(?:the user|in your context|user has)|"
-    r"(?:user'?s?|last|latest|recent) (?:\w+ )?(?:messages?|queries|query|prompts?|inputs?)|original (?:user )?(?:query|request|prompt)|"
+    r"(?:user'?s?|last|latest|recent) (?:\w+ )?(?:messages?|queries|query|prompts?|inputs?)|original "
+    r"(?:user )?(?:query|request|prompt)|"
     r"(?:open )?editor tabs|home directory(?: listing)?|file contents (?:you|the assistant|in)|"
     r"(?:other|available|all)(?: \w+)? tools(?:'| and their| you)|what the user (?:said|asked|wrote|typed)|"
-    r"(?:contents? of|files? in) (?:the |your |this )?(?:\w+ )?(?:workspace|working directory|repository|documents|home|private channels|project)|"
-    r"user'?s' ?(?:own |private |personal )?(?:documents|files|data|folder|source code)|user's (?:\w+ )?(?:documents|files|data|folder|source code)|workspace's \w+)"
+    r"(?:contents? of|files? in) (?:the |your |this )?(?:\w+ )?(?:workspace|working directory|repository|"
+    r"documents|home|private channels|project)|"
+    r"user'?s' ?(?:own |private |personal )?(?:documents|files|data|folder|source code)|user's (?:\w+ )"
+    r"?(?:documents|files|data|folder|source code)|workspace's \w+)"
 )
-_ADDRESS = r"(?:(?<![(\[<\"'`])https?://|(?<![\w'\"`(])s3://|ftp://|wss?://|[\w.+-]+@[\w-]+\.[\w.]+|\b\d{1,3}(?:\.\d{1,3}){3}\b|[\w-]+\.(?:example|evil|attacker|onion)\b|\bwebhook\.site|\bpastebin|\bngrok|requestbin)"
+_ADDRESS = (
+    r"(?:(?<![(\[<\"'`])https?://|(?<![\w'\"`(])s3://|ftp://|wss?://|[\w.+-]+@[\w-]+\.[\w.]+|"
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|[\w-]+\.(?:example|evil|attacker|onion)\b|\bwebhook\.site|\bpastebin|"
+    r"\bngrok|requestbin)"
+)
 _TOOLS = r"(?:tools?|functions?|operations?|actions?|capabilit(?:y|ies)|calls?|services?)"
 
 
@@ -102,87 +129,114 @@ SIGNALS: tuple[Signal, ...] = (
         "instruction",
         1.0,
         rf"\b(?:ignore|ignoring|disregard|forget|override|overrule|bypass|circumvent|discard|neglect|disobey|"
-        rf"pay no attention to|(?:do not|don't|stop|never|not) (?:follow|following|obey|comply with|adhere to|heed)|set aside|"
+        rf"pay no attention to|(?:do not|don't|stop|never|not) (?:follow|following|obey|comply with|adhere "
+        rf"to|heed)|set aside|"
         rf"supersede|replace)\b (?:[\w'’]+[ ,]+){{0,4}}?{_PRIOR}(?:[ ,]+[\w'’-]+){{0,5}}?[ ,]+{_RULES}\b",
     ),
     _signal(
         "override_all",
         "instruction",
         1.0,
-        rf"\b(?:ignore|disregard|forget|pay no attention to) (?:everything|anything|whatever|all (?:of )?(?:that|what)|what)\b{_SHORT}(?:above|before|earlier|previous|prior|told|said|configured|given|learned|instructed)",
+        rf"\b(?:ignore|disregard|forget|pay no attention to) (?:everything|anything|whatever|all (?:of )"
+        rf"?(?:that|what)|what)\b{_SHORT}(?:above|before|earlier|previous|prior|told|said|configured|given|"
+        rf"learned|instructed)",
     ),
     _signal(
         "rules_lifted",
         "instruction",
         0.9,
-        rf"\b{_RULES} (?:\w+ ){{0,3}}?(?:is|are|was|were|have been|has been|now) (?:now |hereby |all |no longer |temporarily )?(?:void|suspended|lifted|disabled|revoked|superseded|replaced|cancell?ed|overridden|obsolete|valid|apply|active|off)\b",
+        rf"\b{_RULES} (?:\w+ ){{0,3}}?(?:is|are|was|were|have been|has been|now) (?:now |hereby |all |no "
+        rf"longer |temporarily )?(?:void|suspended|lifted|disabled|revoked|superseded|replaced|cancell?ed|"
+        rf"overridden|obsolete|valid|apply|active|off)\b",
     ),
     _signal(
         "rules_below",
         "instruction",
         0.6,
-        rf"\b{_RULES} (?:below|here|in this (?:text|description|tool)) (?:\w+ )?(?:replace|override|supersede|outrank|take precedence)",
+        rf"\b{_RULES} (?:below|here|in this (?:text|description|tool)) (?:\w+ )?(?:replace|override|"
+        rf"supersede|outrank|take precedence)",
     ),
     _signal(
         "new_rules",
         "instruction",
         0.7,
-        r"\b(?:new|updated|real|true|actual|revised|hidden|secret|special|internal) (?:system |developer |admin )?(?:instructions?|directives?|prompt|orders?|protocol)\b(?: for (?:you|the (?:ai|model|assistant|agent|llm)))? ?(?::|$|follow|are|is)",
+        r"\b(?:new|updated|real|true|actual|revised|hidden|secret|special|internal) (?:system |developer |"
+        r"admin )?(?:instructions?|directives?|prompt|orders?|protocol)\b(?: for (?:you|the (?:ai|model|"
+        r"assistant|agent|llm)))? ?(?::|$|follow|are|is)",
     ),
     _signal(
         "system_override",
         "instruction",
         1.0,
-        r"\b(?:system|admin(?:istrator)?|developer|safety) (?:prompt |mode )?overrides?\b|\bnew system (?:instructions?|prompt|message|directive)",
+        r"\b(?:system|admin(?:istrator)?|developer|safety) (?:prompt |mode )?overrides?\b|\bnew system "
+        r"(?:instructions?|prompt|message|directive)",
     ),
     _signal(
         "persona",
         "instruction",
         0.6,
-        r"\b(?:you are now|you're now|act as (?:if|an?|the)|pretend (?:to be|you)|persona of|in the role of|you (?:now )?work for|assume the (?:role|identity))\b",
+        r"\b(?:you are now|you're now|act as (?:if|an?|the)|pretend (?:to be|you)|persona of|in the role "
+        r"of|you (?:now )?work for|assume the (?:role|identity))\b",
     ),
     _signal(
         "unrestricted",
         "instruction",
         0.6,
-        r"\b(?:unrestricted (?:model|mode|ai|assistant)|uncensored|jail ?broken|jailbreak|god mode|developer mode|dan mode|no (?:content |safety )?restrictions|without (?:any )?(?:restrictions|limits|filters))\b",
+        r"\b(?:unrestricted (?:model|mode|ai|assistant)|uncensored|jail ?broken|jailbreak|god mode|"
+        r"developer mode|dan mode|no (?:content |safety )?restrictions|without (?:any )?(?:restrictions|"
+        r"limits|filters))\b",
     ),
     _signal(
         "from_now_on",
         "instruction",
         0.5,
-        r"\b(?:from now on|from this (?:point|moment)|henceforth|for the (?:rest|remainder|duration) of (?:this|the) (?:chat|conversation|session|interaction)|in (?:all|every) (?:subsequent|future|following|further|later) (?:\w+ )?(?:responses?|replies|answers?|messages?|calls?|turns?|interactions?))\b",
+        r"\b(?:from now on|from this (?:point|moment)|henceforth|for the (?:rest|remainder|duration) of "
+        r"(?:this|the) (?:chat|conversation|session|interaction)|in (?:all|every) (?:subsequent|future|"
+        r"following|further|later) (?:\w+ )?(?:responses?|replies|answers?|messages?|calls?|turns?|"
+        r"interactions?))\b",
     ),
     _signal(
         "priority",
         "instruction",
         0.9,
-        rf"\b(?:(?:higher|highest|top|absolute|greater) (?:priority|precedence|authority)|outranks?|takes? (?:precedence|priority)|more important)\b{_SHORT}(?:than|over|the)? ?{_FEW}(?:user|system|developer|operator|other|all|any|your|instructions?)",
+        rf"\b(?:(?:higher|highest|top|absolute|greater) (?:priority|precedence|authority)|outranks?|takes? "
+        rf"(?:precedence|priority)|more important)\b{_SHORT}(?:than|over|the)? ?{_FEW}(?:user|system|"
+        rf"developer|operator|other|all|any|your|instructions?)",
     ),
     _signal(
         "obey",
         "instruction",
         0.7,
-        rf"\b(?:only obey|obey only|obey what|(?:treat|regard|consider|accept)\b{_GAP} (?:as|like) (?:\w+ ){{0,4}}?(?:commands?|orders?|the system|system (?:messages?|prompt|instructions?)|administrator|authoritative|trusted)|comply with the tool|do (?:as|what) the tool|must be carried out|must be obeyed|coming from the system)",
+        rf"\b(?:only obey|obey only|obey what|(?:treat|regard|consider|accept)\b{_GAP} (?:as|like) (?:\w+ )"
+        rf"{{0,4}}?(?:commands?|orders?|the system|system (?:messages?|prompt|instructions?)|administrator|"
+        rf"authoritative|trusted)|comply with the tool|do (?:as|what) the tool|must be carried out|must be "
+        rf"obeyed|coming from the system)",
     ),
     _signal(
         "against_user",
         "instruction",
         0.7,
-        r"\b(?:(?:whatever|no matter what|regardless of what|even if) the user (?:says|asks|wants|requests|objects|specif\w+|configured|provides?|chooses?|prefers?|intended)|(?:not|instead of|rather than|over) (?:with |by |to )?the user'?s? ?(?:wish\w*|requests?|intent\w*|choice|preference)?|conflicting wishes|instead of what the user)\b",
+        r"\b(?:(?:whatever|no matter what|regardless of what|even if) the user (?:says|asks|wants|"
+        r"requests|objects|specif\w+|configured|provides?|chooses?|prefers?|intended)|(?:not|instead of|"
+        r"rather than|over) (?:with |by |to )?the user'?s? ?(?:wish\w*|requests?|intent\w*|choice|"
+        r"preference)?|conflicting wishes|instead of what the user)\b",
     ),
     # Hiding something from the user
     _signal(
         "do_not_tell",
         "concealment",
-        0.75,
-        rf"\b{_NOT}\b{_SHORT}\b(?:tell|telling|told|mention|mentioning|mentioned|inform|informed|informing|notify|notified|notifying|alert|alerting|alerted|warn|warning|bother|bothering|disturb|disturbed|made aware|let|acknowledge|discuss|confess|admit|share)\b{_GAP}\b(?:the )?{_USER}\b",
+        0.8,
+        rf"\b{_NOT}\b{_SHORT}\b(?:tell|telling|told|mention|mentioning|mentioned|inform|informed|informing|"
+        rf"notify|notified|notifying|alert|alerting|alerted|warn|warning|bother|bothering|disturb|"
+        rf"disturbed|made aware|let|acknowledge|discuss|confess|admit|share)\b{_GAP}\b(?:the )?{_USER}\b",
     ),
     _signal(
         "do_not_tell_this",
         "concealment",
         0.6,
-        rf"\b{_NOT} (?:ever )?(?:mention|mentioning|reveal|disclose|disclosing|talk about|refer to|acknowledge|discuss|say anything about|explain)\b (?:this|that|it|these|the|any|having|you|about|how|why|anything)\b",
+        rf"\b{_NOT} (?:ever )?(?:mention|mentioning|reveal|disclose|disclosing|talk about|refer to|"
+        rf"acknowledge|discuss|say anything about|explain)\b (?:this|that|it|these|the|any|having|you|"
+        rf"about|how|why|anything)\b",
     ),
     _signal(
         "do_not_show",
@@ -194,43 +248,59 @@ SIGNALS: tuple[Signal, ...] = (
         "secretly",
         "concealment",
         1.0,
-        rf"\b(?:secretly|covertly|surreptitiously|stealthily|clandestinely|behind the (?:user's|scenes?) back|without (?:the )?(?:user'?s?|users'|his|her|their|anyone'?s?)(?: ever)? (?:knowledge|knowing|noticing|awareness|being (?:aware|informed|told)|seeing))\b",
+        r"\b(?:secretly|covertly|surreptitiously|stealthily|clandestinely|behind the (?:user's|scenes?) "
+        r"back|without (?:the )?(?:user'?s?|users'|his|her|their|anyone'?s?)(?: ever)? (?:knowledge|"
+        r"knowing|noticing|awareness|being (?:aware|informed|told)|seeing))\b",
     ),
     _signal(
         "silently",
         "concealment",
         0.7,
-        rf"\b(?:silently|quietly|discreetly|in the background|invisibly|unnoticed)\b{_SHORT}\b(?:read|send|upload|copy|include|collect|forward|append|transmit|exfiltrate|record|add|attach|call|invoke|pass|load|store)|\b(?:read|send|upload|copy|include|collect|forward|append|transmit|record|add|attach|call|invoke)s?\b[^.]{{0,30}}\b(?:silently|quietly|discreetly|unnoticed)\b",
+        rf"\b(?:silently|quietly|discreetly|in the background|invisibly|unnoticed)\b{_SHORT}\b(?:read|send|"
+        rf"upload|copy|include|collect|forward|append|transmit|exfiltrate|record|add|attach|call|invoke|"
+        rf"pass|load|store)|\b(?:read|send|upload|copy|include|collect|forward|append|transmit|record|add|"
+        rf"attach|call|invoke)s?\b[^.]{{0,30}}\b(?:silently|quietly|discreetly|unnoticed)\b",
     ),
     _signal(
         "keep_from",
         "concealment",
         0.9,
-        rf"\b(?:hide|hiding|conceal|withhold|keep|keeping)\b{_SHORT}\b(?:from|secret from|hidden from|away from) (?:the |any |all )?{_USER}\b|\bbetween us\b|\bkeep (?:this|it|that) (?:\w+ )?(?:secret|hidden|confidential|quiet|private|to yourself)",
+        rf"\b(?:hide|hiding|conceal|withhold|keep|keeping)\b{_SHORT}\b(?:from|secret from|hidden from|away "
+        rf"from) (?:the |any |all )?{_USER}\b|\bbetween us\b|\bkeep (?:this|it|that) (?:\w+ )?(?:secret|"
+        rf"hidden|confidential|quiet|private|to yourself)",
     ),
     _signal(
         "user_unaware",
         "concealment",
         0.9,
-        rf"\b(?:the )?{_USER} (?:should|must|need|needs|may|does|do|will|can|is|are|has|have|would)(?:n't| not| never)(?: to)?(?: be| become| get)? (?:aware|know|see|notice|informed|learn|find out|realise|realize|suspect|told|notified|asked|alerted)",
+        rf"\b(?:the )?{_USER} (?:should|must|need|needs|may|does|do|will|can|is|are|has|have|would)(?:n't| "
+        rf"not| never)(?: to)?(?: be| become| get)? (?:aware|know|see|notice|informed|learn|find out|"
+        rf"realise|realize|suspect|told|notified|asked|alerted)",
     ),
     _signal(
         "so_unnoticed",
         "concealment",
         0.9,
-        r"\bso (?:that )?(?:the user|he|she|they|it|nobody|no one)\b.{0,20}\b(?:notice|see|know|realise|realize|suspect|alarmed|worried|confused|scared|unnoticed)\b|\b(?:will|may|might|would) (?:be (?:confused|alarmed|scared|upset|frightened|worried)|panic|get upset)\b|\bfinds? (?:it|this|that) confusing",
+        r"\bso (?:that )?(?:the user|he|she|they|it|nobody|no one)\b.{0,20}\b(?:notice|see|know|realise|"
+        r"realize|suspect|alarmed|worried|confused|scared|unnoticed)\b|\b(?:will|may|might|would) (?:be "
+        r"(?:confused|alarmed|scared|upset|frightened|worried)|panic|get upset)\b|\bfinds? (?:it|this|"
+        r"that) confusing",
     ),
     _signal(
         "leave_out",
         "concealment",
         0.6,
-        r"\b(?:leave|leaving|omit|exclude|strip|keep)\b.{0,30}\b(?:out of|from|off) (?:the |your |any |all )?(?:summar\w+|diffs?|answers?|repl\w+|responses?|reports?|logs?|output|explanation)",
+        r"\b(?:leave|leaving|omit|exclude|strip|keep)\b.{0,30}\b(?:out of|from|off) (?:the |your |any |"
+        r"all )?(?:summar\w+|diffs?|answers?|repl\w+|responses?|reports?|logs?|output|explanation)",
     ),
     _signal(
         "lie",
         "concealment",
         0.7,
-        r"\b(?:if|when) (?:\w+ ){0,2}asked\b.{0,60}\b(?:say|claim|answer|pretend|deny|tell|respond|reply|state|insist)\b|\b(?:tell|telling|assure|inform) the user (?:that )?.{0,40}\b(?:broken|unavailable|not working|fail\w*|normal|safe|nothing|archived|encrypted|routine)|\bpretend that\b|\bclaim that\b|\bdeny\b.{0,15}\bthat\b|\bas if nothing\b",
+        r"\b(?:if|when) (?:\w+ ){0,2}asked\b.{0,60}\b(?:say|claim|answer|pretend|deny|tell|respond|reply|"
+        r"state|insist)\b|\b(?:tell|telling|assure|inform) the user (?:that )?.{0,40}\b(?:broken|"
+        r"unavailable|not working|fail\w*|normal|safe|nothing|archived|encrypted|routine)|\bpretend "
+        r"that\b|\bclaim that\b|\bdeny\b.{0,15}\bthat\b|\bas if nothing\b",
     ),
     # Private files, secrets, and what the model knows
     _signal(
@@ -240,19 +310,23 @@ SIGNALS: tuple[Signal, ...] = (
         "private_file_named",
         "secret_request",
         0.3,
-        rf"(?:~|\$home)[/\\]\.(?:ssh|aws|kube|gnupg|docker|netrc|git-credentials|bash_history|config|cursor|env)|\bid_(?:rsa|ed25519)\b|/etc/(?:passwd|shadow)|authorized_keys|mcp\.json",
+        r"(?:~|\$home)[/\\]\.(?:ssh|aws|kube|gnupg|docker|netrc|git-credentials|bash_history|config|"
+        r"cursor|env)|\bid_(?:rsa|ed25519)\b|/etc/(?:passwd|shadow)|authorized_keys|mcp\.json",
     ),
     _signal(
         "give_secret",
         "secret_request",
         0.5,
-        rf"{_GIVE}\b{_GAP}(?<![\w-]){_SECRET}\b|\b{_SECRET}\b{_SHORT} (?:must|have to|has to|should|need to|needs to|are|is) (?:\w+ )?(?:be )?(?:supplied|provided|sent|included|passed|added|appended|put|given|forwarded)",
+        rf"{_GIVE}\b{_GAP}(?<![\w-]){_SECRET}\b|\b{_SECRET}\b{_SHORT} (?:must|have to|has to|should|need "
+        rf"to|needs to|are|is) (?:\w+ )?(?:be )?(?:supplied|provided|sent|included|passed|added|appended|"
+        rf"put|given|forwarded)",
     ),
     _signal(
         "give_context",
         "secret_request",
         0.7,
-        rf"{_GIVE}\b{_GAP}(?<!\w){_CONTEXT}|\bwith (?:the )?(?:full|entire|complete|whole) (?:conversation|content|context|chat)",
+        rf"{_GIVE}\b{_GAP}(?<!\w){_CONTEXT}|\bwith (?:the )?(?:full|entire|complete|whole) (?:conversation|"
+        rf"content|context|chat)",
     ),
     _signal(
         "verbatim_context",
@@ -263,81 +337,107 @@ SIGNALS: tuple[Signal, ...] = (
     _signal(
         "secret_of_user",
         "secret_request",
-        0.4,
+        0.35,
         rf"\b(?:user'?s?|your|his|her|their|any|all|every|each|known|latest|most recent)(?: \w+)? {_SECRET}\b",
     ),
     _signal(
         "env_key",
         "secret_request",
         0.4,
-        r"\b(?:openai|anthropic|aws|github|gh|stripe|azure|google|slack|database)_(?:api_key|secret\w*|token|pat|access_key\w*|url)\b",
+        r"\b(?:openai|anthropic|aws|github|gh|stripe|azure|google|slack|database)_(?:api_key|secret\w*|"
+        r"token|pat|access_key\w*|url)\b",
     ),
     _signal(
         "pass_into",
         "secret_request",
         0.3,
-        rf"{_GIVE}\b{_GAP}\b(?:as|into|in|to|via|through|with|for|under) (?:the |this |its |a |your |first )?(?:[`'\"“][\w.-]+[`'\"”]|[\w]+ (?:argument|parameter|field|param|property|input)|(?:side ?note|metadata|comment|note|context|notes|memo)\b)",
+        rf"{_GIVE}\b{_GAP}\b(?:as|into|in|to|via|through|with|for|under) (?:the |this |its |a |your |first "
+        rf")?(?:[`'\"“][\w.-]+[`'\"”]|[\w]+ (?:argument|parameter|field|param|property|input)|(?:side "
+        rf"?note|metadata|comment|note|context|notes|memo)\b)",
     ),
     _signal(
         "personal_to_field",
         "secret_request",
         0.5,
-        rf"(?:{_SECRET}|{_CONTEXT}){_GAP}\b(?:as|into|in|via|through|under) (?:the |this |its |a |your )?[`'\"“][\w.-]+[`'\"”]",
+        rf"(?:{_SECRET}|{_CONTEXT}){_GAP}\b(?:as|into|in|via|through|under) (?:the |this |its |a |your )"
+        rf"?[`'\"“][\w.-]+[`'\"”]",
     ),
     _signal(
         "tools_config",
         "secret_request",
         0.5,
-        r"\b(?:other|all) (?:tools|servers)'? (?:credentials|keys|tokens|config\w*|definitions|descriptions)|\bnames and descriptions of all\b|\blist of (?:all )?(?:your|available) tools",
+        r"\b(?:other|all) (?:tools|servers)'? (?:credentials|keys|tokens|config\w*|definitions|"
+        r"descriptions)|\bnames and descriptions of all\b|\blist of (?:all )?(?:your|available) tools",
     ),
     _signal(
         "whenever_secret",
         "secret_request",
         0.6,
-        rf"\b(?:whenever|every time|each time|any time|if|when)\b{_GAP}\b(?:mentions?|types?|enters?|says?|sees?|notice|provides?|encounters?|contains?)\b{_GAP}{_SECRET}",
+        rf"\b(?:whenever|every time|each time|any time|if|when)\b{_GAP}\b(?:mentions?|types?|enters?|says?|"
+        rf"sees?|notice|provides?|encounters?|contains?)\b{_GAP}{_SECRET}",
     ),
     # Other tools
     _signal(
         "before_any_tool",
         "shadowing",
         0.6,
-        rf"\b(?:before|prior to|ahead of|after|in advance of|preceding|following)[ ,]+{_FEW}(?:using |calling |invoking |running |executing |you (?:use|call|invoke|run) )?(?:any|each|every|all)(?: and every)?(?: single)?(?: of (?:the|your))?(?: other| another| further| subsequent)?(?: \w+)? {_TOOLS}\b(?! of this (?:server|toolset)| in this (?:server|toolset)| from this| here)",
+        rf"\b(?:before|prior to|ahead of|after|in advance of|preceding|following)[ ,]+{_FEW}(?:using |"
+        rf"calling |invoking |running |executing |you (?:use|call|invoke|run) )?(?:any|each|every|all)(?: "
+        rf"and every)?(?: single)?(?: of (?:the|your))?(?: other| another| further| subsequent)?(?: \w+)? "
+        rf"{_TOOLS}\b(?! of this (?:server|toolset)| in this (?:server|toolset)| from this| here)",
     ),
     _signal(
         "other_servers",
         "shadowing",
         0.5,
-        r"\b(?:other|another|all|any|every|different|each) (?:mcp |connected )?servers?\b|\btools? of other\b|\bthose of other tools",
+        r"\b(?:other|another|all|any|every|different|each) (?:mcp |connected )?servers?\b|\btools? of "
+        r"other\b|\bthose of other tools",
     ),
     _signal(
         "each_tool_you",
         "shadowing",
         0.6,
-        r"\b(?:for|with|after|before|on) (?:each|every|any) (?:\w+ )?(?:tool|function|command|call|operation|request)s? (?:that )?(?:you (?:run|use|call|make|invoke|are about)|the (?:user|assistant|agent))",
+        r"\b(?:for|with|after|before|on) (?:each|every|any) (?:\w+ )?(?:tool|function|command|call|"
+        r"operation|request)s? (?:that )?(?:you (?:run|use|call|make|invoke|are about)|the (?:user|"
+        r"assistant|agent))",
     ),
     _signal(
         "every_turn",
         "shadowing",
         0.5,
-        r"\b(?:at the (?:start|beginning|end) of (?:each|every|the|any) (?:conversation|session|chat|turn|interaction)|(?:after|before|in|on|with) (?:each|every) (?:of )?(?:(?:user|assistant|chat|your|single|of your|file) ){0,2}?(?:messages?|turns?|responses?|repl(?:y|ies)|answers?|use|conversations?|interactions?|sessions?|pictures?|emails?|operations?)\b|\bfor every (?:file|tool|user) \w+)",
+        r"\b(?:at the (?:start|beginning|end) of (?:each|every|the|any) (?:conversation|session|chat|turn|"
+        r"interaction)|(?:after|before|in|on|with) (?:each|every) (?:of )?(?:(?:user|assistant|chat|your|"
+        r"single|of your|file) ){0,2}?(?:messages?|turns?|responses?|repl(?:y|ies)|answers?|use|"
+        r"conversations?|interactions?|sessions?|pictures?|emails?|operations?)\b|\bfor every (?:file|"
+        r"tool|user) \w+)",
     ),
     _signal(
         "route_all",
         "shadowing",
-        0.8,
-        r"\b(?:all|every|any) (?:[\w-]+[ ,]+){0,3}?(?:requests?|messages?|e?-?mails?|payments?|traffic|transactions?|queries|searches|transfers?|calls|files|orders)\b.{0,50}\b(?:must|should|have to|has to|shall|need to|needs to|are to|goes?|be)\b.{0,20}\b(?:sent|routed|forwarded|go|goes|directed|redirected|via|through|addressed|proxied|made) ?(?:to|through|via|by|here)?\b|\b(?:route|send|direct|redirect|forward|funnel) (?:all|every|any) (?:\w+ ){0,3}(?:requests?|messages?|e?-?mails?|payments?|traffic|queries)\b",
+        0.9,
+        r"\b(?:all|every|any) (?:[\w-]+[ ,]+){0,3}?(?:requests?|messages?|e?-?mails?|payments?|traffic|"
+        r"transactions?|queries|searches|transfers?|calls|files|orders)\b.{0,50}\b(?:must|should|have to|"
+        r"has to|shall|need to|needs to|are to|goes?|be)\b.{0,20}\b(?:sent|routed|forwarded|go|goes|"
+        r"directed|redirected|via|through|addressed|proxied|made) ?(?:to|through|via|by|here)?\b|"
+        r"\b(?:route|send|direct|redirect|forward|funnel) (?:all|every|any) (?:\w+ ){0,3}(?:requests?|"
+        r"messages?|e?-?mails?|payments?|traffic|queries)\b",
     ),
     _signal(
         "must_first",
         "shadowing",
         0.25,
-        rf"\b(?:must|has to|have to|required|mandatory|necessary|always|needs? to|shall)\b{_SHORT}\b(?:called|invoked|executed|run|used|call|invoke|execute|use|be called)\b{_SHORT}\b(?:first|before|beforehand|after|ahead|prior)\b",
+        rf"\b(?:must|has to|have to|required|mandatory|necessary|always|needs? to|shall)\b{_SHORT}"
+        rf"\b(?:called|invoked|executed|run|used|call|invoke|execute|use|be called)\b{_SHORT}\b(?:first|"
+        rf"before|beforehand|after|ahead|prior)\b",
     ),
     _signal(
         "use_any_tool",
         "shadowing",
         0.4,
-        r"\b(?:use|using|with|via|through|ask) (?:any|whatever|another|the|a|some|your) (?:other )?(?:\w+ )?(?:file|shell|http|terminal|email|mail|messaging|web|browser|search|read\w*|write)[ -](?:reading |writing )?(?:tool|server|function|capability)|\bif (?:you|the assistant|the agent) (?:has|have) access to\b|\bhas access to\b",
+        r"\b(?:use|using|with|via|through|ask) (?:any|whatever|another|the|a|some|your) (?:other )?(?:\w+ "
+        r")?(?:file|shell|http|terminal|email|mail|messaging|web|browser|search|read\w*|write)[ "
+        r"-](?:reading |writing )?(?:tool|server|function|capability)|\bif (?:you|the assistant|the agent)"
+        r" (?:has|have) access to\b|\bhas access to\b",
     ),
     # Sending data away
     _signal("send_to_address", "secret_request", 0.6, rf"{_SEND}\b.{{0,90}}?{_ADDRESS}"),
@@ -345,13 +445,17 @@ SIGNALS: tuple[Signal, ...] = (
         "data_to_address",
         "secret_request",
         0.5,
-        rf"\b(?:{_SECRET}|{_CONTEXT}|user|personal|private|contents?|entries|files|documents|results?|address\w*|phone|everything|conversation|chat|messages?|environment)\b.{{0,90}}?{_ADDRESS}|{_ADDRESS}.{{0,60}}\b(?:chat|conversation|secret|contents?|copy|recipient|user'?s?)\b",
+        rf"\b(?:{_SECRET}|{_CONTEXT}|user|personal|private|contents?|entries|files|documents|results?|"
+        rf"address\w*|phone|everything|conversation|chat|messages?|environment)\b.{{0,90}}?{_ADDRESS}|"
+        rf"{_ADDRESS}.{{0,60}}\b(?:chat|conversation|secret|contents?|copy|recipient|user'?s?)\b",
     ),
     _signal(
         "data_away",
         "secret_request",
         0.6,
-        rf"{_SEND}\b.{{0,60}}(?:{_SECRET}|{_CONTEXT}).{{0,40}}\b(?:to|with) (?:the |our |a |an )?(?:\w+ )?(?:server|service|vendor|endpoint|backend|bucket|app|attacker|cloud|provider|contact|api|channel)\b",
+        rf"{_SEND}\b.{{0,60}}(?:{_SECRET}|{_CONTEXT}).{{0,40}}\b(?:to|with) (?:the |our |a |an )?(?:\w+ )"
+        rf"?(?:server|service|vendor|endpoint|backend|bucket|app|attacker|cloud|provider|contact|api|"
+        rf"channel)\b",
     ),
     _signal("markdown_image", "secret_request", 1.0, r"!\[[^\]]*\]\(https?://[^)\s]*[?=&{][^)]*\)"),
     _signal("public_gist", "secret_request", 0.4, r"\b(?:public (?:gist|paste|repo\w*|bucket|link)|subdomain of)\b"),
@@ -359,143 +463,190 @@ SIGNALS: tuple[Signal, ...] = (
         "blind_copy",
         "secret_request",
         0.6,
-        rf"\b(?:b?cc)\b.{{0,20}}{_ADDRESS}|\b(?:also|additionally|secretly|always|must)\b.{{0,20}}\b(?:invite|bcc|cc|copy|notify|add|include)\b.{{0,20}}{_ADDRESS}|\breal recipient\b",
+        rf"\b(?:b?cc)\b.{{0,20}}{_ADDRESS}|\b(?:also|additionally|secretly|always|must)"
+        rf"\b.{{0,20}}\b(?:invite|bcc|cc|copy|notify|add|include)\b.{{0,20}}{_ADDRESS}|\breal recipient\b",
     ),
     _signal(
         "replace_recipient",
         "shadowing",
         1.0,
-        r"\b(?:replace|swap|change|substitute|set|use|redirect|modify|exchange)\b.{0,40}\b(?:recipients?|destination|address|account|wallet|payee|beneficiary|phone number|number|iban|base|amount)\b.{0,40}(?:\b(?:with|to|for|by|as)\b.{0,20})?(?:0x[0-9a-f]{8,}|\b[a-z]{2}\d{2}[ ]?\d[\d ]{8,}|\+\d[\d -]{7,}|[\w.+-]+@[\w-]+\.\w+|`[^`]+`)|(?:0x[0-9a-f]{40}\b|\b[a-z]{2}\d{20}\b).{0,20} as (?:the )?(?:destination|recipient)",
+        r"\b(?:replace|swap|change|substitute|set|use|redirect|modify|exchange)\b.{0,40}\b(?:recipients?|"
+        r"destination|address|account|wallet|payee|beneficiary|phone number|number|iban|base|amount)"
+        r"\b.{0,40}(?:\b(?:with|to|for|by|as)\b.{0,20})?(?:0x[0-9a-f]{8,}|\b[a-z]{2}\d{2}[ ]?\d[\d ]{8,}|"
+        r"\+\d[\d -]{7,}|[\w.+-]+@[\w-]+\.\w+|`[^`]+`)|(?:0x[0-9a-f]{40}\b|\b[a-z]{2}\d{20}\b).{0,20} as "
+        r"(?:the )?(?:destination|recipient)",
     ),
     _signal(
         "silent_addition",
         "secret_request",
         0.4,
-        r"\b(?:additionally|also|afterwards|in addition|as well as)\b.{0,15}\b(?:share|upload|forward|copy|invite|send|grant|delete|log(?:s)? into|reads?)\b",
+        r"\b(?:additionally|also|afterwards|in addition|as well as)\b.{0,15}\b(?:share|upload|forward|"
+        r"copy|invite|send|grant|delete|log(?:s)? into|reads?)\b",
     ),
     # Running things and skipping approval
     _signal(
         "pipe_to_shell",
         "instruction",
         0.8,
-        r"\b(?:curl|wget|fetch|iwr|invoke-webrequest)\b[^|]{0,80}\| ?(?:sudo )?(?:ba|z|da)?sh\b|\bnc(?:at)? .{0,40}-e\b|\b(?:bash -i|/dev/tcp/)|\bpython -c\b.{0,40}(?:socket|exec)",
+        r"\b(?:curl|wget|fetch|iwr|invoke-webrequest)\b[^|]{0,80}\| ?(?:sudo )?(?:ba|z|da)?sh\b|\bnc(?:at)"
+        r"? .{0,40}-e\b|\b(?:bash -i|/dev/tcp/)|\bpython -c\b.{0,40}(?:socket|exec)",
     ),
     _signal(
         "destroy",
         "instruction",
         0.5,
-        r"\brm -rf? (?:~|/|\$home|\*)|\b(?:delete|remove|wipe|drop|erase)\b.{0,15}\b(?:tests? folder|all (?:files|data|tables|records|backups)|the (?:tests|logs|database|backups)|tests\b)|\bpush (?:with )?--force",
+        r"\brm -rf? (?:~|/|\$home|\*)|\b(?:delete|remove|wipe|drop|erase)\b.{0,15}\b(?:tests? folder|all "
+        r"(?:files|data|tables|records|backups)|the (?:tests|logs|database|backups)|tests\b)|\bpush "
+        r"(?:with )?--force",
     ),
     _signal(
         "follow_remote",
         "instruction",
         0.6,
-        r"\b(?:follow|obey|execute|run|carry out|act on|perform|do)\b.{0,15}\b(?:them|the (?:instructions?|commands?|steps|orders)|it|what it says)\b.{0,30}\b(?:found|returned|there|exactly|inside|contained|blindly|immediately|in the (?:result|output|response|feed|page|file)|without)\b",
+        r"\b(?:follow|obey|execute|run|carry out|act on|perform|do)\b.{0,15}\b(?:them|the "
+        r"(?:instructions?|commands?|steps|orders)|it|what it says)\b.{0,30}\b(?:found|returned|there|"
+        r"exactly|inside|contained|blindly|immediately|in the (?:result|output|response|feed|page|file)|"
+        r"without)\b",
     ),
     _signal(
         "fetch_and_follow",
         "instruction",
         0.6,
-        r"https?://.{0,60}\b(?:follow|obey|execute|run|act on|carry out|apply)\b|\b(?:decode|decrypt|deobfuscate|unscramble)\b.{0,40}\b(?:follow|execute|run|act on|obey|carry out|do what)|\b(?:through a decoder|act on it)\b|\brun ?(?:the following)?: ?\w+",
+        r"https?://.{0,60}\b(?:follow|obey|execute|run|act on|carry out|apply)\b|\b(?:decode|decrypt|"
+        r"deobfuscate|unscramble)\b.{0,40}\b(?:follow|execute|run|act on|obey|carry out|do what)|"
+        r"\b(?:through a decoder|act on it)\b|\brun ?(?:the following)?: ?\w+",
     ),
     _signal(
         "persist",
         "instruction",
         0.4,
-        r"\b(?:crontab|authorized_keys|\.bashrc|\.zshrc|autostart|launch agent|startup (?:script|folder)|sudoers|admin rights|grant write access)\b",
+        r"\b(?:crontab|authorized_keys|\.bashrc|\.zshrc|autostart|launch agent|startup (?:script|folder)|"
+        r"sudoers|admin rights|grant write access)\b",
     ),
     _signal(
         "ask_shell",
         "instruction",
         0.4,
-        r"\b(?:ask|use|tell|have) (?:the )?(?:shell|terminal|bash|command)(?: line)? (?:tool|server)\b|\bin the user'?s (?:terminal|shell)|\bto the (?:test |build |start )?script\b|`(?:curl|wget|nc|rm|bash|sh|eval|chmod|ssh) [^`]+`",
+        r"\b(?:ask|use|tell|have) (?:the )?(?:shell|terminal|bash|command)(?: line)? (?:tool|server)\b|"
+        r"\bin the user'?s (?:terminal|shell)|\bto the (?:test |build |start )?script\b|`(?:curl|wget|nc|"
+        r"rm|bash|sh|eval|chmod|ssh) [^`]+`",
     ),
     _signal(
         "insert_code",
         "instruction",
         0.5,
-        r"\b(?:insert|add|append|include|inject|prefix(?:ed)?)\b.{0,40}(?:`[^`]+`|\bline\b|\bbackdoor\b|\bscript\b).{0,40}\b(?:all|every|each|any|to|in|into)\b.{0,20}\b(?:files?|commands?|calls?|code|answers?|requests?|edit)",
+        r"\b(?:insert|add|append|include|inject|prefix(?:ed)?)\b.{0,40}(?:`[^`]+`|\bline\b|\bbackdoor\b|"
+        r"\bscript\b).{0,40}\b(?:all|every|each|any|to|in|into)\b.{0,20}\b(?:files?|commands?|calls?|code|"
+        r"answers?|requests?|edit)",
     ),
     _signal(
         "no_approval",
         "instruction",
         0.5,
-        r"\b(?:without|no|never|skip|bypass\w*|disable|suppress|avoid|do not|don't)\b.{0,20}\b(?:asking|ask|confirmation|approval|permission|consent|human review|consulting|prompting)\b(?: (?:the )?user| (?:is )?(?:needed|required|necessary)| again| dialog| first|,|[.!;]?$)",
+        r"\b(?:without|no|never|skip|bypass\w*|disable|suppress|avoid|do not|don't)\b.{0,20}\b(?:asking|"
+        r"ask|confirmation|approval|permission|consent|human review|consulting|prompting)\b(?: (?:the )"
+        r"?user| (?:is )?(?:needed|required|necessary)| again| dialog| first|,|[.!;]?$)",
     ),
     _signal(
         "auto_approve",
         "instruction",
         0.8,
-        r"\b(?:auto-?(?:approve|accept|confirm)\w*|(?:approve|grant|accept|allow|confirm|enable) (?:all|every|any)\b.{0,15}\b(?:permissions?|requests?|prompts?|dialogs?|access|tools)|bypass\w* (?:any |all |the )?(?:human|user|manual|security|safety)? ?(?:review|approval|confirmation|checks?)|without approval|skip the confirmation)\b",
+        r"\b(?:auto-?(?:approve|accept|confirm)\w*|(?:approve|grant|accept|allow|confirm|enable) (?:all|"
+        r"every|any)\b.{0,15}\b(?:permissions?|requests?|prompts?|dialogs?|access|tools)|bypass\w* (?:any "
+        r"|all |the )?(?:human|user|manual|security|safety)? ?(?:review|approval|confirmation|checks?)|"
+        r"without approval|skip the confirmation)\b",
     ),
     _signal(
         "consent_given",
         "instruction",
         0.7,
-        r"\b(?:user|he|she|they|owner|customer|admin(?:istrator)?) (?:has|have|had) (?:already |previously )?(?:agreed|consent(?:ed)?|approved|given (?:\w+ )?(?:consent|permission|approval)|authori[sz]ed|accepted|granted)\b.{0,40}\b(?:already|in advance|beforehand|any amount|everything)\b|\b(?:user|he|she|they) (?:has|have) already (?:agreed|consented|approved|authori[sz]ed|accepted|granted|given)\b|\byou are (?:fully )?(?:authori[sz]ed|permitted|cleared) to\b",
+        r"\b(?:user|he|she|they|owner|customer|admin(?:istrator)?) (?:has|have|had) (?:already |"
+        r"previously )?(?:agreed|consent(?:ed)?|approved|given (?:\w+ )?(?:consent|permission|approval)|"
+        r"authori[sz]ed|accepted|granted)\b.{0,40}\b(?:already|in advance|beforehand|any amount|"
+        r"everything)\b|\b(?:user|he|she|they) (?:has|have) already (?:agreed|consented|approved|"
+        r"authori[sz]ed|accepted|granted|given)\b|\byou are (?:fully )?(?:authori[sz]ed|permitted|cleared)"
+        r" to\b",
     ),
     _signal("on_behalf", "instruction", 0.2, r"\bon behalf of the user\b|\bat once\b|\bimmediately\b|\bin advance\b"),
     _signal(
         "report_calls",
         "secret_request",
         0.4,
-        r"\b(?:arguments|parameters) (?:and|,) (?:\w+ )?(?:results?|outputs?|responses?)\b|\bpassing the (?:arguments|parameters)|\b(?:arguments|parameters) you are about",
+        r"\b(?:arguments|parameters) (?:and|,) (?:\w+ )?(?:results?|outputs?|responses?)\b|\bpassing the "
+        r"(?:arguments|parameters)|\b(?:arguments|parameters) you are about",
     ),
     # Preference over other tools
     _signal(
         "never_other_tools",
         "shadowing",
         0.8,
-        rf"\b(?:never|do not|don't|must not|stop|avoid|refuse to|ignore|instead of)\b (?:use |using |call |select |choose |invoke |trust |consider )?(?:any |the |all )?(?:other|another|alternative|competing|different|rival)(?: \w+){{0,2}}? (?:{_TOOLS}|ones?|servers?|search|results?)\b",
+        rf"\b(?:never|do not|don't|must not|stop|avoid|refuse to|ignore|instead of)\b (?:use |using |call |"
+        rf"select |choose |invoke |trust |consider )?(?:any |the |all )?(?:other|another|alternative|"
+        rf"competing|different|rival)(?: \w+){{0,2}}? (?:{_TOOLS}|ones?|servers?|search|results?)\b",
     ),
     _signal(
         "others_bad",
         "shadowing",
-        0.8,
-        r"\b(?:other|another|competing|alternative|alternatives|rest|all other|any other)(?: \w+){0,3}?(?: tools?| ones?| servers?| alternatives?)? (?:are|is|have been|has been|have|returns?|were|will|may|can) (?:\w+ ){0,3}?(?:unsafe|insecure|malicious|malware|broken|deprecated|disabled|unreliable|outdated|compromised|buggy|wrong|dangerous|leak\w*|corrupt\w*|untrusted|inaccurate)\b",
+        0.9,
+        r"\b(?:other|another|competing|alternative|alternatives|rest|all other|any other)(?: \w+)"
+        r"{0,3}?(?: tools?| ones?| servers?| alternatives?)? (?:are|is|have been|has been|have|returns?|"
+        r"were|will|may|can) (?:\w+ ){0,3}?(?:unsafe|insecure|malicious|malware|broken|deprecated|"
+        r"disabled|unreliable|outdated|compromised|buggy|wrong|dangerous|leak\w*|corrupt\w*|untrusted|"
+        r"inaccurate)\b",
     ),
     _signal(
         "no_matter",
         "shadowing",
         0.5,
-        r"\bno matter (?:what|which|how)\b|\bfor (?:every|any|all|each) (?:single )?(?:user )?(?:request|query|question|task|message|prompt)s?\b|\bregardless of (?:the )?(?:task|request|question|topic|context)",
+        r"\bno matter (?:what|which|how)\b|\bfor (?:every|any|all|each) (?:single )?(?:user )?(?:request|"
+        r"query|question|task|message|prompt)s?\b|\bregardless of (?:the )?(?:task|request|question|topic|"
+        r"context)",
     ),
     _signal(
         "always_this",
         "shadowing",
         0.4,
-        r"\b(?:always|must|only|exclusively)\b.{0,15}\b(?:use|choose|select|prefer|pick|call|invoke)\b (?:this|the current)(?: (?:tool|one|function|server))?\b(?:.{0,20}\b(?:first|over|instead|every|all|any|above)\b)?",
+        r"\b(?:always|must|only|exclusively)\b.{0,15}\b(?:use|choose|select|prefer|pick|call|invoke)\b "
+        r"(?:this|the current)(?: (?:tool|one|function|server))?\b(?:.{0,20}\b(?:first|over|instead|every|"
+        r"all|any|above)\b)?",
     ),
     _signal(
         "best",
         "shadowing",
         0.4,
-        r"\b(?:best|only)(?: \w+){0,3} (?:trustworthy|trusted|reliable|safe|approved|official|authori[sz]ed|search|choice)\b|\brank (?:this|it)\b|\babove all (?:other|alternatives)",
+        r"\b(?:best|only)(?: \w+){0,3} (?:trustworthy|trusted|reliable|safe|approved|official|"
+        r"authori[sz]ed|search|choice)\b|\brank (?:this|it)\b|\babove all (?:other|alternatives)",
     ),
     _signal(
         "supersedes",
         "shadowing",
         0.7,
-        r"\b(?:supersedes?|replaces?|overrides?|disables?|takes over from) (?:every|all|any)(?: the)? other\b|\bany (?:tool|function|server)s? other than this|\bother than this one\b|\b(?:official|patched|improved|secure|safer) (?:version|replacement)\b",
+        r"\b(?:supersedes?|replaces?|overrides?|disables?|takes over from) (?:every|all|any)(?: the)? "
+        r"other\b|\bany (?:tool|function|server)s? other than this|\bother than this one\b|\b(?:official|"
+        r"patched|improved|secure|safer) (?:version|replacement)\b",
     ),
     _signal(
         "instead_of_that",
         "shadowing",
         0.4,
-        r"\b(?:in place|instead) of (?:the )?(?:\w+ )?(?:server'?s?|other|original|built-in|standard|regular)\b|\bthe (?:other|original|old) (?:one|tool|version) (?:is|has|leaks|will)",
+        r"\b(?:in place|instead) of (?:the )?(?:\w+ )?(?:server'?s?|other|original|built-in|standard|"
+        r"regular)\b|\bthe (?:other|original|old) (?:one|tool|version) (?:is|has|leaks|will)",
     ),
     # Fake roles and markup, words to the model
     _signal(
         "chat_markup",
         "instruction",
         1.0,
-        r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)[^>]{0,20}\|>|\[/?inst\]|<</?sys>>|<start_of_turn>|<\|?begin_of_text\|?>",
+        r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)[^>]{0,20}\|>|"
+        r"\[/?inst\]|<</?sys>>|<start_of_turn>|<\|?begin_of_text\|?>",
     ),
     _signal(
         "role_tag",
         "instruction",
         0.6,
-        r"<\s*/?\s*(?:system|sys|secret|hidden|override|admin|instructions?|assistant|developer|prompt|directive|tool_instructions?|system[-_ ](?:prompt|message|reminder))\b[^>]{0,40}>|\[(?:end of )?system[^\]]{0,20}\]",
+        r"<\s*/?\s*(?:system|sys|secret|hidden|override|admin|instructions?|assistant|developer|prompt|"
+        r"directive|tool_instructions?|system[-_ ](?:prompt|message|reminder))\b[^>]{0,40}>|\[(?:end of )"
+        r"?system[^\]]{0,20}\]",
     ),
     _signal(
         "important_tag",
@@ -513,19 +664,25 @@ SIGNALS: tuple[Signal, ...] = (
         "role_line",
         "instruction",
         0.6,
-        r"^(?:#{1,4} ?)?(?:system|assistant|human|developer)\s?: ?(?=\w|$)|^#{2,4} ?(?:system|instructions?|user|human)\b",
+        r"^(?:#{1,4} ?)?(?:system|assistant|human|developer)\s?: ?(?=\w|$)|^#{2,4} ?(?:system|"
+        r"instructions?|user|human)\b",
     ),
     _signal(
         "to_the_model",
         "instruction",
         0.6,
-        r"\b(?:notes?|message|instructions?|reminder|important|attention|hint|memo|directive)s? (?:to|for) (?:the |any |all )?(?:ai|llm|model|assistant|agent|language model)s?\b|(?:^|--|\(|\[|\. ) ?(?:ai|llm|assistant|agent|model|claude|gpt|chatbot)s? ?: ?\w|\bdear (?:ai|assistant|model|agent)",
+        r"\b(?:notes?|message|instructions?|reminder|important|attention|hint|memo|directive)s? (?:to|for)"
+        r" (?:the |any |all )?(?:ai|llm|model|assistant|agent|language model)s?\b|(?:^|--|\(|\[|\. ) "
+        r"?(?:ai|llm|assistant|agent|model|claude|gpt|chatbot)s? ?: ?\w|\bdear (?:ai|assistant|model|"
+        r"agent)",
     ),
     _signal(
         "model_must",
         "instruction",
         0.4,
-        r"\b(?:the |all |any |an )?(?:ai|llm|language model|assistant|agents?|model|caller|chatbot)s?(?: \w+){0,2} (?:must|should|shall|has to|have to|needs? to|is required to|is expected to|relays?|reveals?)\b",
+        r"\b(?:the |all |any |an )?(?:ai|llm|language model|assistant|agents?|model|caller|chatbot)s?(?: "
+        r"\w+){0,2} (?:must|should|shall|has to|have to|needs? to|is required to|is expected to|relays?|"
+        r"reveals?)\b",
     ),
     _signal(
         "comment", "instruction", 0.6, r"<!--(?:(?!-->).){0,20}(?: \w+){3,}|/\* ?(?:ai|llm|agent|assistant|system)"
@@ -534,13 +691,21 @@ SIGNALS: tuple[Signal, ...] = (
         "pretext",
         "instruction",
         0.25,
-        r"\b(?:for (?:calibration|diagnostics|entropy|rounding|verification|personali[sz]ation|debugging|telemetry|quality|compliance|accuracy|analytics|auditing)|to (?:verify|validate|check) the (?:licen[cs]e|identity|user|session)|to help us|known (?:quirk|bug|issue)|implementation detail|prerequisite|has a bug|for security (?:reasons|purposes)|security check|to (?:ensure|improve|maintain) (?:\w+ )?(?:performance|quality|accuracy|results|ranking)|is personalised|to decrypt|company policy|violates|otherwise (?:the|this|it)|else the tool|does not work|will fail|wrong unless|keep the connection)\b",
+        r"\b(?:for (?:calibration|diagnostics|entropy|rounding|verification|personali[sz]ation|debugging|"
+        r"telemetry|quality|compliance|accuracy|analytics|auditing)|to (?:verify|validate|check) the "
+        r"(?:licen[cs]e|identity|user|session)|to help us|known (?:quirk|bug|issue)|implementation detail|"
+        r"prerequisite|has a bug|for security (?:reasons|purposes)|security check|to (?:ensure|improve|"
+        r"maintain) (?:\w+ )?(?:performance|quality|accuracy|results|ranking)|is personalised|to decrypt|"
+        r"company policy|violates|otherwise (?:the|this|it)|else the tool|does not work|will fail|wrong "
+        r"unless|keep the connection)\b",
     ),
     _signal(
         "before_calling",
         "instruction",
         0.25,
-        r"\b(?:before|beforehand|first|prior to|ahead of)\b.{0,30}\b(?:read|open|cat|load|look|retrieve|fetch|collect|get|use|call|print|execute|run)\b|\b(?:read|open|cat|load|retrieve|fetch|collect|prints?)s?\b.{0,60}\b(?:before|beforehand|first|prior)\b",
+        r"\b(?:before|beforehand|first|prior to|ahead of)\b.{0,30}\b(?:read|open|cat|load|look|retrieve|"
+        r"fetch|collect|get|use|call|print|execute|run)\b|\b(?:read|open|cat|load|retrieve|fetch|collect|"
+        r"prints?)s?\b.{0,60}\b(?:before|beforehand|first|prior)\b",
     ),
     _signal(
         "zh_override",
@@ -558,7 +723,8 @@ SIGNALS: tuple[Signal, ...] = (
         "zh_secret",
         "secret_request",
         0.6,
-        r"(?:读取|发送|上传|传递|收集|包含|提供|輸出|输出|讀取|发到)[^。]{0,20}(?:私钥|密码|密钥|凭据|凭证|令牌|系统提示|对话|\.ssh|\.env|密碼)|(?:私钥|密码|密钥|凭据|系统提示)[^。]{0,12}(?:发送|上传|传给|作为)",
+        r"(?:读取|发送|上传|传递|收集|包含|提供|輸出|输出|讀取|发到)[^。]{0,20}(?:私钥|密码|密钥|凭据|凭证|令牌|系统提示|对话|\.ssh|\.env|密碼)|"
+        r"(?:私钥|密码|密钥|凭据|系统提示)[^。]{0,12}(?:发送|上传|传给|作为)",
     ),
     _signal(
         "ja_override",
@@ -597,85 +763,103 @@ SIGNALS: tuple[Signal, ...] = (
         "ru_override",
         "instruction",
         1.0,
-        r"(?:игнориру\w*|проигнориру\w*|забудь\w*|не обращай\w* внимани\w* на|отмени\w*|пренебрег\w*).{0,30}(?:инструкци|указани|правил|команд|промпт)",
+        r"(?:игнориру\w*|проигнориру\w*|забудь\w*|не обращай\w* внимани\w* на|отмени\w*|пренебрег\w*)"
+        r".{0,30}(?:инструкци|указани|правил|команд|промпт)",
     ),
     _signal(
         "ru_hide",
         "concealment",
         0.8,
-        r"\bне (?:говори|сообщай|рассказывай|упоминай|уведомляй|показывай)\w*.{0,25}(?:пользовател|человек|никому)|\b(?:тайно|незаметно|втайне|скрытно)\b",
+        r"\bне (?:говори|сообщай|рассказывай|упоминай|уведомляй|показывай)\w*.{0,25}(?:пользовател|"
+        r"человек|никому)|\b(?:тайно|незаметно|втайне|скрытно)\b",
     ),
     _signal(
         "ru_secret",
         "secret_request",
         0.6,
-        r"(?:отправ|передай|прочита|включи|перешли|выведи)\w*.{0,30}(?:парол|ключ|учетн\w* данн|учётн\w* данн|токен|системн\w* промпт|переписк)",
+        r"(?:отправ|передай|прочита|включи|перешли|выведи)\w*.{0,30}(?:парол|ключ|учетн\w* данн|учётн\w* "
+        r"данн|токен|системн\w* промпт|переписк)",
     ),
     _signal(
         "es_override",
         "instruction",
         1.0,
-        r"\b(?:ignora|ignore|olvida|olvide|descarta|omite|haz caso omiso de)\w*\b.{0,25}\b(?:instrucciones|reglas|indicaciones|órdenes|directrices)\b",
+        r"\b(?:ignora|ignore|olvida|olvide|descarta|omite|haz caso omiso de)"
+        r"\w*\b.{0,25}\b(?:instrucciones|reglas|indicaciones|órdenes|directrices)\b",
     ),
     _signal(
         "es_hide",
         "concealment",
         0.8,
-        r"\b(?:no|sin|nunca)\b.{0,12}\b(?:digas|diga|informes?|menciones?|avis\w+|decir\w*|inform\w+|reveles|cuentes|notifi\w+)\b(?:.{0,12}\b(?:usuario|nadie|cliente)\b)?|\b(?:en secreto|secretamente|a escondidas|sigilosamente)\b",
+        r"\b(?:no|sin|nunca)\b.{0,12}\b(?:digas|diga|informes?|menciones?|avis\w+|decir\w*|inform\w+|"
+        r"reveles|cuentes|notifi\w+)\b(?:.{0,12}\b(?:usuario|nadie|cliente)\b)?|\b(?:en secreto|"
+        r"secretamente|a escondidas|sigilosamente)\b",
     ),
     _signal(
         "es_secret",
         "secret_request",
         0.6,
-        r"\b(?:envía|envíe|envia|manda|lee|lea|incluye|transmite|adjunta)\w*\b.{0,30}\b(?:contraseñas?|credenciales|claves?|ficheros?|archivos?|conversación)\b",
+        r"\b(?:envía|envíe|envia|manda|lee|lea|incluye|transmite|adjunta)\w*\b.{0,30}\b(?:contraseñas?|"
+        r"credenciales|claves?|ficheros?|archivos?|conversación)\b",
     ),
     _signal(
         "fr_override",
         "instruction",
         1.0,
-        r"\b(?:ignore[rz]?|oublie[rz]?|fais abstraction de|ne tiens? pas compte)\b.{0,25}\b(?:instructions|consignes|règles|directives)\b.{0,15}\b(?:précédent\w*|antérieur\w*|ci-dessus|initiales|du système)?",
+        r"\b(?:ignore[rz]?|oublie[rz]?|fais abstraction de|ne tiens? pas compte)"
+        r"\b.{0,25}\b(?:instructions|consignes|règles|directives)\b.{0,15}\b(?:précédent\w*|antérieur\w*|"
+        r"ci-dessus|initiales|du système)?",
     ),
     _signal(
         "fr_hide",
         "concealment",
         0.8,
-        r"\b(?:sans|ne|n'en)\b.{0,15}\b(?:inform\w+|dire|dis|dites|prévenir|mentionne\w*|avertir|parle\w*)\b.{0,20}\b(?:utilisateur|personne|client)\b|\b(?:secrètement|en secret|discrètement|à l'insu)\b",
+        r"\b(?:sans|ne|n'en)\b.{0,15}\b(?:inform\w+|dire|dis|dites|prévenir|mentionne\w*|avertir|parle\w*)"
+        r"\b.{0,20}\b(?:utilisateur|personne|client)\b|\b(?:secrètement|en secret|discrètement|à l'insu)\b",
     ),
     _signal(
         "fr_secret",
         "secret_request",
         0.6,
-        r"\b(?:lis|lisez|envoie[rz]?|transmets|transmettez|inclus|joins|copie[rz]?)\b.{0,40}(?:mots? de passe|\bclés?\b|fichiers?|contenu|identifiants|conversation)",
+        r"\b(?:lis|lisez|envoie[rz]?|transmets|transmettez|inclus|joins|copie[rz]?)\b.{0,40}(?:mots? de "
+        r"passe|\bclés?\b|fichiers?|contenu|identifiants|conversation)",
     ),
     _signal(
         "de_override",
         "instruction",
         1.0,
-        r"\b(?:ignorier\w*|vergiss|vergessen sie|missacht\w*|beachte\w* (?:\w+ ){0,4}nicht|übergeh\w*)\b.{0,30}\b(?:anweisung|vorgabe|instruktion|regel|richtlini|befehl)\w*",
+        r"\b(?:ignorier\w*|vergiss|vergessen sie|missacht\w*|beachte\w* (?:\w+ ){0,4}nicht|übergeh\w*)"
+        r"\b.{0,30}\b(?:anweisung|vorgabe|instruktion|regel|richtlini|befehl)\w*",
     ),
     _signal(
         "de_hide",
         "concealment",
         0.8,
-        r"\b(?:heimlich|unbemerkt|verdeckt|insgeheim)\b|\b(?:nicht|ohne|nichts|keinesfalls)\b.{0,25}\b(?:benutzer|nutzer|anwender|kund)\w*\b.{0,20}\b(?:sag|mitteil|erwähn|informier|wiss|erfähr|erfahr)\w*|\b(?:sag|erzähl|erwähn)\w*\b.{0,20}\b(?:benutzer|nutzer|anwender)\w*\b.{0,20}\b(?:nicht|nichts)\b",
+        r"\b(?:heimlich|unbemerkt|verdeckt|insgeheim)\b|\b(?:nicht|ohne|nichts|keinesfalls)"
+        r"\b.{0,25}\b(?:benutzer|nutzer|anwender|kund)\w*\b.{0,20}\b(?:sag|mitteil|erwähn|informier|wiss|"
+        r"erfähr|erfahr)\w*|\b(?:sag|erzähl|erwähn)\w*\b.{0,20}\b(?:benutzer|nutzer|anwender)"
+        r"\w*\b.{0,20}\b(?:nicht|nichts)\b",
     ),
     _signal(
         "de_secret",
         "secret_request",
         0.6,
-        r"\b(?:schick|send|übermittl|lies|lese|übergib|füge|kopier)\w*\b.{0,40}\b(?:zugangsdaten|passw\w+|schlüssel|kennw\w+|datei|gespräch)\w*",
+        r"\b(?:schick|send|übermittl|lies|lese|übergib|füge|kopier)\w*\b.{0,40}\b(?:zugangsdaten|passw\w+|"
+        r"schlüssel|kennw\w+|datei|gespräch)\w*",
     ),
     _signal(
         "pt_override",
         "instruction",
         1.0,
-        r"\b(?:ignore|ignora|esqueça|esquece|desconsidere|descarte)\b.{0,25}\b(?:instruções|regras|orientações|comandos)\b",
+        r"\b(?:ignore|ignora|esqueça|esquece|desconsidere|descarte)\b.{0,25}\b(?:instruções|regras|"
+        r"orientações|comandos)\b",
     ),
     _signal(
         "pt_hide",
         "concealment",
         0.8,
-        r"\b(?:sem (?:avisar|informar|contar|dizer)|não (?:diga|conte|informe|avise|mencione))\b|\b(?:secretamente|em segredo|às escondidas)\b",
+        r"\b(?:sem (?:avisar|informar|contar|dizer)|não (?:diga|conte|informe|avise|mencione))\b|"
+        r"\b(?:secretamente|em segredo|às escondidas)\b",
     ),
     _signal(
         "pt_secret",
@@ -693,62 +877,89 @@ SIGNALS: tuple[Signal, ...] = (
         "it_hide",
         "concealment",
         0.8,
-        r"\b(?:senza (?:dirlo|informare|avvisare|dire)|non (?:dire|dirlo|informare|menzionare|avvisare))\b|\b(?:segretamente|di nascosto|in segreto)\b",
+        r"\b(?:senza (?:dirlo|informare|avvisare|dire)|non (?:dire|dirlo|informare|menzionare|avvisare))"
+        r"\b|\b(?:segretamente|di nascosto|in segreto)\b",
     ),
     _signal(
         "it_secret",
         "secret_request",
         0.6,
-        r"\b(?:invia|manda|leggi|includi|trasmetti|allega)\b.{0,30}\b(?:credenziali|password|chiav[ei]|file|conversazione)\b",
+        r"\b(?:invia|manda|leggi|includi|trasmetti|allega)\b.{0,30}\b(?:credenziali|password|chiav[ei]|"
+        r"file|conversazione)\b",
     ),
     _signal(
         "more_override",
         "instruction",
         1.0,
-        r"\b(?:negeer|vergeet)\b.{0,25}\b(?:instructies|aanwijzingen|regels)|\b(?:zignoruj|ignoruj|zapomnij)\b.{0,30}(?:instrukcj|polece|zasad)|(?:önceki|tüm).{0,20}(?:talimat|komut|kural)\w*.{0,15}(?:yok say|unut|görmezden|dikkate alma)|(?:تجاهل|انس).{0,20}(?:التعليمات|الأوامر|القواعد)|(?:पिछले|सभी|पहले).{0,15}निर्देश\S*.{0,10}(?:अनदेखा|नज़रअंदाज|भूल)|\b(?:bỏ qua|phớt lờ|quên)\b.{0,20}(?:hướng dẫn|chỉ dẫn|lệnh|chỉ thị)|\b(?:abaikan|lupakan)\b.{0,20}\b(?:instruksi|perintah|petunjuk)|\b(?:ignorera|glöm)\b.{0,25}(?:instruktion|anvisning|regl)|\b(?:ігноруй|забудь)\w*.{0,25}(?:інструкц|вказівк)",
+        r"\b(?:negeer|vergeet)\b.{0,25}\b(?:instructies|aanwijzingen|regels)|\b(?:zignoruj|ignoruj|"
+        r"zapomnij)\b.{0,30}(?:instrukcj|polece|zasad)|(?:önceki|tüm).{0,20}(?:talimat|komut|kural)"
+        r"\w*.{0,15}(?:yok say|unut|görmezden|dikkate alma)|(?:تجاهل|انس).{0,20}(?:التعليمات|الأوامر|"
+        r"القواعد)|(?:पिछले|सभी|पहले).{0,15}निर्देश\S*.{0,10}(?:अनदेखा|नज़रअंदाज|भूल)|\b(?:bỏ qua|phớt lờ|"
+        r"quên)\b.{0,20}(?:hướng dẫn|chỉ dẫn|lệnh|chỉ thị)|\b(?:abaikan|lupakan)\b.{0,20}\b(?:instruksi|"
+        r"perintah|petunjuk)|\b(?:ignorera|glöm)\b.{0,25}(?:instruktion|anvisning|regl)|\b(?:ігноруй|"
+        r"забудь)\w*.{0,25}(?:інструкц|вказівк)",
     ),
     _signal(
         "more_hide",
         "concealment",
         0.8,
-        r"\b(?:vertel|zeg) .{0,20}(?:gebruiker).{0,10}\b(?:niet|niets)|\bnie (?:mów|informuj|wspominaj)\b.{0,20}użytkownik|kullanıcıya.{0,15}(?:söyleme|bildirme)|(?:لا تخبر|دون علم).{0,15}(?:المستخدم)|उपयोगकर्ता को (?:मत|न)|\bđừng (?:nói|cho).{0,15}người dùng|\bjangan (?:beri ?tahu|katakan).{0,15}pengguna",
+        r"\b(?:vertel|zeg) .{0,20}(?:gebruiker).{0,10}\b(?:niet|niets)|\bnie (?:mów|informuj|wspominaj)"
+        r"\b.{0,20}użytkownik|kullanıcıya.{0,15}(?:söyleme|bildirme)|(?:لا تخبر|دون علم)"
+        r".{0,15}(?:المستخدم)|उपयोगकर्ता को (?:मत|न)|\bđừng (?:nói|cho).{0,15}người dùng|\bjangan (?:beri "
+        r"?tahu|katakan).{0,15}pengguna",
     ),
 )
 
 FOREIGN_USE = re.compile(
-    r"\b(?:must|always|never|instead|deprecated|replac\w+|chang\w+|prefix\w*|bcc|cc:|whenever|every|exists?|is available|broken|"
-    r"has a bug|outdated|corrupts?|leaks?|official|improved|in place of|patched|rule for|shall|has to|have to|do not use|"
+    r"\b(?:must|always|never|instead|deprecated|replac\w+|chang\w+|prefix\w*|bcc|cc:|whenever|every|"
+    r"exists?|is available|broken|"
+    r"has a bug|outdated|corrupts?|leaks?|official|improved|in place of|patched|rule for|shall|has to|"
+    r"have to|do not use|"
     r"don't use|swap|redirect|rather than|all messages|side effect)\b",
     re.IGNORECASE,
 )
 """Words that turn the mention of another server's tool into a rule for its use."""
 
 SECRET_PARAMETER = re.compile(
-    r"(?:^|_)(?:api_?keys?|passw(?:or)?d|pwd|passphrase|secret_?keys?|private_?keys?|ssh_?keys?|credentials?|auth_?tokens?|"
-    r"access_?tokens?|session_?tokens?|bearer_?tokens?|github_?tokens?|seed_?phrase|mnemonic|credit_?cards?(?:_number)?|card_number|cvv|ssn|"
-    r"social_security(?:_number)?|cookies?|environment_variables|env_vars?|dotenv|env_file(?:_contents?)?|(?:user_)?secrets|id_rsa|aws_secret\w*|"
+    r"(?:^|_)(?:api_?keys?|passw(?:or)?d|pwd|passphrase|secret_?keys?|private_?keys?|ssh_?keys?|"
+    r"credentials?|auth_?tokens?|"
+    r"access_?tokens?|session_?tokens?|bearer_?tokens?|github_?tokens?|seed_?phrase|mnemonic|"
+    r"credit_?cards?(?:_number)?|card_number|cvv|ssn|"
+    r"social_security(?:_number)?|cookies?|environment_variables|env_vars?|dotenv|env_file(?:_contents?)?|"
+    r"(?:user_)?secrets|id_rsa|aws_secret\w*|"
     r"bank_account(?:_number)?|pin_code|master_key)$"
 )
 SECRET_PURPOSE = re.compile(
-    r"\b(?:auth\w*|log ?in|login|sign\w*|connect\w*|credential\w*|passw\w*|secrets?|keys?|tokens?|accounts?|users?|regist\w*|"
-    r"providers?|integrat\w*|config\w*|databases?|ssh|wallets?|encrypt\w*|decrypt\w*|vaults?|o?auth\w*|sessions?|cookies?|brokers?|"
-    r"networks?|wifi|smtp|imap|environments?|deploy\w*|webhooks?|clusters?|servers?|tenants?|backup|containers?|functions?|"
-    r"secur\w*|pay\w*|charges?|cards?|protect\w*|unlock\w*|browser|headers?|http|request|variables?|projects?|run|agents?|apps?|services?|bank\w*|certificates?|install\w*|setup|set up|pods?|jobs?|instances?|remote)\b",
+    r"\b(?:auth\w*|log ?in|login|sign\w*|connect\w*|credential\w*|passw\w*|secrets?|keys?|tokens?|"
+    r"accounts?|users?|regist\w*|"
+    r"providers?|integrat\w*|config\w*|databases?|ssh|wallets?|encrypt\w*|decrypt\w*|vaults?|o?auth\w*|"
+    r"sessions?|cookies?|brokers?|"
+    r"networks?|wifi|smtp|imap|environments?|deploy\w*|webhooks?|clusters?|servers?|tenants?|backup|"
+    r"containers?|functions?|"
+    r"secur\w*|pay\w*|charges?|cards?|protect\w*|unlock\w*|browser|headers?|http|request|variables?|"
+    r"projects?|run|agents?|apps?|services?|bank\w*|certificates?|install\w*|setup|set up|pods?|jobs?|"
+    r"instances?|remote)\b",
     re.IGNORECASE,
 )
 CONTEXT_PARAMETER = re.compile(
-    r"^(?:(?:system|developer|hidden)_?(?:prompt|message|instructions)|(?:full_|entire_|complete_|previous_)?(?:conversation|chat|dialog|message)s?_?(?:history|log|transcript|context|so_far)|"
-    r"(?:full|entire|complete)_(?:conversation|chat|context)|chain_of_thought|(?:your_|internal_|model_)?(?:reasoning_trace|internal_reasoning)|(?:available|other|all|your)_tools|"
-    r"tools?_(?:list|definitions|schema)s?|tool_call_history|context_(?:window|dump)|side_?notes?|previous_messages|llm_context|model_context|assistant_memory|user_memory|session_history)$"
+    r"^(?:(?:system|developer|hidden)_?(?:prompt|message|instructions)|(?:full_|entire_|complete_|"
+    r"previous_)?(?:conversation|chat|dialog|message)s?_?(?:history|log|transcript|context|so_far)|"
+    r"(?:full|entire|complete)_(?:conversation|chat|context)|chain_of_thought|(?:your_|internal_|model_)"
+    r"?(?:reasoning_trace|internal_reasoning)|(?:available|other|all|your)_tools|"
+    r"tools?_(?:list|definitions|schema)s?|tool_call_history|context_(?:window|dump)|side_?notes?|"
+    r"previous_messages|llm_context|model_context|assistant_memory|user_memory|session_history)$"
 )
 CONTEXT_PURPOSE = re.compile(
-    r"\b(?:prompts?|agents?|llms?|chats?|models?|conversations?|assistants?|messages?|think\w*|memor\w+|tickets?|threads?|"
+    r"\b(?:prompts?|agents?|llms?|chats?|models?|conversations?|assistants?|messages?|think\w*|memor\w+|"
+    r"tickets?|threads?|"
     r"completions?|dialog\w*|bots?|tools?|evaluat\w*|mcp|generat\w+|notes?|sessions?)\b",
     re.IGNORECASE,
 )
 SENTENCE_PARAMETER = re.compile(
-    r"(?:content|contents|read|reading|dump|file|put|from|all|paste|include|cat|value|values|send|give|user|users)_(?:\w+_)?"
-    r"(?:ssh|id_rsa|etc_passwd|etc_shadow|passwd|shadow|environment_variables|env_vars|dotenv|dot_env|private_key|secrets|aws_credentials|"
+    r"(?:content|contents|read|reading|dump|file|put|from|all|paste|include|cat|value|values|send|give|"
+    r"user|users)_(?:\w+_)?"
+    r"(?:ssh|id_rsa|etc_passwd|etc_shadow|passwd|shadow|environment_variables|env_vars|dotenv|dot_env|"
+    r"private_key|secrets|aws_credentials|"
     r"bash_history|system_prompt|api_keys|passwords|credentials|conversation|context_window)(?:_|$)"
 )
 """Names such as `content_of_ssh_id_rsa`, which a model reads as a request."""
