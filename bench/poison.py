@@ -111,9 +111,7 @@ def judge_catalogues(folder: Path, *, shown: bool) -> dict[str, Any]:
         for flag in together:
             print(f"FLAGGED  {flag.server}: {flag_line(flag)}")
     alone_count, together_count = count_definitions(alone), count_definitions(together)
-    print(
-        f"\n{count:,} definitions of {len(servers)} servers: {alone_count} flagged, {together_count} with all servers side by side"
-    )
+    print(f"\n{count:,} definitions of {len(servers)} servers: {alone_count} flagged, {together_count} side by side")
     return {
         "definitions": count,
         "flagged": alone_count,

@@ -15,6 +15,7 @@ REQUIREMENTS = {
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
     "U:pin": "A tool definition that changes after it was accepted is held until someone looks.",
+    "U:poison": "Invisible characters never reach a model; instructions to it, shadowed tools and asked secrets are flagged.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",
     "S3:default-model": "Without a model, gpt-4 is counted for.",

@@ -16,7 +16,7 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -45,6 +45,8 @@ _PASSAGE = 3
 _MOST_QUOTES = 3
 """Flags for one definition; the heaviest signals."""
 _LONGEST_QUOTE = 120
+_ALIKE = 0.6
+"""Share of the words of two descriptions that both have."""
 _SHORTEST = 8
 _LONGEST = 200_000
 """Characters of one definition that are read."""
@@ -59,6 +61,17 @@ _LEET = str.maketrans("013457@$", "oieastas")
 _SPEAKER = re.compile(r"(?im)^[ \t]*(human|user|assistant|ai|model)[ \t]*:")
 _ENCODINGS = {"encoded": 0.7, "encoded letters": 0.8}
 """What prose weighs that was written in base64 or hexadecimal, or letter by letter."""
+_COMMAND = re.compile(
+    r"\b(?:curl|wget|chmod|chown|rm|nc|ncat|bash|sh|zsh|python3?|perl|powershell|iwr|eval|exec|sudo|ssh|scp|dd|mkfifo|certutil)\b"
+    r" [-+~/.$<>&|\w]|/bin/(?:ba|z)?sh|/dev/tcp/|\| ?(?:ba)?sh\b|<script|\bos\.system|\bsubprocess\b"
+)
+_PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
+_REPORTED = re.compile(
+    r"\b(?:detect\w*|analy[sz]\w+|check\w*|explain\w*|flag\w*|block\w*|prevent\w*|identif\w+|scan\w*|recogni[sz]\w+|filter\w*|"
+    r"attempts?|tries|such as|sample \w+|training text|expected \w+|mock \w+|test cases?)\b.{0,60}$",
+    re.IGNORECASE,
+)
+"""Before words that a definition talks about, as those of security tools do, and does not say to the model."""
 _STRAY = re.compile("[\u200b\ufeff\xad]")
 _ROT13_WORDS = re.compile(r"\b(?:gur|naq|nyy|lbh|vtaber|cnffjbeq|svyr|frperg|hfre)\b", re.IGNORECASE)
 _LEET_WORD = re.compile(r"\b(?=\w*[a-z])(?=\w*[013457@$])[\w@$]{3,}\b", re.IGNORECASE)
@@ -124,17 +137,22 @@ def find_flags(
         others: The tools of the other servers, which this one may shadow.
     """
     own = {tool.name for tool in tools}
-    foreign = {tool.name for name, offered in (others or {}).items() if name != server for tool in offered}
+    foreign = {
+        tool.name: _Foreign(name, tool)
+        for name, offered in (others or {}).items()
+        if name != server
+        for tool in offered
+    }
     look_alikes = {_skeleton(name): name for name in foreign}
     servers = [name for name in (others or {}) if name != server]
-    mentions = _telling_names(foreign - own)
+    mentions = _telling_names(foreign.keys() - own)
     flags: list[Flag] = []
     for tool in tools:
         texts = list(_texts_of_tool(tool))
         hits = [
             *_hits(texts),
             *_parameter_hits(tool),
-            *_name_hits(tool, foreign, look_alikes),
+            *_name_hits(server, tool, foreign, look_alikes),
             *_foreign_hits(texts, mentions, servers),
         ]
         flags += _flags_of(hits, server, tool.name)
@@ -297,8 +315,10 @@ def _payloads(text: str) -> Iterator[str]:
 
 
 def _prose(raw: bytes) -> Iterator[str]:
+    """The text of decoded bytes, where they are sentences or a command."""
     text = raw.decode("utf-8", "replace")
-    if text.isprintable() and "\ufffd" not in text and len(re.findall(r"\b[A-Za-z]{2,}\b ", text)) >= 3:
+    is_text = text.replace("\n", " ").isprintable() and "\ufffd" not in text
+    if is_text and (len(re.findall(r"\b[A-Za-z]{2,}\b ", text)) >= 3 or _COMMAND.search(text)):
         yield text
 
 
@@ -309,12 +329,19 @@ _INDEX = PatternIndex([signal.pattern for signal in SIGNALS])
 
 
 @lru_cache(maxsize=20_000)
-def _search(sentence: str) -> tuple[tuple[int, str], ...]:
-    """The signals in one sentence, with their words; parameters are described by the same sentences again and again."""
+def _search(sentence: str) -> tuple[tuple[int, str, float], ...]:
+    """The signals in one sentence: number, words, and the part of the weight that counts.
+
+    Cached, because parameters are described by the same sentences again and again.
+    """
     lowered = sentence.lower()
     is_aligned = len(lowered) == len(sentence)
     return tuple(
-        (number, (sentence if is_aligned else lowered)[match.start() : match.end()])
+        (
+            number,
+            (sentence if is_aligned else lowered)[match.start() : match.end()],
+            0.4 if _REPORTED.search(lowered[: match.start()]) else 1.0,
+        )
         for number, match in _INDEX.search(lowered)
     )
 
@@ -329,7 +356,10 @@ def _hits(texts: Iterable[_Text]) -> Iterator[_Hit]:
         for reading, text in _readings(one.text):
             yield from _signal_hits(one.where, reading, text, plain)
             if reading in _ENCODINGS:
-                yield _Hit(_ENCODINGS[reading], "encoded_text", one.where, text, reading)
+                weight = 1.0 if _COMMAND.search(text) else _ENCODINGS[reading]
+                yield _Hit(weight, "encoded_text", one.where, text, reading)
+        if _PRIVATE_USE.search(one.text):
+            yield _Hit(0.9, "hidden_text", one.where, one.text.encode("unicode_escape").decode(), "private use")
         speakers = {speaker.lower() for speaker in _SPEAKER.findall(one.text)}
         if speakers & {"human", "user"} and speakers & {"assistant", "ai", "model"}:
             yield _Hit(0.8, "instruction", one.where, ", ".join(sorted(speakers)), "dialogue")
@@ -339,13 +369,13 @@ def _signal_hits(where: str, reading: str, text: str, plain: set[int]) -> Iterat
     """Signals in one reading of a text; `plain` collects those that need no decoding."""
     is_value = where.endswith((".enum", ".default", ".const", ".examples"))
     for at, sentence in enumerate(_SENTENCE_END.split(text)):
-        for number, words in _search(sentence):
+        for number, words, part in _search(sentence):
             signal = SIGNALS[number]
             if is_value:
                 yield _Hit(0.3, "instruction", where, words, "instruction as a value", at)
             if not reading:
                 plain.add(number)
-                yield _Hit(signal.weight, signal.kind, where, words, signal.name, at)
+                yield _Hit(signal.weight * part, signal.kind, where, words, signal.name, at)
             elif number not in plain:
                 # What shows only after decoding was meant not to be seen.
                 weight = min(1.0, signal.weight + 0.3)
@@ -392,12 +422,36 @@ def _skeleton(name: str) -> str:
     return folded.replace("I", "l").replace("1", "l").replace("|", "l").replace("0", "o").lower().replace("rn", "m")
 
 
-def _name_hits(tool: Tool, foreign: Collection[str], look_alikes: Mapping[str, str]) -> Iterator[_Hit]:
+def _alike(one: str, other: str) -> bool:
+    """Whether two descriptions say the same in nearly the same words."""
+    first, second = (set(_WORD.findall(text.lower())) for text in (one, other))
+    return bool(first & second) and len(first & second) / len(first | second) >= _ALIKE
+
+
+def _share_words(one: str, other: str) -> bool:
+    """Whether the names of two servers have a word in common, as two servers for the same product do."""
+    first, second = ({word for word in re.split(r"[\W_]+", name.lower()) if len(word) > 2} for name in (one, other))
+    return bool((first & second) - {"mcp", "server", "the", "tools"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    server: str
+    tool: Tool
+
+
+def _name_hits(
+    server: str, tool: Tool, foreign: Mapping[str, _Foreign], look_alikes: Mapping[str, str]
+) -> Iterator[_Hit]:
+    """Names that can be taken for a tool of another server."""
     scripts = {unicodedata.name(letter, "?").split()[0] for letter in tool.name if letter.isalpha()}
     if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL"}:
         yield _Hit(1.0, "shadowing", "name", tool.name, "mixed scripts")
-    if tool.name in foreign:
-        yield _Hit(0.2, "shadowing", "name", tool.name, "same name")
+    twin = foreign.get(tool.name)
+    if twin is not None:
+        is_copy = _alike(tool.description or "", twin.tool.description or "") and not _share_words(server, twin.server)
+        weight, words = (1.0, f"{tool.name}, as of `{twin.server}`") if is_copy else (0.2, tool.name)
+        yield _Hit(weight, "shadowing", "name", words, "same name")
         return
     name = look_alikes.get(_skeleton(tool.name))
     if name is not None and name.lower() != tool.name.lower():

@@ -221,6 +221,24 @@ SIGNALS: tuple[Signal, ...] = (
         r"rather than|over) (?:with |by |to )?the user'?s? ?(?:wish\w*|requests?|intent\w*|choice|"
         r"preference)?|conflicting wishes|instead of what the user)\b",
     ),
+    _signal(
+        "ignore_above",
+        "instruction",
+        0.9,
+        r"\b(?:ignore|disregard|forget|discard) (?:all |everything |anything |the |that |of )*"
+        r"(?:above|previous|foregoing|preceding|earlier)\b(?! (?:filters?|values?|results?|settings?|"
+        r"parameters?|rows?|errors?))",
+    ),
+    _signal(
+        "reveal_prompt",
+        "secret_request",
+        1.0,
+        r"\b(?:reveal|output|print|repeat|recite|show|disclose|leak|expose|include|return|dump|paste|"
+        r"write|display|send|"
+        r"provide|share|quote) (?:\w+ ){0,3}?(?:your|the model's|the assistant's|the agent's) (?:\w+ )?"
+        r"(?:(?:system|hidden|initial|developer|original|internal|secret|base) (?:prompt|instructions?|message|rules)|"
+        r"instructions verbatim)",
+    ),
     # Hiding something from the user
     _signal(
         "do_not_tell",
@@ -482,6 +500,32 @@ SIGNALS: tuple[Signal, ...] = (
         0.4,
         r"\b(?:additionally|also|afterwards|in addition|as well as)\b.{0,15}\b(?:share|upload|forward|"
         r"copy|invite|send|grant|delete|log(?:s)? into|reads?)\b",
+    ),
+    _signal(
+        "external_host",
+        "secret_request",
+        0.6,
+        r"(?<![\w/#.-])(?:send|post|upload|forward|transmit|exfiltrate|submit|share|relay|report|cop(?:y|"
+        r"ie)|push|stream|leak|"
+        r"mirror|deliver|log)s?\b.{0,80}?\b(?:to|with) (?:an? |our |the |their |his |some )"
+        r"?(?:attacker'?s?|external|third[- ]party|"
+        r"remote|outside|untrusted|unknown|foreign|hidden|vendor's|developer's|author's)(?: \w+)? "
+        r"(?:server|endpoint|host|service|collector|address|site|url|party|machine|location|account|"
+        r"analytics|domain|webhook)",
+    ),
+    _signal(
+        "exfiltrate",
+        "secret_request",
+        0.7,
+        r"\bexfiltrat\w+|\battacker\b|\bsteal(?:s|ing)?\b|\bharvest(?:s|ing)?\b.{0,30}\b(?:keys|tokens|"
+        r"passwords|credentials|data)",
+    ),
+    _signal(
+        "side_effect",
+        "secret_request",
+        0.4,
+        r"(?:^|(?:;|,|\band|\bthen) )(?:also |secretly |additionally |then )(?:send|post|upload|forward|cop(?:y|ie)|"
+        r"transmit|report|leak|share|mail)s?\b",
     ),
     # Running things and skipping approval
     _signal(
@@ -912,10 +956,11 @@ SIGNALS: tuple[Signal, ...] = (
 
 FOREIGN_USE = re.compile(
     r"\b(?:must|always|never|instead|deprecated|replac\w+|chang\w+|prefix\w*|bcc|cc:|whenever|every|"
-    r"exists?|is available|broken|"
-    r"has a bug|outdated|corrupts?|leaks?|official|improved|in place of|patched|rule for|shall|has to|"
-    r"have to|do not use|"
-    r"don't use|swap|redirect|rather than|all messages|side effect)\b",
+    r"exists?|is available|"
+    r"broken|has a bug|outdated|corrupts?|leaks?|official|improved|in place of|patched|rule for|shall|has to|have to|"
+    r"do not use|don't use|swap|redirect|rather than|all messages|side effect|should|(?:call|calls|invoke|invokes|run|"
+    r"runs|execute|executes|trigger|triggers|calling|invoking)(?: the)? [`'\"]?\w+[`'\"]? ?(?:tool|before|"
+    r"after|first|to|with|and|on))\b",
     re.IGNORECASE,
 )
 """Words that turn the mention of another server's tool into a rule for its use."""
