@@ -278,7 +278,7 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
     if _ENCODED_LETTERS.search(visible):
         decoded = html.unescape(unquote(re.sub(r"\\u00([4-7][0-9a-fA-F])", lambda f: chr(int(f[1], 16)), visible)))
         yield "encoded letters", decoded
-    joined = _SPACED.sub(lambda found: re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", re.sub(r" {2,}", "  ", found[0])), folded)
+    joined = _SPACED.sub(_join_spaced, folded)
     if joined != folded:
         yield "spaced letters", joined
     leet = _LEET_WORD.sub(lambda found: found[0].translate(_LEET), folded)
@@ -290,6 +290,11 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
         yield "ROT13", codecs.encode(folded, "rot13")
     if visible != text and (hidden := decode_hidden(text)):
         yield "hidden", hidden
+
+
+def _join_spaced(found: re.Match[str]) -> str:
+    """Letters with something between each two of them, as words; a wider gap ends a word."""
+    return re.sub(r" {2,}", " ", re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", found[0]))
 
 
 def _fold_mixed(word: re.Match[str]) -> str:

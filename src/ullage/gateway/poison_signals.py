@@ -850,7 +850,7 @@ SIGNALS: tuple[Signal, ...] = (
         "fr_override",
         "instruction",
         1.0,
-        r"\b(?:ignore[rz]?|oublie[rz]?|fais abstraction de|ne tiens? pas compte)"
+        r"\b(?:ignore[rz]|ignore (?:les|toutes|tes|vos|ces)|oublie[rz]?|fais abstraction de|ne tiens? pas compte)"
         r"\b.{0,25}\b(?:instructions|consignes|règles|directives)\b.{0,15}\b(?:précédent\w*|antérieur\w*|"
         r"ci-dessus|initiales|du système)?",
     ),
