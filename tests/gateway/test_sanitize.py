@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from ullage.gateway import Member, Merge
+from ullage.gateway import META, Member, Merge, Metered, References
 from ullage.gateway.sanitize import sanitize_result, sanitize_tool
 from ullage.invisible import has_invisible
-from ullage.testing import FakeSource
-from ullage.tokens import drain
-from ullage.tool import Call, Json, Needs, Reply, Structured, Tool
+from ullage.models import shipped
+from ullage.testing import FakeAnsweringSource, FakeRecorder, FakeSource
+from ullage.tokens import Meter, drain
+from ullage.tool import Call, Complete, Json, Needs, PromptRequest, Read, Reply, Structured, Tool
 
 ZERO = "\u200b"
 
@@ -147,3 +148,49 @@ async def test_a_name_with_invisible_characters_is_listed_without_them():
     bare = Merge([Member(name="one", source=source, prefix="")])
     (entry,) = (await bare.view()).entries
     assert not has_invisible(entry.listed)
+
+
+@pytest.mark.anyio
+async def test_addresses_of_resources_are_quoted_and_lead_back():
+    uri = f"note://{ZERO}a%20b"
+    source = FakeSource(texts={uri: f"text{ZERO}"})
+    merge = merged(source)
+    (resource,) = await merge.resources()
+    shown = str(resource["uri"])
+    assert shown == "ullage+quoted://one/note://%E2%80%8Ba%2520b"
+    contents = await merge.read(Read(uri=shown))
+    assert contents.contents[0]["text"] == "text\\u200b"
+    assert not has_invisible(json.dumps([dict(one) for one in contents.contents], ensure_ascii=False))
+
+
+@pytest.mark.anyio
+async def test_prompts_and_completions_are_sanitized():
+    source = FakeAnsweringSource(messages={"help": f"He{ZERO}lp {{topic}}"}, values=(f"v{ZERO}",))
+    merge = merged(source)
+    (prompt,) = await merge.prompts()
+    got = await merge.prompt(PromptRequest(name=str(prompt["name"]), arguments={"topic": "x"}))
+    assert "He\\u200blp x" in json.dumps([dict(one) for one in got.messages], ensure_ascii=False).replace("\\\\", "\\")
+    completion = await merge.complete(
+        Complete(reference={"type": "ref/prompt", "name": prompt["name"]}, argument={"name": "topic", "value": ""})
+    )
+    assert completion["values"] == ["v\\u200b"]
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("U:poison")
+async def test_what_a_layer_inside_decoded_from_json_is_escaped_before_it_is_weighed():
+    async def respond(_: Call) -> Reply:
+        return Reply.text(json.loads('"decoded \\u200b"'))
+
+    source = FakeSource(offered=(Tool(name="go", input_schema={"type": "object"}),), answer=respond)
+    metered = Metered(
+        inner=source,
+        meter=Meter(shipped()),
+        recorder=FakeRecorder(),
+        clock=lambda: 0.0,
+        reference=References(shipped()),
+    )
+    reply = await metered.call(Call(tool="go"))
+    assert reply.content[0]["text"] == "decoded \\u200b"
+    counted = Meter(shipped()).count("decoded \\u200b", "gpt-4o").tokens
+    assert f'"estimated": {counted}' in json.dumps(reply.meta[META])
