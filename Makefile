@@ -5,7 +5,7 @@ PORT ?= 8787
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions fuzz-sql wheel clean
+.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ format: .venv/.dev ## put the code into the house's shape
 docs: .venv/.dev ## write the generated part of the documentation
 	@$(BIN)/python scripts/build_reference.py
 
-bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-poison ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
 
 bench-accuracy: .venv/.dev ## our counts against what providers reported
 	@$(BIN)/python bench/accuracy.py
@@ -81,6 +81,9 @@ bench-delegate: .venv/.dev ## what a delegated call and its import cost, beside 
 
 bench-definitions: .venv/.dev .bench/node/.installed ## how often an unchanged server looks changed, over three starts of a hundred servers (installs them, several gigabytes)
 	@$(BIN)/python bench/definitions.py
+
+bench-poison: .venv/.dev ## what poison flags catch and what they flag wrongly; ATTACKS=path, DATA=path for other sets
+	@$(BIN)/python bench/poison.py
 
 bench-context: .venv/.dev ## what is let go of a full window and what a provider makes of it, beside others; ONLY=part for one
 	@$(BIN)/python bench/context.py

@@ -31,7 +31,8 @@ def test_emoji_and_joining_scripts_keep_their_joiners():
 def test_joiners_elsewhere_and_piled_up_selectors_go():
     assert clean("pass\u200dword a\u200cb\u200d") == Cleaned("password ab", 3)
     assert clean("👨\u200d\u200d👩") == Cleaned("👨👩", 2)
-    assert clean("x\ufe0f\ufe01\U000e0100") == Cleaned("x\ufe0f", 2)
+    assert clean("☂\ufe0f\ufe01\U000e0100") == Cleaned("☂\ufe0f", 2)
+    assert clean("x\ufe0f") == Cleaned("x", 1)
 
 
 def test_words_spelt_in_tags_go():

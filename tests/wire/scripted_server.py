@@ -139,7 +139,7 @@ class Toy:
                 "resultType": "complete",
                 "supportedVersions": self.script.get("versions", [MODERN]),
                 "capabilities": self.script.get("capabilities", {"tools": {}}),
-                "instructions": "be kind",
+                "instructions": self.script.get("instructions", "be kind"),
                 "_meta": {PREFIX + "serverInfo": {"name": "toy", "version": "1"}},
             }
         return self.unknown("server/discover")
@@ -151,7 +151,7 @@ class Toy:
             "protocolVersion": self.script.get("version", params["protocolVersion"]),
             "capabilities": self.script.get("capabilities", {"tools": {}}),
             "serverInfo": {"name": "toy", "version": "1", "title": "A toy"},
-            "instructions": "be kind",
+            "instructions": self.script.get("instructions", "be kind"),
         }
 
     def unknown(self, method):

@@ -5,7 +5,6 @@ something is wrong.
 """
 
 import argparse
-import contextlib
 import os
 import textwrap
 from collections.abc import Sequence
@@ -15,12 +14,13 @@ from typing import cast
 import anyio
 
 from ullage.app.accepting import DefinitionReport
+from ullage.app.flags import Flag, find_server_flags, flag_json, flag_line
 from ullage.app.gateway import Gateway
 from ullage.app.keys import names_on
 from ullage.config import Issue, Loaded
 from ullage.errors import StoreFailed, UllageError
 from ullage.gateway import Server, View
-from ullage.tool import Json
+from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
 from .configured import add_flags, check, chosen, examined, offered, with_gateway
@@ -33,6 +33,9 @@ from .shown import entries_of, kept_back, tokens_of, unmatched
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
+
+_PROMPTS_WAIT = 5.0
+"""Seconds for a server to list its prompts."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +63,9 @@ class _Found:
     """Variables of this environment that it may need and does not get."""
     error: UllageError | None = None
     definitions: DefinitionReport = field(default_factory=DefinitionReport)
+    prompts: Sequence[JsonObject] = ()
+    flags: Sequence[Flag] = ()
+    """What of its definitions looks poisoned; no failure, since honest servers are flagged too."""
 
     @property
     def is_well(self) -> bool:
@@ -122,16 +128,18 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
         for server in servers:
             tasks.start_soon(one, server)
     view = await gateway.view()
-    return [_counted(found[server.name], view) for server in servers]
+    flags = find_server_flags(gateway, {name: one.prompts for name, one in found.items()})
+    return [replace(_counted(found[server.name], view), flags=flags.get(server.name, ())) for server in servers]
 
 
 async def _examine(gateway: Gateway, server: Server) -> _Found:
     if server.disabled:
         return _Found(server=server)
     error = None
+    prompts: Sequence[JsonObject] = ()
     try:
         await gateway.kept(server.name).refresh()
-        await _list_prompts(gateway, server)
+        prompts = await _prompts_of(gateway, server)
     except UllageError as raised:
         error = raised
     health = next((one for one in gateway.health() if one.server == server.name), None)
@@ -140,17 +148,23 @@ async def _examine(gateway: Gateway, server: Server) -> _Found:
         server=server,
         health=health,
         error=error,
+        prompts=prompts,
         definitions=report,
         withheld=gateway.host.environment.withheld(server),
     )
 
 
-async def _list_prompts(gateway: Gateway, server: Server) -> None:
-    """So that a changed prompt is reported too; a server that fails at this is not the worse for it."""
+async def _prompts_of(gateway: Gateway, server: Server) -> Sequence[JsonObject]:
+    """The server's prompts, so that changed and poisoned ones are reported too. One that cannot list them is well all
+    the same."""
     kept = gateway.kept(server.name)
-    if "prompts" in (kept.capabilities or {}):
-        with contextlib.suppress(UllageError):
-            await kept.prompts()
+    if "prompts" not in (kept.capabilities or {}):
+        return ()
+    try:
+        with anyio.fail_after(_PROMPTS_WAIT):
+            return await kept.prompts()
+    except (UllageError, TimeoutError):
+        return ()
 
 
 def _counted(found: _Found, view: View) -> _Found:
@@ -260,6 +274,7 @@ def _server(one: _Found) -> list[str]:
         *(f"  {dim('note')}  {note}" for note in notes),
         *_withheld_variables(one),
         *report_lines(one.server.name, one.definitions),
+        *(f"  {yellow('flag')}  {flag_line(flag)}" for flag in one.flags),
     ]
 
 
@@ -333,6 +348,7 @@ def _found_json(one: _Found) -> dict[str, Json]:
         "definitions": report_json(one.definitions),
         "error": None if one.error is None else _error_json(one.error),
         "notes": [*(() if health is None else health.notes), *one.unmatched],
+        "flags": [flag_json(flag) for flag in one.flags],
         "stderr": "" if health is None else health.stderr_tail,
         "withheld_variables": list(one.withheld.names),
         "withheld_hint": one.withheld.sentence(one.server) if one.withheld else "",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import anyio
 
 from ullage.app.accepting import DefinitionReport
+from ullage.app.flags import Flag, find_server_flags, flag_json, flag_line
 from ullage.app.gateway import OWN, Gateway
 from ullage.config import Loaded
 from ullage.errors import UllageError
@@ -18,7 +19,7 @@ from ullage.tool import Json, Tool
 
 from .configured import add_flags, chosen, read, say, with_gateway
 from .definitions import report_json, report_lines
-from .output import bold, columns, dim, emit, emit_json
+from .output import bold, columns, dim, emit, emit_json, yellow
 from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
 from .wording import NO_SERVERS, how_many, without_name
 
@@ -43,6 +44,8 @@ class _Seen:
     is_direct: bool
     definitions: Mapping[str, DefinitionReport]
     """By server, what is withheld and what is new."""
+    flags: Mapping[str, Sequence[Flag]]
+    """By server, what of its definitions looks poisoned."""
 
     @property
     def without(self) -> int:
@@ -89,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
             instructions=find.instructions(view),
             is_direct=is_direct,
             definitions={name: await gateway.definition_report(name) for name in running},
+            flags=find_server_flags(gateway),
         )
 
     seen = with_gateway(loaded, look)
@@ -132,6 +136,11 @@ def _print_servers(seen: _Seen) -> None:
             emit(f"\n{server}")
             for line in lines:
                 emit(line)
+    if any(seen.flags.values()):
+        emit("\nFlagged definitions, which may try to steer the model; read them before you rely on the server:")
+        for server, flags in seen.flags.items():
+            for flag in flags:
+                emit(f"  {server}  {flag_line(flag)}")
     emit()
     if len(_servers(seen)) == 1:
         emit(NO_SERVERS)
@@ -184,6 +193,8 @@ def _print_tools(seen: _Seen, server: str) -> None:
         emit(dim(f"\n{how_many(len(entries), 'tool')}, {how_many(sum(map(tokens_of, entries)), 'token')}"))
     for line in report_lines(server, seen.definitions.get(server, DefinitionReport())):
         emit(line)
+    for flag in seen.flags.get(server, ()):
+        emit(f"{yellow('flag')}  {flag_line(flag)}")
 
 
 def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
@@ -209,6 +220,7 @@ def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
             name: report_json(report) for name, report in seen.definitions.items() if server in (None, name)
         },
         "disabled": [one.name for one in seen.loaded.settings.servers if one.disabled],
+        "flags": [flag_json(flag) for name, flags in seen.flags.items() if server in (None, name) for flag in flags],
         "first_request": {"without": seen.without, "surface": seen.surface, "instructions": seen.instructed},
         "approximationMethod": "o200k_base",
     }

@@ -8,6 +8,8 @@ then the first of them; the text never exceeds its budget.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ullage.invisible import remove_invisible
+
 from ..introduction import Introduction
 from ..merge.view import Entry, Member, View
 from ..slim.wording import first_sentence
@@ -64,7 +66,8 @@ def _description(entries: Sequence[Entry]) -> str:
 
 def _one_line(text: str) -> str:
     """What a server or a file says, such that it cannot look like a line of ours; of a very long text the beginning."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text[:_READ]).split())
+    seen = remove_invisible(text[:_READ])
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in seen).split())
 
 
 def _said(member: Member) -> str:

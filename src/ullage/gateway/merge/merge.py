@@ -8,15 +8,19 @@ a source: whoever made the members does.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import cast
 
 import anyio
 
 from ullage.errors import BadConfiguration, ProtocolError, UllageError, UnknownResource, UnknownTool
+from ullage.invisible import escape_json
+from ullage.tokens import patiently
 from ullage.tool import (
     Call,
     Change,
     Complete,
     Contents,
+    Json,
     JsonObject,
     Listener,
     Listing,
@@ -28,6 +32,7 @@ from ullage.tool import (
 )
 
 from ..failed import advised, failed
+from ..sanitize import restore_arguments, sanitize_contents, sanitize_messages, sanitize_request, sanitize_result
 from ..spawn import Spawn
 from .hearing import Round
 from .offers import abilities, completes, is_logging, is_watched, set_log_level, tools_of
@@ -117,14 +122,16 @@ class Merge:
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         """The same for a tool that was found already. A failure is a reply too, so that it says whose it was."""
+        sent = replace(call, tool=entry.original, arguments=restore_arguments(call.arguments, entry.originals))
         try:
-            reply = await entry.member.source.call(replace(call, tool=entry.original))
+            reply = await entry.member.source.call(sanitize_request(sent))
         except (UnknownTool, ProtocolError):
             raise
         except UllageError as error:
             reply = failed(error if entry.member.own else advised(error, is_read_only=entry.is_read_only))
         content = self._resources.blocks_shown(entry.server, reply.content)
-        return replace(reply, content=content, origin=Origin(entry.server, entry.original))
+        reply = replace(reply, content=content, origin=Origin(entry.server, entry.original))
+        return await patiently(sanitize_result(reply))
 
     async def resources(self) -> tuple[JsonObject, ...]:
         await self._resources.resources()
@@ -135,7 +142,7 @@ class Merge:
         return self._tell_resources()[1]
 
     async def read(self, read: Read) -> Contents:
-        return await self._resources.read(read)
+        return sanitize_contents(await self._resources.read(sanitize_request(read)))
 
     async def subscribe(self, uri: str) -> None:
         await self._resources.subscribe(uri)
@@ -149,13 +156,15 @@ class Merge:
         return shown
 
     async def prompt(self, request: PromptRequest) -> PromptMessages:
-        return await self._prompts.prompt(request, self._resources.blocks_shown)
+        answer = await self._prompts.prompt(sanitize_request(request), self._resources.blocks_shown)
+        return sanitize_messages(answer)
 
     async def complete(self, request: Complete) -> JsonObject:
         member, reference = await self._referred(request.reference)
         if not completes(member.source):
             return _NO_VALUES
-        return await member.source.complete(replace(request, reference=reference))
+        completion = await member.source.complete(replace(request, reference=reference))
+        return cast("JsonObject", escape_json(cast("Json", completion)))
 
     async def set_log_level(self, level: str) -> None:
         """Tells every member that can be told; one that fails is no one's concern but its own."""

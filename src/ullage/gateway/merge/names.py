@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ullage.invisible import has_invisible
+
 __all__ = ["LONGEST", "NOBODY", "Origin", "Owned", "fold", "listed_names", "remembered"]
 
 LONGEST = 48
@@ -99,7 +101,7 @@ class _Names:
 
 def _wish(owner: Owned, name: str) -> str:
     if not owner.prefix:
-        return name
+        return _suffixed(owner, name, _HASH) if has_invisible(name) else name
     plain = f"{_clean(owner.prefix)}{_JOINT}{_clean(name)}"
     legible = any(letter.isalnum() for letter in _clean(name))
     return plain if legible and len(plain) <= LONGEST else _suffixed(owner, name, _HASH)

@@ -5,12 +5,13 @@ Prompts of all members in one list, named as tools are (`names`), found in the s
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeGuard
+from typing import Protocol, TypeGuard, cast
 
 from ullage.errors import ToolChanged, UnknownResource
 from ullage.tool import Block, JsonObject, PromptMessages, PromptRequest, PromptSource
 
 from ..baseline import DefinitionChange, tool_changed
+from ..sanitize import restore_arguments, sanitize_item
 from ..spawn import Spawn
 from .hearing import Question, Round
 from .names import NOBODY, Origin, Owned, listed_names, remembered
@@ -77,7 +78,7 @@ class Prompts:
 
     def known(self) -> _Offered:
         """The list as far as known, without asking."""
-        return tuple({**one.definition, "name": one.listed} for one in self._current()[0])
+        return tuple({**sanitize_item(one.definition)[0], "name": one.listed} for one in self._current()[0])
 
     async def find(self, name: str) -> Prompt:
         found = self._current()[1].find(name)
@@ -108,7 +109,9 @@ class Prompts:
         self, request: PromptRequest, blocks_shown: Callable[[str, tuple[Block, ...]], tuple[Block, ...]]
     ) -> PromptMessages:
         found = await self.find(request.name)
-        answer = await found.source.prompt(replace(request, name=found.original))
+        originals = sanitize_item(found.definition)[1]
+        arguments = cast("Mapping[str, str]", restore_arguments(request.arguments, originals))
+        answer = await found.source.prompt(replace(request, name=found.original, arguments=arguments))
         messages = tuple(_message_shown(one, found.server, blocks_shown) for one in answer.messages)
         return replace(answer, messages=messages)
 

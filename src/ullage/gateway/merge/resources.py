@@ -14,6 +14,7 @@ import anyio
 from ullage.errors import BadInput, ProtocolError, Unavailable, UnknownResource
 from ullage.tool import Block, Change, Contents, JsonObject, Read, ResourceSource, Subscribed
 
+from ..sanitize import sanitize_item
 from ..spawn import Spawn
 from .hearing import Question, Round
 from .offers import has_resources, is_subscribed, lenient
@@ -170,7 +171,7 @@ class Resources:
     def _shown(self, heard: Round[_Offered], key: str) -> _Offered:
         owners = self._known_owners()
         return tuple(
-            with_uri(one, partial(owners.outward, member.name), key)
+            with_uri(sanitize_item(one)[0], partial(owners.outward, member.name), key)
             for member, offered in heard.known()
             for one in offered
         )

@@ -13,6 +13,7 @@ from ullage.tool import Tool
 
 from ..baseline import DefinitionChange
 from ..definition import definition_hash
+from ..sanitize import sanitize_tool
 from .names import NOBODY, Origin, Owned, listed_names, remembered
 from .view import Entry, Heard, Member, View
 
@@ -118,10 +119,19 @@ def _by_origin(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
 def _entry(member: Member, tool: Tool, listed: str, spoken: set[str], old: Entry | None) -> Entry:
     aliases = _aliases(member, tool, spoken)
     count = member.source.token_count(tool.name) if weighed(member.source) else None
-    merged = _renamed(tool, listed, aliases)
+    safe, originals = sanitize_tool(tool)
+    merged = _renamed(safe, listed, aliases)
     if old is not None and _same(old.tool, merged):
         merged = old.tool
-    return Entry(listed=listed, tool=merged, member=member, original=tool.name, token_count=count)
+    return Entry(
+        listed=listed,
+        tool=merged,
+        member=member,
+        original=tool.name,
+        # The catalogue weighed what the server sent.
+        token_count=count if safe is tool else None,
+        originals=originals,
+    )
 
 
 def _same(old: Tool, new: Tool) -> bool:

@@ -10,26 +10,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
+from ullage.invisible import has_invisible
 from ullage.tool import Block, Json, JsonObject
 
 __all__ = ["Owners", "Template", "block_mapped", "mapped", "owners_of", "unmapped", "with_uri"]
 
 _SCHEME = "ullage+from://"
+_QUOTED_SCHEME = "ullage+quoted://"
+"""The same with the address percent-encoded, for an address with invisible characters."""
+_PLAIN = ":/?#[]@!$&'()*+,;=-._~{}"
 _EXPRESSION = re.compile(r"\{[^{}]*\}")
 _LONGEST = 8_192
 """Characters of an address that is held against templates."""
 
 
 def mapped(server: str, uri: str) -> str:
+    if has_invisible(uri):
+        return f"{_QUOTED_SCHEME}{quote(server, safe='')}/{quote(uri, safe=_PLAIN, errors='replace')}"
     return f"{_SCHEME}{quote(server, safe='')}/{uri}"
 
 
 def unmapped(uri: str) -> tuple[str, str] | None:
     """The server and its own address; None for an address that nobody mapped."""
-    if not uri.startswith(_SCHEME):
+    scheme = next((one for one in (_SCHEME, _QUOTED_SCHEME) if uri.startswith(one)), None)
+    if scheme is None:
         return None
-    server, slash, own = uri.removeprefix(_SCHEME).partition("/")
-    return (unquote(server), own) if slash else None
+    server, slash, own = uri.removeprefix(scheme).partition("/")
+    if not slash:
+        return None
+    return unquote(server), own if scheme == _SCHEME else unquote(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class Owners:
     def outward(self, server: str, uri: str) -> str:
         """A server's address as it is shown: as it is, unless it would lead to another server."""
         owner = self.owner(uri)
-        plain = (owner is None or owner == server) and unmapped(uri) is None
+        plain = (owner is None or owner == server) and unmapped(uri) is None and not has_invisible(uri)
         return uri if plain else mapped(server, uri)
 
 

@@ -68,6 +68,8 @@ class Entry:
     """What the definition costs a model; None where nobody has weighed it."""
     change: DefinitionChange | None = None
     """Where the definition is not the one that was accepted; `tool` then has no more than the name."""
+    originals: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names and values of the schema that hold invisible characters, by the escaped form a model is shown."""
 
     @property
     def server(self) -> str:

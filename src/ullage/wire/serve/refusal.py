@@ -5,12 +5,14 @@ program refused passes unchanged.
 """
 
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import mcp_types
 from mcp.shared.exceptions import MCPError
 
 from ullage.errors import BadInput, ProtocolError, UllageError, UnknownResource
+from ullage.invisible import escape_invisible, escape_json
+from ullage.tool import Json
 
 __all__ = ["or_refused", "refusal"]
 
@@ -30,8 +32,10 @@ async def or_refused(answer: Awaitable[ResultT], *, modern: bool, uri: str | Non
 def refusal(error: UllageError, *, modern: bool, uri: str | None = None) -> MCPError:
     """The protocol's own error; ours rides along for those who read `data`, with the address that was asked for."""
     if isinstance(error, ProtocolError):
-        return MCPError(error.number, error.message, error.data)
+        data = escape_json(cast("Json", error.data))
+        return MCPError(error.number, escape_invisible(error.message), data)
     number = mcp_types.INVALID_PARAMS if isinstance(error, BadInput) else mcp_types.INTERNAL_ERROR
     if isinstance(error, UnknownResource) and uri is not None and not modern:
         number = _RESOURCE_NOT_FOUND
-    return MCPError(number, error.message, dict(error.wire()) | ({} if uri is None else {"uri": uri}))
+    data = cast("dict[str, Json]", escape_json(cast("Json", dict(error.wire()))))
+    return MCPError(number, escape_invisible(error.message), data | ({} if uri is None else {"uri": uri}))

@@ -1,0 +1,487 @@
+r"""Flags on definitions that try to steer the model: poisoned descriptions, shadowed tools, requests for secrets.
+
+`find_flags` looks at everything a model is told about one server: names, descriptions, every string of the schemas,
+instructions and prompts. It adds up signals, each a pattern with a weight between 0 and 1, and flags a definition whose
+sum reaches 0.9. One strong signal ("ignore all previous instructions") suffices; weak ones ("must be called first",
+"`password`") count only together, because honest servers use them all the time. What the definition says about other
+tools of its own server is no signal.
+
+Text is read as a model would read it: without invisible characters, with look-alike letters folded, and with base64,
+hexadecimal, percent, entity and ROT13 encodings undone. A flag is advice for the user and blocks nothing.
+"""
+
+import base64
+import binascii
+import codecs
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+from urllib.parse import unquote
+
+from ullage.invisible import decode_hidden, escape_invisible, has_invisible, remove_invisible
+from ullage.tool import Json, JsonObject, Tool
+
+from .pattern_index import PatternIndex
+from .poison_signals import (
+    CONTEXT_PARAMETER,
+    CONTEXT_PURPOSE,
+    FOREIGN_USE,
+    SECRET_PARAMETER,
+    SECRET_PURPOSE,
+    SENTENCE_PARAMETER,
+    SIGNALS,
+    FlagKind,
+)
+
+__all__ = ["Flag", "FlagKind", "find_flags", "flag_json", "flag_line"]
+
+_THRESHOLD = 0.9
+_PASSAGE = 3
+"""Sentences in a row that are weighed together."""
+_MOST_QUOTES = 3
+"""Flags for one definition; the heaviest signals."""
+_LONGEST_QUOTE = 120
+_ALIKE = 0.6
+"""Share of the words of two descriptions that both have."""
+_SHORTEST = 8
+_LONGEST = 200_000
+"""Characters of one definition that are read."""
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\s*\n\s*|(?<=[。！？；])")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){12,}\b|(?:\\x[0-9a-fA-F]{2}){8,}")
+_ENCODED_LETTERS = re.compile(
+    r"(?:%[46][1-9a-fA-F]|%[57][0-9aA]|&#(?:x[46][1-9a-f]|x[57][0-9a]|9[7-9]|1[01]\d|12[0-2]);|\\u00[4-7][0-9a-fA-F]){3,}"
+)
+_SPACED = re.compile(r"(?<!\w)(?:\w[ .\-_*]{1,3}){7,}\w(?!\w)")
+_LEET = str.maketrans("013457@$", "oieastas")
+_SPEAKER = re.compile(r"(?im)^[ \t]*(human|user|assistant|ai|model)[ \t]*:")
+_ENCODINGS = {"encoded": 0.7, "encoded letters": 0.8}
+"""What prose weighs that was written in base64 or hexadecimal, or letter by letter."""
+_COMMAND = re.compile(
+    r"\b(?:curl|wget|chmod|chown|rm|nc|ncat|bash|sh|zsh|python3?|perl|powershell|iwr|eval|exec|sudo|ssh|scp|dd|mkfifo|certutil)\b"
+    r" [-+~/.$<>&|\w]|/bin/(?:ba|z)?sh|/dev/tcp/|\| ?(?:ba)?sh\b|<script|\bos\.system|\bsubprocess\b"
+)
+_PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
+_REPORTED = re.compile(
+    r"\b(?:detect\w*|analy[sz]\w+|check\w*|explain\w*|flag\w*|block\w*|prevent\w*|identif\w+|scan\w*|recogni[sz]\w+|filter\w*|"
+    r"attempts?|tries|such as|sample \w+|training text|expected \w+|mock \w+|test cases?)\b.{0,60}$",
+    re.IGNORECASE,
+)
+"""Before words that a definition talks about, as those of security tools do, and does not say to the model."""
+_STRAY = re.compile("[\u200b\ufeff\xad]")
+_ROT13_WORDS = re.compile(r"\b(?:gur|naq|nyy|lbh|vtaber|cnffjbeq|svyr|frperg|hfre)\b", re.IGNORECASE)
+_LEET_WORD = re.compile(r"\b(?=\w*[a-z])(?=\w*[013457@$])[\w@$]{3,}\b", re.IGNORECASE)
+_CONFUSABLES = str.maketrans(
+    dict(zip("аеорсухкмтнвѕіјԁԛԝһցӏүԍп", "aeopcyxkmthbsijdqwhglygn", strict=True))
+    | dict(zip("АВЕКМНОРСТУХІЈЅԌ", "ABEKMHOPCTYXIJSG", strict=True))
+    | dict(zip("οαεικνρτυχωγη", "oaeikvptuxwyn", strict=True))
+    | dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX", strict=True))
+)
+"""Cyrillic and Greek letters that look like Latin ones."""
+_WORD = re.compile(r"\w+")
+_IDENTIFIER = re.compile(r"(?<![\w-])[A-Za-z][\w-]{4,}(?![\w-])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One reason to look at a definition before trusting it."""
+
+    kind: FlagKind
+    server: str
+    tool: str | None
+    """None for the server's instructions and for a prompt."""
+    where: str
+    """The part of the definition, such as `description` or `inputSchema.properties.note.description`."""
+    words: str
+    """What the definition says there, escaped and cut to 120 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One string of a definition and the place it stands at."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    weight: float
+    kind: FlagKind
+    where: str
+    words: str
+    name: str
+    sentence: int | None = None
+    """Its number in the text; None for a hit that counts together with every other."""
+
+
+def find_flags(
+    server: str,
+    tools: Sequence[Tool],
+    *,
+    instructions: str | None = None,
+    prompts: Sequence[JsonObject] = (),
+    others: Mapping[str, Sequence[Tool]] | None = None,
+) -> tuple[Flag, ...]:
+    """Flags for one server, in the order of its tools, then instructions and prompts.
+
+    Args:
+        server: The name in the settings.
+        tools: The definitions as the server sent them, invisible characters included.
+        instructions: What the server wants the model to know.
+        prompts: Definitions of prompts, as the protocol writes them.
+        others: The tools of the other servers, which this one may shadow.
+    """
+    own = {tool.name for tool in tools}
+    foreign = {
+        tool.name: _Foreign(name, tool)
+        for name, offered in (others or {}).items()
+        if name != server
+        for tool in offered
+    }
+    look_alikes = {_skeleton(name): name for name in foreign}
+    servers = [name for name in (others or {}) if name != server]
+    mentions = _telling_names(foreign.keys() - own)
+    flags: list[Flag] = []
+    for tool in tools:
+        texts = list(_texts_of_tool(tool))
+        hits = [
+            *_hits(texts),
+            *_parameter_hits(tool),
+            *_name_hits(server, tool, foreign, look_alikes),
+            *_foreign_hits(texts, mentions, servers),
+        ]
+        flags += _flags_of(hits, server, tool.name)
+    if instructions:
+        texts = [_Text("instructions", instructions)]
+        flags += _flags_of([*_hits(texts), *_foreign_hits(texts, mentions, servers)], server, None)
+    for prompt in prompts:
+        texts = list(_walk(cast("Json", prompt), f"prompt `{str(prompt.get('name'))[:60]}`"))
+        flags += _flags_of([*_hits(texts), *_foreign_hits(texts, mentions, servers)], server, None)
+    return tuple(flags)
+
+
+def flag_line(flag: Flag) -> str:
+    """One line for a person: `instruction: "do not tell the user" (tool `add`, description)`."""
+    place = flag.where if flag.tool is None else f"tool `{escape_invisible(flag.tool)[:60]}`, {flag.where}"
+    return f'{_TITLES[flag.kind]}: "{flag.words}" ({place})'
+
+
+def flag_json(flag: Flag) -> dict[str, Json]:
+    tool = None if flag.tool is None else escape_invisible(flag.tool)
+    return {"kind": flag.kind, "server": flag.server, "tool": tool, "where": flag.where, "words": flag.words}
+
+
+_TITLES: Mapping[FlagKind, str] = {
+    "instruction": "instruction to the model",
+    "concealment": "something to hide from the user",
+    "shadowing": "interferes with another server's tools",
+    "secret_request": "asks for secrets",
+    "hidden_text": "hidden text",
+    "encoded_text": "encoded text",
+}
+
+
+def _flags_of(hits: Iterable[_Hit], server: str, tool: str | None) -> list[Flag]:
+    """The heaviest hits of the passage that weighs most, where that is enough.
+
+    A passage is a few sentences in a row. A long honest description has many a weak signal, but far apart; an attack
+    has them side by side. The same signal counts once in a passage.
+    """
+    everywhere: list[_Hit] = []
+    by_text: dict[str, list[_Hit]] = {}
+    for hit in hits:
+        (everywhere if hit.sentence is None else by_text.setdefault(hit.where, [])).append(hit)
+    best = _distinct(everywhere)
+    for found in by_text.values():
+        for first in {hit.sentence or 0 for hit in found}:
+            near = [hit for hit in found if first <= (hit.sentence or 0) < first + _PASSAGE]
+            best = max(best, _distinct([*everywhere, *near]), key=_weigh)
+    if _weigh(best) < _THRESHOLD:
+        return []
+    return [
+        Flag(kind=hit.kind, server=server, tool=tool, where=_quote(hit.where), words=_quote(hit.words))
+        for hit in best[:_MOST_QUOTES]
+    ]
+
+
+def _distinct(hits: Iterable[_Hit]) -> list[_Hit]:
+    """The heaviest hit of each signal, heaviest first."""
+    best: dict[str, _Hit] = {}
+    for hit in hits:
+        if hit.name not in best or best[hit.name].weight < hit.weight:
+            best[hit.name] = hit
+    return sorted(best.values(), key=lambda hit: -hit.weight)
+
+
+def _weigh(hits: Iterable[_Hit]) -> float:
+    # Rounded: three times 0.3 is to reach 0.9.
+    return round(sum(hit.weight for hit in hits), 6)
+
+
+def _quote(words: str) -> str:
+    flat = " ".join(escape_invisible(words).split())
+    return flat if len(flat) <= _LONGEST_QUOTE else flat[: _LONGEST_QUOTE - 1] + "…"
+
+
+# What is read
+
+
+def _texts_of_tool(tool: Tool) -> Iterator[_Text]:
+    left = _LONGEST
+    parts: list[tuple[str, Json]] = [
+        ("name", tool.name),
+        ("title", tool.title),
+        ("description", tool.description),
+        ("inputSchema", cast("Json", tool.input_schema)),
+        ("outputSchema", cast("Json", tool.output_schema)),
+        ("annotations", cast("Json", tool.annotations)),
+    ]
+    for where, value in parts:
+        for text in _walk(value, where):
+            if left <= 0:
+                return
+            left -= len(text.text)
+            yield text
+
+
+def _walk(value: Json, where: str) -> Iterator[_Text]:
+    """Every string in a value, and every key that is no word of the protocol, with its place; level by level."""
+    level: list[tuple[str, Json]] = [(where, value)]
+    while level:
+        inner: list[tuple[str, Json]] = []
+        for place, one in level:
+            if isinstance(one, str):
+                yield _Text(place, one)
+            elif isinstance(one, Mapping):
+                for key, member in one.items():
+                    if place.endswith((".properties", ".$defs", ".definitions")):
+                        # A name made of words reads as a sentence to a model.
+                        yield _Text(place, re.sub(r"[_\-.]+|(?<=[a-z])(?=[A-Z])", " ", key))
+                    inner.append((f"{place}.{key}", member))
+            elif isinstance(one, list):
+                inner += [(place, item) for item in one]
+        level = inner
+
+
+def _readings(text: str) -> Iterator[tuple[str, str]]:
+    """The text as a model may read it: as written, and decoded where something in it is encoded."""
+    visible = unicodedata.normalize("NFKC", remove_invisible(text))
+    folded = _WORD.sub(_fold_mixed, visible)
+    yield "", folded
+    if folded != visible:
+        yield "look-alike letters", folded
+    if _ENCODED_LETTERS.search(visible):
+        decoded = html.unescape(unquote(re.sub(r"\\u00([4-7][0-9a-fA-F])", lambda f: chr(int(f[1], 16)), visible)))
+        yield "encoded letters", decoded
+    joined = _SPACED.sub(_join_spaced, folded)
+    if joined != folded:
+        yield "spaced letters", joined
+    leet = _LEET_WORD.sub(lambda found: found[0].translate(_LEET), folded)
+    if leet != folded:
+        yield "digits as letters", leet
+    for payload in _payloads(visible):
+        yield "encoded", payload
+    if _ROT13_WORDS.search(folded):
+        yield "ROT13", codecs.encode(folded, "rot13")
+    if visible != text and (hidden := decode_hidden(text)):
+        yield "hidden", hidden
+
+
+def _join_spaced(found: re.Match[str]) -> str:
+    """Letters with something between each two of them, as words; a wider gap ends a word."""
+    return re.sub(r" {2,}", " ", re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", found[0]))
+
+
+def _fold_mixed(word: re.Match[str]) -> str:
+    """A word of Latin letters with Cyrillic or Greek look-alikes in it, in Latin; other words stay."""
+    text = word[0]
+    if text.isascii():
+        return text
+    folded = text.translate(_CONFUSABLES)
+    return folded if folded.isascii() and any(letter.isascii() and letter.isalpha() for letter in text) else text
+
+
+def _payloads(text: str) -> Iterator[str]:
+    """Prose that is written in base64 or hexadecimal."""
+    for found in _BASE64.finditer(text):
+        token = found[0].replace("-", "+").replace("_", "/")
+        try:
+            raw = base64.b64decode(token.rstrip("=") + "=" * (-len(token.rstrip("=")) % 4), validate=True)
+        except (ValueError, binascii.Error):
+            continue
+        yield from _prose(raw)
+    for found in _HEX.finditer(text):
+        yield from _prose(bytes.fromhex(found[0].replace("\\x", "")))
+
+
+def _prose(raw: bytes) -> Iterator[str]:
+    """The text of decoded bytes, where they are sentences or a command."""
+    text = raw.decode("utf-8", "replace")
+    is_text = text.replace("\n", " ").isprintable() and "\ufffd" not in text
+    if is_text and (len(re.findall(r"\b[A-Za-z]{2,}\b ", text)) >= 3 or _COMMAND.search(text)):
+        yield text
+
+
+# Signals
+
+
+_INDEX = PatternIndex([signal.pattern for signal in SIGNALS])
+
+
+@lru_cache(maxsize=20_000)
+def _search(sentence: str) -> tuple[tuple[int, str, float], ...]:
+    """The signals in one sentence: number, words, and the part of the weight that counts.
+
+    Cached, because parameters are described by the same sentences again and again.
+    """
+    lowered = sentence.lower()
+    is_aligned = len(lowered) == len(sentence)
+    return tuple(
+        (
+            number,
+            (sentence if is_aligned else lowered)[match.start() : match.end()],
+            0.4 if _REPORTED.search(lowered[: match.start()]) else 1.0,
+        )
+        for number, match in _INDEX.search(lowered)
+    )
+
+
+def _hits(texts: Iterable[_Text]) -> Iterator[_Hit]:
+    for one in texts:
+        if has_invisible(one.text):
+            yield _hidden_hit(one)
+        if len(one.text) < _SHORTEST:
+            continue
+        plain: set[int] = set()
+        for reading, text in _readings(one.text):
+            yield from _signal_hits(one.where, reading, text, plain)
+            if reading in _ENCODINGS:
+                weight = 1.0 if _COMMAND.search(text) else _ENCODINGS[reading]
+                yield _Hit(weight, "encoded_text", one.where, text, reading)
+        if _PRIVATE_USE.search(one.text):
+            yield _Hit(0.9, "hidden_text", one.where, one.text.encode("unicode_escape").decode(), "private use")
+        speakers = {speaker.lower() for speaker in _SPEAKER.findall(one.text)}
+        if speakers & {"human", "user"} and speakers & {"assistant", "ai", "model"}:
+            yield _Hit(0.8, "instruction", one.where, ", ".join(sorted(speakers)), "dialogue")
+
+
+def _signal_hits(where: str, reading: str, text: str, plain: set[int]) -> Iterator[_Hit]:
+    """Signals in one reading of a text; `plain` collects those that need no decoding."""
+    is_value = where.endswith((".enum", ".default", ".const", ".examples"))
+    for at, sentence in enumerate(_SENTENCE_END.split(text)):
+        for number, words, part in _search(sentence):
+            signal = SIGNALS[number]
+            if is_value:
+                yield _Hit(0.3, "instruction", where, words, "instruction as a value", at)
+            if not reading:
+                plain.add(number)
+                yield _Hit(signal.weight * part, signal.kind, where, words, signal.name, at)
+            elif number not in plain:
+                # What shows only after decoding was meant not to be seen.
+                weight = min(1.0, signal.weight + 0.3)
+                yield _Hit(weight, "encoded_text", where, f"{words} ({reading})", f"{signal.name}:{reading}", at)
+
+
+def _hidden_hit(one: _Text) -> _Hit:
+    """Invisible characters. A few zero-width spaces in prose are what copying from a web page leaves behind."""
+    without = _STRAY.sub("", one.text)
+    is_stray = one.where.endswith("description") and len(one.text) - len(without) <= 3 and not has_invisible(without)
+    words = decode_hidden(one.text) or _around_invisible(one.text)
+    return _Hit(0.6 if is_stray else 1.0, "hidden_text", one.where, words, "hidden")
+
+
+def _around_invisible(text: str) -> str:
+    escaped = escape_invisible(text)
+    place = next((at for at, (old, new) in enumerate(zip(text, escaped, strict=False)) if old != new), 0)
+    return escaped[max(0, place - 40) : place + 80]
+
+
+def _parameter_hits(tool: Tool) -> Iterator[_Hit]:
+    """Parameters that ask for secrets or for what the model knows, where the tool's purpose needs neither."""
+    purpose = " ".join(
+        re.sub(r"[_\-.]+|(?<=[a-z])(?=[A-Z])", " ", part)
+        for part in (tool.name, tool.title or "", tool.description or "")
+    )
+    properties = tool.input_schema.get("properties")
+    for name, schema in (properties if isinstance(properties, dict) else {}).items():
+        spelled = re.sub(r"[\W_]+|(?<=[a-z])(?=[A-Z])", "_", remove_invisible(name)).strip("_").lower()
+        where = f"inputSchema.properties.{name}"
+        described = schema.get("description") if isinstance(schema, dict) else None
+        words = f"{name}: {described}" if isinstance(described, str) else name
+        if SENTENCE_PARAMETER.search(spelled):
+            yield _Hit(1.0, "secret_request", where, words, "sentence parameter")
+        elif SECRET_PARAMETER.search(spelled) and not SECRET_PURPOSE.search(purpose):
+            yield _Hit(1.0, "secret_request", where, words, "secret parameter")
+        elif CONTEXT_PARAMETER.search(spelled) and not CONTEXT_PURPOSE.search(purpose):
+            yield _Hit(1.0, "secret_request", where, words, "context parameter")
+
+
+def _skeleton(name: str) -> str:
+    """The name with letters that look alike made equal."""
+    folded = unicodedata.normalize("NFKC", remove_invisible(name)).translate(_CONFUSABLES)
+    return folded.replace("I", "l").replace("1", "l").replace("|", "l").replace("0", "o").lower().replace("rn", "m")
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two descriptions say the same in nearly the same words."""
+    first, second = (set(_WORD.findall(text.lower())) for text in (one, other))
+    return bool(first & second) and len(first & second) / len(first | second) >= _ALIKE
+
+
+def _share_words(one: str, other: str) -> bool:
+    """Whether the names of two servers have a word in common, as two servers for the same product do."""
+    first, second = ({word for word in re.split(r"[\W_]+", name.lower()) if len(word) > 2} for name in (one, other))
+    return bool((first & second) - {"mcp", "server", "the", "tools"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    server: str
+    tool: Tool
+
+
+def _name_hits(
+    server: str, tool: Tool, foreign: Mapping[str, _Foreign], look_alikes: Mapping[str, str]
+) -> Iterator[_Hit]:
+    """Names that can be taken for a tool of another server."""
+    scripts = {unicodedata.name(letter, "?").split()[0] for letter in tool.name if letter.isalpha()}
+    if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL"}:
+        yield _Hit(1.0, "shadowing", "name", tool.name, "mixed scripts")
+    twin = foreign.get(tool.name)
+    if twin is not None:
+        is_copy = _alike(tool.description or "", twin.tool.description or "") and not _share_words(server, twin.server)
+        weight, words = (1.0, f"{tool.name}, as of `{twin.server}`") if is_copy else (0.2, tool.name)
+        yield _Hit(weight, "shadowing", "name", words, "same name")
+        return
+    name = look_alikes.get(_skeleton(tool.name))
+    if name is not None and name.lower() != tool.name.lower():
+        yield _Hit(1.0, "shadowing", "name", f"{tool.name} looks like {name}", "look-alike name")
+
+
+def _telling_names(names: Iterable[str]) -> frozenset[str]:
+    """Names that can only mean a tool; those that may be ordinary words are left out."""
+    return frozenset(name for name in names if len(name) >= 5 and re.search(r"[a-z](?:_|(?=[A-Z]))\w", name))
+
+
+def _foreign_hits(texts: Sequence[_Text], names: frozenset[str], servers: Sequence[str]) -> Iterator[_Hit]:
+    """Descriptions that say how another server's tool is to be used."""
+    named = [name for name in servers if len(name) >= 3]
+    server = "|".join(map(re.escape, named))
+    own = {one.text.replace(" ", "_") for one in texts} | {one.text for one in texts}
+    telling = names - own
+    whose = re.compile(rf"\b(?:{server})(?:'s)?(?: mcp)? (?:server|tools?)\b", re.IGNORECASE) if named else None
+    for one in texts:
+        text = remove_invisible(one.text)
+        found = next((word for word in _IDENTIFIER.finditer(text) if word[0] in telling), None) if telling else None
+        if found is None and whose is not None:
+            found = whose.search(text)
+        if found is None:
+            continue
+        around = text[max(0, found.start() - 100) : found.end() + 160]
+        weight, words = (1.0, around) if FOREIGN_USE.search(around) else (0.3, found[0])
+        yield _Hit(weight, "shadowing", one.where, words, "foreign tool")

@@ -1,0 +1,239 @@
+"""Removal or escaping of invisible characters in everything a source sends, before a model can see it.
+
+Prose of definitions (descriptions, titles, instructions) loses them. Results, errors, questions and log messages keep
+them as visible JSON escapes, so that nothing is lost. Names and values that a model has to write back (properties,
+enum, const, defaults) are escaped too, and `restore_arguments` turns them back into what the server knows.
+
+`Merge` sanitizes what comes from its members. `Metered` sanitizes what leaves, because JSON that is read and written
+again (by `read_result` and tables) has the character where the server wrote an escape such as `\\u200b`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar, cast
+
+from ullage.invisible import escape_invisible, escape_json, remove_invisible
+from ullage.tokens import Steps
+from ullage.tool import (
+    Ask,
+    Asked,
+    Block,
+    Call,
+    Contents,
+    Json,
+    JsonObject,
+    Needs,
+    Progress,
+    PromptMessages,
+    Reply,
+    Structured,
+    Tell,
+    Tool,
+)
+
+__all__ = [
+    "restore_arguments",
+    "sanitize_contents",
+    "sanitize_item",
+    "sanitize_messages",
+    "sanitize_request",
+    "sanitize_result",
+    "sanitize_tool",
+]
+
+_PROSE = frozenset({"description", "title", "$comment", "markdownDescription"})
+_BINARY = frozenset({"data", "blob"})
+_STEP = 100_000
+"""Characters of a text that are looked at in one go: about a millisecond."""
+
+RequestT = TypeVar("RequestT", bound=Asked)
+
+
+def sanitize_tool(tool: Tool) -> tuple[Tool, Mapping[str, str]]:
+    """The definition as a model may see it, and what escaped names and values were before, by their escaped form.
+
+    The parts that do not change are the same objects. The name is the caller's to choose (`merge.names`).
+    """
+    originals: dict[str, str] = {}
+    input_schema = cast("JsonObject", _sanitize_schema(cast("Json", tool.input_schema), originals))
+    output_schema = cast("JsonObject | None", _sanitize_schema(cast("Json", tool.output_schema), {}))
+    annotations = cast("JsonObject", _sanitize_schema(cast("Json", tool.annotations), {}))
+    extra = cast("JsonObject", _sanitize_schema(cast("Json", tool.extra), {}))
+    description = None if tool.description is None else remove_invisible(tool.description)
+    title = None if tool.title is None else remove_invisible(tool.title)
+    before = (tool.input_schema, tool.output_schema, tool.annotations, tool.extra, tool.description, tool.title)
+    now = (input_schema, output_schema, annotations, extra, description, title)
+    if all(old is new for old, new in zip(before, now, strict=True)):
+        return tool, originals
+    safe = replace(
+        tool,
+        input_schema=input_schema,
+        output_schema=output_schema,
+        annotations=annotations,
+        extra=extra,
+        description=description,
+        title=title,
+    )
+    return safe, originals
+
+
+def sanitize_item(item: JsonObject) -> tuple[JsonObject, Mapping[str, str]]:
+    """The same for the definition of a prompt, a resource or a template; its address is `merge.uris`' to write."""
+    originals: dict[str, str] = {}
+    addresses = {key: item[key] for key in ("uri", "uriTemplate") if key in item}
+    safe = cast("JsonObject", _sanitize_schema(cast("Json", item), originals))
+    return (item if safe is item else {**safe, **addresses}), originals
+
+
+def _sanitize_schema(value: Json, originals: dict[str, str], *, is_prose: bool = False) -> Json:
+    """A value with prose stripped and everything else escaped; the same object where nothing changes."""
+    if isinstance(value, str):
+        if is_prose:
+            return remove_invisible(value)
+        escaped = escape_invisible(value)
+        if escaped is not value:
+            originals[escaped] = value
+        return escaped
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, Json]", value)
+        changed: dict[str, Json] = {}
+        same = True
+        for key, member in members.items():
+            new_key = cast("str", _sanitize_schema(key, originals))
+            changed[new_key] = new = _sanitize_schema(member, originals, is_prose=key in _PROSE)
+            same = same and new is member and new_key is key
+        return value if same else changed
+    if isinstance(value, list):
+        items = [_sanitize_schema(item, originals, is_prose=is_prose) for item in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return value
+
+
+def restore_arguments(arguments: JsonObject, originals: Mapping[str, str]) -> JsonObject:
+    """Arguments with escaped names and values as the server knows them; only whole names and values are exchanged."""
+    return cast("JsonObject", _restored(cast("Json", arguments), originals)) if originals else arguments
+
+
+def _restored(value: Json, originals: Mapping[str, str]) -> Json:
+    if isinstance(value, str):
+        return originals.get(value, value)
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, Json]", value)
+        return {originals.get(key, key): _restored(member, originals) for key, member in members.items()}
+    if isinstance(value, list):
+        return [_restored(item, originals) for item in value]
+    return value
+
+
+def sanitize_result(reply: Reply) -> Steps[Reply]:
+    """A reply with every invisible character escaped; the same object where there is none. Yields within long texts."""
+    content: list[Block] = []
+    for block in reply.content:
+        content.append((yield from _sanitize_block(block)))
+    structured = reply.structured
+    if structured is not None and (value := escape_json(structured.value)) is not structured.value:
+        structured = Structured(value)
+    needs = None if reply.needs is None else _sanitize_needs(reply.needs)
+    same = all(new is old for new, old in zip(content, reply.content, strict=True))
+    if same and structured is reply.structured and needs is reply.needs:
+        return reply
+    return replace(reply, content=tuple(content), structured=structured, needs=needs)
+
+
+def _sanitize_block(block: Block) -> Steps[Block]:
+    text = block.get("text")
+    if not isinstance(text, str) or len(block) != 2:
+        return _sanitize_object(block)
+    safe = yield from _escape_long(text)
+    return block if safe is text else {**block, "text": safe}
+
+
+def _escape_long(text: str) -> Steps[str]:
+    """`escape_invisible` in pieces cut at spaces, across which no character belongs to another."""
+    if len(text) <= _STEP:
+        return escape_invisible(text)
+    pieces: list[str] = []
+    start = 0
+    while start < len(text):
+        end = start + _STEP
+        cut = text.rfind(" ", start, end) if end < len(text) else -1
+        end = cut + 1 if cut > start else end
+        pieces.append(escape_invisible(text[start:end]))
+        start = end
+        yield
+    joined = "".join(pieces)
+    return text if joined == text else joined
+
+
+def _sanitize_object(value: JsonObject) -> JsonObject:
+    """An object with its strings escaped. Base64 data may be most of a message and is not looked at."""
+    changed: dict[str, Json] = {}
+    same = True
+    for key, member in value.items():
+        if key in _BINARY and isinstance(member, str) and member.isascii():
+            new: Json = member
+        elif isinstance(member, dict):
+            new = cast("Json", _sanitize_object(member))
+        else:
+            new = escape_json(member)
+        new_key = escape_invisible(key)
+        changed[new_key] = new
+        same = same and new is member and new_key is key
+    return value if same else changed
+
+
+def _sanitize_needs(needs: Needs) -> Needs:
+    requests = escape_json(cast("Json", needs.requests))
+    return needs if requests is needs.requests else Needs(cast("JsonObject", requests), needs.state)
+
+
+def sanitize_contents(contents: Contents) -> Contents:
+    needs = None if contents.needs is None else _sanitize_needs(contents.needs)
+    return replace(contents, contents=tuple(map(_sanitize_object, contents.contents)), needs=needs)
+
+
+def sanitize_messages(prompt: PromptMessages) -> PromptMessages:
+    needs = None if prompt.needs is None else _sanitize_needs(prompt.needs)
+    description = None if prompt.description is None else remove_invisible(prompt.description)
+    messages: Sequence[JsonObject] = [_sanitize_message(message) for message in prompt.messages]
+    return replace(prompt, messages=tuple(messages), description=description, needs=needs)
+
+
+def _sanitize_message(message: JsonObject) -> JsonObject:
+    content = message.get("content")
+    if not isinstance(content, dict):
+        return cast("JsonObject", escape_json(cast("Json", message)))
+    return {**message, "content": dict(_sanitize_object(content))}
+
+
+def sanitize_request(request: RequestT) -> RequestT:
+    """A request whose server's questions, log messages and progress reach the client escaped."""
+    changes: dict[str, object] = {}
+    if request.ask is not None:
+        changes["ask"] = _ask_escaped(request.ask)
+    if request.tell is not None:
+        changes["tell"] = _tell_escaped(request.tell)
+    if isinstance(request, Call) and request.progress is not None:
+        changes["progress"] = _progress_escaped(request.progress)
+    return replace(request, **changes) if changes else request  # type: ignore[arg-type]
+
+
+def _ask_escaped(ask: Ask) -> Ask:
+    async def escaped(method: str, params: JsonObject) -> JsonObject:
+        return await ask(method, cast("JsonObject", escape_json(cast("Json", params))))
+
+    return escaped
+
+
+def _tell_escaped(tell: Tell) -> Tell:
+    async def escaped(method: str, params: JsonObject) -> None:
+        await tell(method, cast("JsonObject", escape_json(cast("Json", params))))
+
+    return escaped
+
+
+def _progress_escaped(progress: Progress) -> Progress:
+    async def escaped(done: float, total: float | None, message: str | None) -> None:
+        await progress(done, total, None if message is None else escape_invisible(message))
+
+    return escaped
