@@ -17,7 +17,7 @@ __all__ = ["Book", "Label", "key", "nearest"]
 _SEPARATORS = re.compile(r"[\W_]+")
 _LONGEST = 128
 """Characters of a name that can be spelt in several ways; the protocol allows no more."""
-_SHORTLIST = 48
+_SHORTLIST = 24
 """Names compared in full: comparing takes too long to do it with thousands."""
 _LIKE = 0.5
 
