@@ -7,6 +7,7 @@ are named there or with --include.
 import argparse
 import os
 import socket
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,9 @@ from .files import is_watched_input
 from .telemetry import show_telemetry
 
 __all__ = ["arguments", "run"]
+
+_SWITCH = 0.001
+"""Seconds that a worker thread may go on while another thread waits."""
 
 _NAMED = 8
 """Servers and databases named in the welcome."""
@@ -65,6 +69,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _refuse_without_http(arguments)
     log_to_stderr()
+    # Long work for one server goes on in worker threads. The event loop takes the interpreter back from them several
+    # times for each call of another server, and by default waits 5 ms for it each time.
+    sys.setswitchinterval(_SWITCH)
     loaded = read(arguments)
     show_telemetry(loaded.settings)
     again = partial(examined, arguments)

@@ -26,6 +26,8 @@ _OPTIONAL = 15
 _CHOICES = 4
 _LEVELS = 2
 """Objects within objects that are opened."""
+_FOLLOWED = 20
+"""References followed from one to the next before `…`."""
 _TYPES = 2_000
 """Types written in all, before `…`: definitions that refer to each other can unfold without end."""
 
@@ -102,7 +104,7 @@ class _Writer:
 
     def _referred(self, reference: str) -> list[str]:
         target = _find(self.root, reference)
-        if target is None or reference in self.followed:
+        if target is None or reference in self.followed or len(self.followed) >= _FOLLOWED:
             return ["…"]
         return replace(self, followed=(*self.followed, reference)).choices(target)
 
