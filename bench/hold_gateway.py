@@ -1,8 +1,8 @@
 """How long one server's call waits while the gateway works for another, hostile server.
 
-A real gateway over HTTP with two servers behind it: a quiet one that a process of its own calls in a loop, and a hostile
-one (`hold_cases.py`). The delay of a case is the longest quiet call during its requests, less the median of quiet calls
-while nothing else happens.
+A real gateway over HTTP with two servers behind it: a quiet one that a process of its own calls in a loop, and a
+hostile one (`hold_cases.py`). The delay of a case is the longest quiet call during its requests, less the median of
+quiet calls while nothing else happens.
 """
 
 import http.client
@@ -22,12 +22,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
-from hold_cases import TOOL, Case, Object
+from hold_cases import CASES, TOOL, Case, Object
 
 HERE = Path(__file__).parent
 ERA = "2026-07-28"
+MOST_DELAY = 50.0
+"""Milliseconds that one server's call may be delayed by the work for another."""
+TRIES = 4
 PATIENCE = 90.0
 SETTLE = 0.15
 """Seconds of quiet calls before and after a hostile request."""
@@ -94,17 +96,15 @@ def _call_quiet(port: int, wire: Connection) -> None:
     wire.send(calls)
 
 
-def measure(case: Case, tries: int, floor: float) -> Delay:
-    """The least of several tries: whatever else this machine does only adds to a delay."""
-    best: Delay | None = None
-    for _ in range(tries):
-        delay = _try(case)
-        if best is None or delay.milliseconds < best.milliseconds:
-            best = delay
-        if best.milliseconds <= floor:
-            break
-    assert best is not None
-    return best
+def delays() -> Iterator[tuple[str, Delay]]:
+    """Every case with its delay: the least of several tries, since whatever else the machine does only adds to it."""
+    for case in CASES:
+        best = _try(case)
+        for _ in range(TRIES - 1):
+            if best.milliseconds <= MOST_DELAY:
+                break
+            best = min(best, _try(case), key=lambda one: one.milliseconds)
+        yield case.name, best
 
 
 def _try(case: Case) -> Delay:
@@ -128,8 +128,6 @@ def _try(case: Case) -> Delay:
     for label, begun, ended in spans[1:]:
         during = [end - start for start, end in calls if end >= begun and start <= ended]
         longest = max(during, default=0.0)
-        if os.environ.get("HOLD_VERBOSE"):
-            print(f"    {label:40} {(longest - baseline) * 1000:8.1f} ms of {(ended - begun) * 1000:9.1f}", file=sys.stderr)
         if longest > worst:
             worst, cause = longest, label
     return Delay(milliseconds=max(0.0, worst - baseline) * 1000, request=cause, baseline=baseline * 1000)
@@ -150,14 +148,10 @@ def _warm_up(client: Client) -> None:
 def _requests(case: Case, client: Client, release: Path) -> Iterator[tuple[str, tuple[float, float]]]:
     """Every request of a case, with when it began and ended."""
 
-    def timed(label: str, name: str, arguments: Object) -> Iterator[Any]:
+    def timed(label: str, name: str, arguments: Object) -> tuple[str, tuple[str, tuple[float, float]]]:
         begun = time.monotonic()
-        answer = client.call(name, arguments)
-        said = text_of(answer)
-        if os.environ.get("HOLD_VERBOSE"):
-            print(f"      {label}: {said[:100]!r}", file=sys.stderr)
-        yield said
-        yield label, (begun, time.monotonic())
+        said = text_of(client.call(name, arguments))
+        return said, (label, (begun, time.monotonic()))
 
     release.touch()
     for number, (name, arguments) in enumerate(case.find):
@@ -188,14 +182,14 @@ def _gateway(case: Case, folder: Path) -> Iterator[tuple[int, Path]]:
         tables.append(f"[servers.{name}]\ncommand = {json.dumps(program)}\nargs = {json.dumps(arguments)}\n")
     settings = folder / "ullage.toml"
     settings.write_text("\n".join(tables), encoding="utf-8")
-    command = [sys.executable, *os.environ.get("HOLD_RUN", "-m ullage").split(), "serve", "--http", "0", "--config", str(settings)]
+    command = [sys.executable, "-m", "ullage", "serve", "--http", "0", "--config", str(settings)]
     with log.open("wb") as errors:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=folder, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=folder, start_new_session=True
+        )
     try:
         yield _port(log, process), release
     finally:
-        if os.environ.get("HOLD_VERBOSE"):
-            print(log.read_text(errors="replace")[-6000:], file=sys.stderr)
         process.terminate()
         try:
             process.wait(15)
@@ -211,22 +205,3 @@ def _port(log: Path, process: "subprocess.Popen[bytes]") -> int:
             return int(found[1])
         time.sleep(0.02)
     raise SystemExit(f"the gateway did not start: {log.read_text(errors='replace')[-2000:]}")
-
-
-def main() -> None:
-    from hold_cases import CASES
-    wanted = sys.argv[1:]
-    for case in CASES:
-        if wanted and not any(one in case.name for one in wanted):
-            continue
-        try:
-            delay = measure(case, int(os.environ.get("HOLD_TRIES", "1")), 50.0)
-            print(f"{case.name:40} {delay.milliseconds:8.1f} ms at {delay.request} (baseline {delay.baseline:.1f})", flush=True)
-        except BaseException as error:
-            print(f"{case.name:40} FAILED {type(error).__name__} {str(error)[:300]}", flush=True)
-            if isinstance(error, KeyboardInterrupt):
-                raise
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
 """Reading of long JSON texts without a long call of the parser.
 
-`json.loads` holds the interpreter for as long as it runs: a fifth of a second for 20 MB, in which no other thread and no
-event loop goes on, whichever thread it runs in. `read_pieces` reads the same value from pieces that each take about a
-millisecond, and is meant for a worker thread.
+`json.loads` holds the interpreter for as long as it runs: a fifth of a second for 20 MB, in which no other thread and
+no event loop goes on, whichever thread it runs in. `read_pieces` reads the same value from pieces that each take about
+a millisecond, and is meant for a worker thread.
 """
 
 import codecs
@@ -46,11 +46,19 @@ def read_pieces(text: str, deepest: int, parse_float: Callable[[str], Any] = flo
         ValueError: The text is no JSON.
         RecursionError: It is nested deeper than `deepest` levels.
     """
+    if len(text) <= _WINDOW:
+        return _read_at_once(text, deepest, parse_float)
     reader = _Reader(text, deepest, json.JSONDecoder(parse_float=parse_float).raw_decode)
     value, end = reader.value(reader.skip(0), 0)
     if reader.skip(end) != len(text):
         _fail(end)
     return value
+
+
+def _read_at_once(text: str, deepest: int, parse_float: Callable[[str], Any]) -> Json:
+    value = json.loads(text) if parse_float is float else json.loads(text, parse_float=parse_float)
+    _check_depth(text, value, 0, deepest)
+    return _mended(value) if _half(text) else value
 
 
 def value_at(text: str, at: int) -> tuple[Json, int]:
@@ -89,29 +97,13 @@ class _Reader:
                 value, end = self._decode(piece, 0)
             except ValueError:
                 continue  # it goes on beyond the piece, or is no JSON, which shows further in
-            self._check_depth(piece, value, depth)
+            _check_depth(piece, value, depth, self._deepest)
             if _half(piece, 0, end):
                 value = _mended(value)
             return value, at + end
         if depth >= self._deepest:
             raise RecursionError
         return self._object(at, depth) if begins == "{" else self._array(at, depth)
-
-    def _check_depth(self, piece: str, value: Json, depth: int) -> None:
-        if depth + piece.count("[") + piece.count("{") <= self._deepest:
-            return
-        level = [value]
-        while level:
-            if depth > self._deepest:
-                raise RecursionError
-            level = [
-                inner
-                for outer in level
-                if isinstance(outer, dict | list)
-                for inner in (outer.values() if isinstance(outer, dict) else outer)
-                if isinstance(inner, dict | list)
-            ]
-            depth += 1
 
     def _scalar(self, at: int) -> tuple[Json, int]:
         number = _number(self._whole, at, at + _NUMBER)
@@ -163,7 +155,7 @@ class _Reader:
             return None
         if not end or length != len(piece):
             return None
-        self._check_depth(piece, value, depth)
+        _check_depth(piece, value, depth, self._deepest)
         if _half(piece):
             value = _mended(value)
         return cast("list[Json]", value), end
@@ -192,6 +184,24 @@ class _Reader:
             if end == at:
                 _fail(at)
             at = end
+
+
+def _check_depth(piece: str, value: Json, depth: int, deepest: int) -> None:
+    """Raises `RecursionError` for a value, found at a depth, that is nested too deeply."""
+    if depth + piece.count("[") + piece.count("{") <= deepest:
+        return
+    level = [value]
+    while level:
+        if depth > deepest:
+            raise RecursionError
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        depth += 1
 
 
 def _without_halves(text: str) -> str:

@@ -1,7 +1,7 @@
 """Checks of a call's arguments that do not hold up other calls.
 
-Most take a few hundred steps and are done at once. Where arguments or schema need more, the check begins anew in a worker
-thread with a larger budget, one call after another. Where even that is spent, the arguments pass unvalidated.
+Most take a few hundred steps and are done at once. Where arguments or schema need more, the check begins anew in a
+worker thread with a larger budget, one call after another. Where even that is spent, the arguments pass unvalidated.
 """
 
 import anyio
@@ -9,8 +9,8 @@ import anyio.to_thread
 
 from ..merge.view import Entry
 from ..slim.subschemas import is_small
-from .envelope import Spoken
 from ..step_budget import OutOfSteps, StepBudget
+from .envelope import Spoken
 from .fitting import Fitting, fitting, unvalidated
 from .validate import Checker
 

@@ -31,7 +31,7 @@ class Fitting:
     """Why the arguments were not checked, where they were not."""
 
 
-def fitting(
+def fitting(  # noqa: PLR0913
     spoken: Spoken,
     entry: Entry,
     checker: Checker,

@@ -45,14 +45,16 @@ class Forms:
 
 
 def forms_of(tool: Tool) -> Forms:
-    """The forms of a tool. One whose definition cannot be slimmed within bounds is shown by its name and first words."""
+    """The forms of a tool. One whose definition is too complex to be slimmed is shown by its name and first words."""
     try:
         slimmed = slim(tool)
         # A title is kept only where there is no description, and then it is all there is to read.
         slimmed = replace(slimmed, description=slimmed.description or slimmed.title)
         return _forms(slimmed, signature(slimmed))
     except (OutOfSteps, RecursionError):
-        _limits.warn(tool.name, f"the definition of `{tool.name[:80]}` is too complex to be slimmed; it is shown by name")
+        _limits.warn(
+            tool.name, f"the definition of `{tool.name[:80]}` is too complex to be slimmed; it is shown by name"
+        )
         description = first_sentence(tool.description or tool.title or "", _SENTENCE)
         plain = Tool(name=tool.name, description=description or None, input_schema={"type": "object"})
         return _forms(plain, f"{tool.name}(…)")

@@ -77,7 +77,7 @@ def heal(
 
 
 def parsed(text: str) -> Json:
-    """The JSON of a text; the text itself where it is none, is too long, or means more than it says (`NaN`, `1e999`)."""
+    """The JSON of a text; the text itself where it is none, too long, or means more than it says (`NaN`, `1e999`)."""
     if len(text) > _LONGEST:
         return text
     try:

@@ -1,8 +1,8 @@
 """JSON values that are cheap to name in an error message.
 
 jsonschema writes the value that does not fit into every error it makes, also into those of branches that nobody will
-see. For an argument of 200 kB under a choice of a thousand schemas, that is most of a second. Values of these types have
-a short `repr` and are otherwise what they were.
+see. For an argument of 200 kB under a choice of a thousand schemas, that is most of a second. Values of these types
+have a short `repr` and are otherwise what they were.
 """
 
 from typing import Any

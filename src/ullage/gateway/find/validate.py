@@ -1,10 +1,11 @@
 """Validation of a call's arguments against the schema that the server gave for its tool.
 
-A schema is read by the dialect it declares, 2020-12 where it declares none. Nothing is fetched, formats are not asserted,
-and a schema that cannot be read is not held against the caller: the verdict says why nothing was checked, and the server
-remains the judge.
+A schema is read by the dialect it declares, 2020-12 where it declares none. Nothing is fetched, formats are not
+asserted, and a schema that cannot be read is not held against the caller: the verdict says why nothing was checked, and
+the server remains the judge.
 
-Work is bounded: compiling a schema and every assertion spend from the caller's `StepBudget`, and `OutOfSteps` ends both.
+Work is bounded: compiling a schema and every assertion spend from the caller's `StepBudget`, and `OutOfSteps` ends
+both.
 """
 
 from collections import OrderedDict

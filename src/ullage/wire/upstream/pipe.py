@@ -153,7 +153,7 @@ class Pipe(asyncio.SubprocessProtocol):
             self._receiver.lost(self._lost_meanwhile)
 
     def _take(self, line: bytes, read: Callable[[bytes], object]) -> None:
-        if line[:4096].isspace() and line.isspace() or not line:
+        if (line[:4096].isspace() and line.isspace()) or not line:
             return
         if line[:1] in b"{[" or line[:4096].lstrip(b"\xef\xbb\xbf \t\r")[:1] in (b"{", b"["):
             message = _read(line, read)

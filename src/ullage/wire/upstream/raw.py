@@ -47,8 +47,8 @@ INPUT_REQUIRED = "input_required"
 _DEEPEST = 100
 """Levels of nesting beyond which a definition would break those who walk it; real ones have some twenty."""
 _VALUES, _LETTERS = 20_000, 400_000
-"""JSON values and characters of a definition beyond which a tool is listed by its name and first sentence. The largest of
-2,638 recorded definitions has 89,000 characters."""
+"""JSON values and characters of a definition beyond which a tool is listed by its name and first sentence. The largest
+of 2,638 recorded definitions has 89,000 characters."""
 _SENTENCES = 1_000
 """Characters that are kept of such a tool's description."""
 _BLOCKS = 2_000
@@ -93,15 +93,15 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
     if not isinstance(name, str) or not name:
         note("lists a tool without a name; it is left out")
         return None
-    if _is_deeper(raw, _DEEPEST):
-        note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
-        return None
     if _is_larger(raw, _VALUES, _LETTERS):
         note(
             f"lists the tool `{_short(name)}` with a definition of more than {_VALUES:,} values or {_LETTERS:,} "
             "characters; it is shown by its name and first sentence, and its arguments are not checked"
         )
         raw = _reduced(raw)
+    if _is_deeper(raw, _DEEPEST):
+        note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
+        return None
     raw = _fitted(raw, TOOL, f"the tool `{_short(name)}`", note)
     schema, wrong = _input_schema(raw.get("inputSchema"))
     if wrong:
