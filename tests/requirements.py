@@ -14,6 +14,7 @@ REQUIREMENTS = {
     "U:ledger": "Definitions, searches, results, history and model calls are written to one ledger with what was saved.",
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
+    "U:bounded": "No definition, argument or reply can hold up other servers' calls; work on one is bounded and says so.",
     "U:pin": "A tool definition that changes after it was accepted is held until someone looks.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",

@@ -17,7 +17,7 @@ from ..definition import definition_text
 from ..slim.signature import one_line, signature
 from ..slim.slim import slim
 from ..slim.wording import first_sentence
-from ..step_budget import LimitLog, OutOfSteps
+from ..step_budget import LimitLog, OutOfSteps, StepBudget
 
 __all__ = ["EDITION", "Forms", "FormsCache", "FormsKept", "forms_of", "written"]
 
@@ -44,10 +44,10 @@ class Forms:
     name: str
 
 
-def forms_of(tool: Tool) -> Forms:
+def forms_of(tool: Tool, budget: StepBudget | None = None) -> Forms:
     """The forms of a tool. One whose definition is too complex to be slimmed is shown by its name and first words."""
     try:
-        slimmed = slim(tool)
+        slimmed = slim(tool, budget)
         # A title is kept only where there is no description, and then it is all there is to read.
         slimmed = replace(slimmed, description=slimmed.description or slimmed.title)
         return _forms(slimmed, signature(slimmed))

@@ -134,16 +134,17 @@ class _Asking:
 
     def _is_same(self, one: Any, other: Any) -> bool:  # noqa: ANN401 — any JSON
         """Whether two values are equal as JSON: 1 is 1.0, and true is not 1."""
-        if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, dict | list):
-            return one is other if isinstance(one, bool) or isinstance(other, bool) else one == other
-        if not isinstance(other, list if isinstance(one, list) else dict) or len(cast("Any", one)) != len(other):
-            return False
-        self._spend(1 + len(cast("Any", one)) // _ITEMS)
-        if isinstance(one, list):
-            pairs = zip(cast("list[object]", one), other, strict=True)
-            return all(self._is_same(mine, its) for mine, its in pairs)
-        members = cast("dict[str, object]", one)
-        return all(name in other and self._is_same(member, other[name]) for name, member in members.items())
+        if isinstance(one, bool) or isinstance(other, bool):
+            return one is other
+        if isinstance(one, list) and isinstance(other, list):
+            items, others = cast("list[object]", one), cast("list[object]", other)
+            self._spend(1 + len(items) // _ITEMS)
+            return len(items) == len(others) and all(map(self._is_same, items, others))
+        if isinstance(one, dict) and isinstance(other, dict):
+            mine, its = cast("dict[str, object]", one), cast("dict[str, object]", other)
+            self._spend(1 + len(mine) // _ITEMS)
+            return mine.keys() == its.keys() and all(self._is_same(member, its[name]) for name, member in mine.items())
+        return one == other
 
     def _frozen(self, value: Any) -> object:  # noqa: ANN401 — any JSON
         """Equal for equal JSON and for no other: 1 is 1.0, and true is not 1."""

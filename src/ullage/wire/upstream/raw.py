@@ -7,7 +7,7 @@ Nothing is sent from here, and no schema is judged beyond its outermost shape.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from ullage.gateway import Introduction
@@ -251,13 +251,13 @@ def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
     return tuple(_read_block(item) for item in (items if len(items) <= _BLOCKS else _joined(items)))
 
 
-def _joined(items: list[Json]) -> list[Json]:
+def _joined(items: Sequence[Json]) -> list[Json]:
     """Blocks too many to be handed on one by one: their texts as one, then the others as far as there is room."""
     texts = [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
     others = [item for item in items if not (isinstance(item, dict) and isinstance(item.get("text"), str))]
-    joined: list[Json] = [text_block("\n".join(cast("list[str]", texts)))] if texts else []
+    joined: list[Json] = [{"type": "text", "text": "\n".join(cast("list[str]", texts))}] if texts else []
     if len(others) > _BLOCKS:
-        joined.append(text_block(f"[{len(others) - _BLOCKS} more content blocks were left out]"))
+        joined.append({"type": "text", "text": f"[{len(others) - _BLOCKS} more content blocks were left out]"})
     return [*joined, *others[:_BLOCKS]]
 
 
