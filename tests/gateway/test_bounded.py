@@ -123,7 +123,7 @@ def test_a_value_is_not_written_into_the_errors_of_every_branch():
         def __repr__(self) -> str:
             raise AssertionError("written out")
 
-    schema = {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "array"}]}}}
+    schema: dict[str, Value] = {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "array"}]}}}
     assert Checker().check("key", schema, {"a": Unspeakable(b=1)}).misfit is not None
 
 
@@ -143,7 +143,7 @@ def test_alternations_multiply_the_ways_to_match_a_pattern():
 
 def test_the_names_most_like_an_unknown_one_are_looked_for_among_few():
     known = {f"property_of_number_{at}_and_more": {} for at in range(5_000)}
-    given = {f"property_or_numbers_{at}_and_mores": 1 for at in range(2_000)}
+    given: Value = {f"property_or_numbers_{at}_and_mores": 1 for at in range(2_000)}
     schema: dict[str, Value] = {"properties": known, "additionalProperties": False}
     verdict = Checker().check("key", schema, given)
     assert verdict.misfit is not None

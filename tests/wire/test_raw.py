@@ -142,9 +142,9 @@ def test_a_definition_too_large_to_work_with_is_kept_by_its_name_and_first_words
 
 @pytest.mark.requirement("U:bounded")
 def test_of_very_many_blocks_the_texts_are_joined_and_few_others_kept():
-    texts = [{"type": "text", "text": f"t{at}"} for at in range(2_500)]
+    texts: list[Any] = [{"type": "text", "text": f"t{at}"} for at in range(2_500)]
     assert read_reply({"content": texts}).content == (text_block("\n".join(f"t{at}" for at in range(2_500))),)
-    odd = [{"type": "odd", "value": at} for at in range(2_500)]
+    odd: list[Any] = [{"type": "odd", "value": at} for at in range(2_500)]
     content = read_reply({"content": [*texts[:1], *odd]}).content
     assert content[1] == text_block("[500 more content blocks were left out]")
     assert content[2:] == tuple(odd[:2_000])
