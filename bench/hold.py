@@ -1,18 +1,22 @@
-"""How long does counting hold an event loop, and what does a hostile megabyte cost?
+"""How long hostile input holds up everything else.
 
-Run by `make bench-hold`. Counts ten ordinary megabytes and a megabyte of each hostile kind in steps, for models of
-several vocabularies. Prints a table, then what fell short of a floor, then one line of figures; fails where a floor is
-missed: a step of 20 ms of CPU, a second of CPU a megabyte.
+Run by `make bench-hold`; `ONLY=counting` or `ONLY=gateway` runs one part. The first part counts ten ordinary megabytes
+and a megabyte of each hostile kind in steps, for models of several vocabularies. The second runs a gateway with a quiet
+and a hostile server and measures how much longer calls of the quiet one take. Prints a table for each, then what fell
+short of a floor, then one line of figures; fails where a floor is missed: a step of 20 ms of CPU, a second of CPU a
+megabyte, a delay of 50 ms.
 """
 
 import gc
 import json
+import os
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "tokens"))
 
+from hold_gateway import MOST_DELAY, delays
 from texts import hostile
 
 from ullage.models import shipped
@@ -51,7 +55,8 @@ def measure(text: str, model: str, engine: Engine | None = None) -> tuple[float,
     return spent / (len(text.encode("utf-8", "surrogatepass")) / 1e6), longest * 1000
 
 
-def main() -> int:
+def count_hostile() -> tuple[dict[str, float], list[str]]:
+    """The figures of counting, and which texts and models missed a floor."""
     texts = {"ten ordinary megabytes": ORDINARY * (10_000_000 // len(ORDINARY.encode())), **hostile(1_000_000)}
     print(f"{'seconds a MB / longest step in ms':36}" + "".join(f"{name:>20}" for name in (*MODELS, SHIFTED[0])))
     worst, missed, engine = (0.0, 0.0), list[str](), default_engine()
@@ -66,12 +71,31 @@ def main() -> int:
             for model, (spent, step) in row.items()
             if spent > MOST_SECONDS or step > MOST_MILLISECONDS
         ]
+    return {"seconds a MB, most": round(worst[0], 3), "step in ms, most": round(worst[1], 1)}, missed
+
+
+def delay_others() -> tuple[dict[str, float], list[str]]:
+    """The figures of a gateway under attack, and which attacks delayed another server's call for too long."""
+    print(f"\n{'delay of another server, in ms':40}{'delay':>8}{'by':>24}{'baseline':>10}")
+    worst, missed = 0.0, list[str]()
+    for case, delay in delays():
+        print(f"{case:40}{delay.milliseconds:8.1f}{delay.request:>24}{delay.baseline:10.1f}", flush=True)
+        worst = max(worst, delay.milliseconds)
+        if delay.milliseconds > MOST_DELAY:
+            missed.append(f"{case}: {delay.milliseconds:.0f} ms at {delay.request}")
+    return {"delay in ms, most": round(worst, 1)}, missed
+
+
+def main() -> int:
+    parts = {"counting": count_hostile, "gateway": delay_others}
+    only = os.environ.get("ONLY")
+    figures, missed = dict[str, float](), list[str]()
+    for part in [parts[only]] if only else parts.values():
+        found, short = part()
+        figures |= found
+        missed += short
     print("\n" + "\n".join(f"MISSED {line}" for line in missed))
-    print(
-        json.dumps(
-            {"seconds a MB, most": round(worst[0], 3), "step in ms, most": round(worst[1], 1), "missed": len(missed)}
-        )
-    )
+    print(json.dumps({**figures, "missed": len(missed)}))
     return 1 if missed else 0
 
 

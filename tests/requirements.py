@@ -19,6 +19,7 @@ REQUIREMENTS = {
     "U:shutdown": "However Ullage ends, no server process stays behind; calls in flight are answered.",
     "U:pin": "A tool definition that changes after it was accepted is withheld until the user accepts it; a call answers TOOL_CHANGED with the difference.",
     "U:poison": "Invisible characters never reach a model; instructions to it, shadowed tools and asked secrets are flagged.",
+    "U:bounded": "No definition, argument or reply can hold up other servers' calls; work on one is bounded and says so.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",
     "S3:default-model": "Without a model, gpt-4 is counted for.",

@@ -232,6 +232,27 @@ async def test_what_a_server_wrote_before_its_end_is_read():
     assert len(heard.messages[0]["a"]) == 1_000_000
 
 
+@pytest.mark.requirement("U:bounded")
+async def test_long_lines_are_read_in_order_and_with_everything_between_them():
+    code = """
+import json
+for at in range(3):
+    print(json.dumps({"at": at, "rows": [{"id": n, "half": "\\ud800"} for n in range(20_000)]}))
+    print(json.dumps({"short": at}))
+print("x" * 300_000)
+print(json.dumps({"id": 7, "result": json.loads("[" * 150 + "]" * 150), "more": "x" * 300_000}))
+print('{"id": 8, "result": ' + "[" * 300_000 + "]" * 300_000 + "}")
+"""
+    async with piped(code) as (pipe, heard):
+        await heard.ended.wait()
+    assert [one.get("at", one.get("short")) for one in heard.messages[:6]] == [0, 0, 1, 1, 2, 2]
+    assert heard.messages[4]["rows"][19_999] == {"id": 19_999, "half": "\ufffd"}
+    assert heard.messages[6]["id"] == 7
+    assert "nested too deeply" in heard.messages[7]["error"]["message"]
+    assert len(heard.messages) == 8
+    assert "printed 1 lines" in pipe.notes()[0]
+
+
 @pytest.mark.parametrize(("descriptor", "reason"), [(0, "closed its input"), (1, "closed its output")])
 async def test_a_server_that_closes_its_ears_or_mouth_is_lost(descriptor: int, reason: str):
     async with piped(f"import os, time; os.close({descriptor}); time.sleep(60)") as (pipe, heard):

@@ -116,6 +116,41 @@ def test_a_definition_nested_without_end_is_left_out():
     assert "nested" in notes[0]
 
 
+@pytest.mark.requirement("U:bounded")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(15_000)}},
+        {"type": "object", "properties": {"a": {"enum": ["x" * 400_001]}}},
+        {"type": "object", "properties": {"x" * 400_001: {}}},
+    ],
+)
+def test_a_definition_too_large_to_work_with_is_kept_by_its_name_and_first_words(schema):
+    hints = {"readOnlyHint": True}
+    item = {"name": "large", "description": "Does much. " * 500, "inputSchema": schema, "annotations": hints, "x": [1]}
+    (large, small), notes = tools_of(item, {"name": "small", "inputSchema": {"type": "object"}})
+    assert large.name == "large"
+    assert large.description is not None
+    assert large.description.startswith("Does much.")
+    assert len(large.description) == 1_000
+    assert large.input_schema == {"type": "object"}
+    assert large.annotations == hints
+    assert not large.extra
+    assert small.name == "small"
+    assert ["its arguments are not checked" in note for note in notes] == [True]
+
+
+@pytest.mark.requirement("U:bounded")
+def test_of_very_many_blocks_the_texts_are_joined_and_few_others_kept():
+    texts: list[Any] = [{"type": "text", "text": f"t{at}"} for at in range(2_500)]
+    assert read_reply({"content": texts}).content == (text_block("\n".join(f"t{at}" for at in range(2_500))),)
+    odd: list[Any] = [{"type": "odd", "value": at} for at in range(2_500)]
+    content = read_reply({"content": [*texts[:1], *odd]}).content
+    assert content[1] == text_block("[500 more content blocks were left out]")
+    assert content[2:] == tuple(odd[:2_000])
+    assert len(read_reply({"content": texts[:2_000]}).content) == 2_000
+
+
 def test_parts_of_the_wrong_kind_are_read_as_missing():
     (tool,), _ = tools_of(
         {

@@ -5,8 +5,10 @@ are named there or with --include.
 """
 
 import argparse
+import gc
 import os
 import socket
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,11 @@ from .files import is_watched_input
 from .telemetry import show_telemetry
 
 __all__ = ["arguments", "run"]
+
+_SWITCH = 0.001
+"""Seconds that a worker thread may go on while another thread waits."""
+_COLLECTIONS = 20_000, 10, 1_000
+"""New objects between collections of garbage, and how many of these make a larger and then a full one."""
 
 _NAMED = 8
 """Servers and databases named in the welcome."""
@@ -65,6 +72,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _refuse_without_http(arguments)
     log_to_stderr()
+    # Long work for one server goes on in worker threads. The event loop takes the interpreter back from them several
+    # times for each call of another server, and by default waits 5 ms for it each time.
+    sys.setswitchinterval(_SWITCH)
+    # A full collection goes through every object of every catalogue and reply, and holds all threads meanwhile.
+    gc.set_threshold(*_COLLECTIONS)
     loaded = read(arguments)
     show_telemetry(loaded.settings)
     again = partial(examined, arguments)

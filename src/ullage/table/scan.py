@@ -1,19 +1,19 @@
-"""Which records does a very long JSON text hold, and where?
+"""The records of a very long JSON text.
 
 One pass over the text, a record at a time, so that neither memory nor anyone's patience is strained: the longest list
 is found, its records are counted, their keys noted, and where they stand is remembered for some of them, so that any
 can be read again at once. A text that is no JSON has no records. What a record means is others' affair.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from ullage.tokens import Steps
 from ullage.tool import Json
 
+from .json_pieces import value_at
 from .path import Path
 
 __all__ = ["Record", "Scanned", "scan"]
@@ -28,7 +28,6 @@ _MARKS = 65_536
 """Places remembered at the most; of longer lists, every second, fourth, … record's."""
 _COLUMNS = 1_000
 """Keys noted at the most; records with more have nothing in common."""
-_value: Callable[[str, int], tuple[Json, int]] = json.JSONDecoder().raw_decode
 _space = re.compile(r"[ \t\n\r]*").match
 
 
@@ -98,13 +97,13 @@ class _Walk:
             return (yield from self._list(at, path))
         if begins == "{" and len(path) < _DEPTH:
             return (yield from self._object(at, path))
-        _, end = _value(self.text, at)
+        _, end = value_at(self.text, at)
         return end
 
     def _object(self, at: int, path: Path) -> Steps[int]:
         text, at = self.text, _skip(self.text, at + 1)
         while text[at] != "}":
-            key, at = _value(text, at)
+            key, at = value_at(text, at)
             at = _skip(text, at)
             if not isinstance(key, str) or text[at] != ":":
                 raise ValueError("no member")
@@ -169,7 +168,7 @@ class _Notes:
 def _records(text: str, at: int) -> Iterator[Record]:
     """From where one begins to the end of their list."""
     while text[at] != "]":
-        value, end = _value(text, at)
+        value, end = value_at(text, at)
         yield Record(value, at, end)
         at = _next(text, end, "]")
 

@@ -19,6 +19,8 @@ __all__ = ["quoted", "records_json", "written", "written_steps"]
 _NEVER_RAW = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What `json` leaves as it is, though it breaks a line somewhere or is half a character."""
 
+_TOGETHER = 200
+"""Elements of a list that are written by one call."""
 _PORTION = 2_000
 """Values written before others are let in."""
 
@@ -45,6 +47,9 @@ def written(value: Cell, indent: int | None = None) -> str:
     """JSON, compact where nothing is said of indenting. Not-a-number and the infinities are written as `json` does."""
     if indent is not None:
         return "".join(_pieces(value, indent, "\n"))
+    if isinstance(value, list) and len(value) > _TOGETHER:
+        # One call for all of a long list would hold up every other thread.
+        return f"[{','.join(map(written, value))}]"
     try:
         return _one_line(_quick(value))
     except _DecimalMet:

@@ -5,6 +5,7 @@ A tool that only reads may go through the other door: nobody is harmed, and refu
 call is allowed at all, the inner source decides.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +14,7 @@ from ullage.tool import Call, Json, Reply
 
 from ..merge.view import Entry, View
 from ..results import BUDGET
+from ..step_budget import LimitLog
 from .aside import Aside
 from .envelope import Spoken, read_call
 from .fitting import Fitting
@@ -22,6 +24,8 @@ from .tools import CALL, CALL_WRITE, NAMES
 from .validate import Checker
 
 __all__ = ["HEALED", "UNCHECKED", "Calling"]
+
+_log = logging.getLogger(__name__)
 
 HEALED = "dev.ullage/healed"
 """In a reply's `meta`: what was mended in the arguments."""
@@ -39,6 +43,7 @@ class Calling:
     hashes: Hashes
     checker: Checker
     aside: Aside = field(default_factory=Aside)
+    limits: LimitLog = field(default_factory=lambda: LimitLog(_log))
 
     async def call(self, call: Call, settings: FindSettings) -> Reply:
         spoken = read_call(call.arguments)
@@ -46,7 +51,10 @@ class Calling:
         if call.tool == CALL.name and not settings.join_calls and not entry.is_read_only:
             raise _wrong_door(entry)
         spoken, budget = _budgeted(spoken, entry)
+        await self.hashes.find([entry.tool])
         fit = await self.aside.fitting(spoken, entry, self.checker, self.hashes.of(entry.tool))
+        if fit.unchecked is not None:
+            self.limits.warn(entry.listed, f"arguments of `{entry.listed}` are passed on unvalidated: {fit.unchecked}")
         meta = call.meta if budget is None else {**call.meta, BUDGET: budget}
         reply = await self.inner.call(replace(call, tool=entry.listed, arguments=fit.arguments, meta=meta))
         return _noted(reply, fit)

@@ -1,4 +1,4 @@
-"""In which forms is a tool shown to whoever looks for it?
+"""The forms in which a tool is shown to whoever looks for it.
 
 The slimmed definition, the signature, the line and the name, each as the JSON text that stands in a reply. Making them
 costs milliseconds a tool and much more for the worst, so they are made once for each definition and kept. How many of
@@ -6,6 +6,7 @@ them are shown, `fit` decides; in which thread they are made, `index` does.
 """
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
@@ -15,10 +16,15 @@ from ullage.tool import Json, JsonObject, Tool
 from ..definition import definition_text
 from ..slim.signature import one_line, signature
 from ..slim.slim import slim
+from ..slim.wording import first_sentence
+from ..step_budget import LimitLog, OutOfSteps, StepBudget
 
 __all__ = ["EDITION", "Forms", "FormsCache", "FormsKept", "forms_of", "written"]
 
 
+_limits = LimitLog(logging.getLogger(__name__))
+_SENTENCE = 500
+"""Characters shown of a tool whose definition is too complex."""
 EDITION = "2"
 """Changes whenever forms are made another way, so that those kept from before are not taken."""
 
@@ -38,15 +44,28 @@ class Forms:
     name: str
 
 
-def forms_of(tool: Tool) -> Forms:
-    slimmed = slim(tool)
-    # A title is kept only where there is no description, and then it is all there is to read.
-    slimmed = replace(slimmed, description=slimmed.description or slimmed.title)
+def forms_of(tool: Tool, budget: StepBudget | None = None) -> Forms:
+    """The forms of a tool. One whose definition is too complex to be slimmed is shown by its name and first words."""
+    try:
+        slimmed = slim(tool, budget)
+        # A title is kept only where there is no description, and then it is all there is to read.
+        slimmed = replace(slimmed, description=slimmed.description or slimmed.title)
+        return _forms(slimmed, signature(slimmed))
+    except (OutOfSteps, RecursionError):
+        _limits.warn(
+            tool.name, f"the definition of `{tool.name[:80]}` is too complex to be slimmed; it is shown by name"
+        )
+        description = first_sentence(tool.description or tool.title or "", _SENTENCE)
+        plain = Tool(name=tool.name, description=description or None, input_schema={"type": "object"})
+        return _forms(plain, f"{tool.name}(…)")
+
+
+def _forms(slimmed: Tool, signed: str) -> Forms:
     return Forms(
         definition=definition_text(slimmed),
-        signature=written(signature(slimmed)),
+        signature=written(signed),
         line=written(one_line(slimmed)),
-        name=written(tool.name),
+        name=written(slimmed.name),
     )
 
 

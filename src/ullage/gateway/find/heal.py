@@ -1,4 +1,4 @@
-"""What did the model mean by arguments that do not fit?
+"""Mending of arguments that do not fit their tool's schema.
 
 Models wrap arguments once more, send objects as strings, write `issueNumber` for `issue_number` and one value where a
 list is wanted. What is meant is then plain, and asking again costs a round trip, so it is mended: only where the
@@ -15,12 +15,20 @@ from dataclasses import dataclass
 from ullage.tool import Json
 
 from ..slim.subschemas import Schema
+from ..step_budget import StepBudget
 
 __all__ = ["Healed", "heal", "parsed"]
 
 _WRAPPERS = frozenset({"parameters", "params", "arguments", "args", "input", "tool_input", "tool_arguments", "kwargs"})
 _LAYERS = 3
 _DEEPEST = 6
+_STEPS = 50_000
+_NAMES = 8
+"""Names compared in the time of one step."""
+_LETTERS = 500
+"""Characters of JSON read in the time of one step."""
+_LONGEST = 1_000_000
+"""Characters of JSON beyond which a text is not read: reading them would hold up everything else."""
 _SEPARATORS = re.compile(r"[\W_]+")
 _TYPES: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
@@ -41,15 +49,27 @@ class Healed:
     notes: tuple[str, ...]
 
 
-def heal(arguments: Json, schema: Schema, fits: Callable[[Json], bool], names: Sequence[str] = ()) -> Healed | None:
+def heal(
+    arguments: Json,
+    schema: Schema,
+    fits: Callable[[Json], bool],
+    names: Sequence[str] = (),
+    *,
+    budget: StepBudget | None = None,
+) -> Healed | None:
     """Arguments that fit, made from some that do not; None where there is no plain way.
 
-    `names` are the tool's own, which some models put around its arguments.
+    Args:
+        names: The tool's own, which some models put around its arguments.
+
+    Raises:
+        OutOfSteps: The budget was spent before a way was found.
     """
+    budget = StepBudget(_STEPS) if budget is None else budget
     for layers, base in _unwrapped(arguments, {*_WRAPPERS, *names}):
         if layers and isinstance(base, dict) and fits(base):
             return Healed(base, layers)
-        mender = _Mender(schema)
+        mender = _Mender(schema, budget)
         mended = mender.value(base, schema, "", 0)
         if mender.notes and isinstance(mended, dict) and fits(mended):
             return Healed(mended, (*layers, *mender.notes))
@@ -57,7 +77,9 @@ def heal(arguments: Json, schema: Schema, fits: Callable[[Json], bool], names: S
 
 
 def parsed(text: str) -> Json:
-    """The JSON of a text; the text itself where it is none, or means more than it says (`NaN`, `1e999`)."""
+    """The JSON of a text; the text itself where it is none, too long, or means more than it says (`NaN`, `1e999`)."""
+    if len(text) > _LONGEST:
+        return text
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -93,15 +115,17 @@ def _unwrapped(arguments: Json, wrappers: set[str]) -> Iterator[tuple[tuple[str,
 class _Mender:
     """Changes what a schema does not take into what it does, where there is one way to."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, budget: StepBudget) -> None:
         self._root = root
+        self._budget = budget
         self.notes: list[str] = []
 
     def value(self, value: Json, schema: Json, path: str, depth: int) -> Json:
+        self._budget.spend()
         shape = self._resolved(schema)
         if shape is None or depth > _DEEPEST:
             return value
-        value = self._typed(value, _wanted(shape, self._resolved), path)
+        value = self._typed(value, self._wanted(shape), path)
         if isinstance(value, dict):
             return self._members(value, shape, path, depth)
         items = shape.get("items")
@@ -137,11 +161,12 @@ class _Mender:
     def _is_spare(self, schema: Json, key: str, required: Json) -> bool:
         """Whether null is not taken here, and nothing is asked for either."""
         shape = self._resolved(schema)
-        wanted = _wanted(shape, self._resolved) if shape is not None else frozenset[str]()
+        wanted = self._wanted(shape) if shape is not None else frozenset[str]()
         return bool(wanted) and "null" not in wanted and not (isinstance(required, list) and key in required)
 
     def _renamed(self, value: dict[str, Json], properties: Schema, path: str) -> dict[str, Json]:
         """Keys that are no parameter's, but spelt like exactly one that is not given."""
+        self._budget.spend((len(properties) + len(value)) // _NAMES)
         spelt: dict[str, list[str]] = {}
         for name in properties:
             spelt.setdefault(_plain(name), []).append(name)
@@ -155,10 +180,31 @@ class _Mender:
                 renamed[key] = member
         return renamed
 
+    def _wanted(self, schema: Schema, depth: int = 0) -> frozenset[str]:
+        """The types that the schema takes, on its own word; empty where it does not say."""
+        self._budget.spend()
+        declared = schema.get("type")
+        if isinstance(declared, str):
+            return frozenset({declared})
+        if isinstance(declared, list):
+            return frozenset(each for each in declared if isinstance(each, str))
+        branches = schema.get("anyOf") or schema.get("oneOf")
+        if not isinstance(branches, list) or depth > _DEEPEST:
+            return frozenset()
+        found = set[str]()
+        for branch in branches:
+            shape = self._resolved(branch)
+            taken = self._wanted(shape, depth + 1) if shape is not None else None
+            if not taken:
+                return frozenset()
+            found |= taken
+        return frozenset(found)
+
     def _typed(self, value: Json, wanted: frozenset[str], path: str) -> Json:
         if not wanted or wanted.intersection(_types(value)):
             return value
         if isinstance(value, str):
+            self._budget.spend(len(value) // _LETTERS)
             meant = _meant(value, wanted)
             if wanted.intersection(_types(meant)):
                 self.notes.append(f"`{path or 'the arguments'}` was a string; read as {_types(meant)[0]}")
@@ -184,21 +230,6 @@ def _types(value: Json) -> tuple[str, ...]:
     if isinstance(value, float) and value.is_integer():
         return ("number", "integer")
     return _TYPES[type(value)]
-
-
-def _wanted(schema: Schema, resolve: Callable[[Json], Schema | None], depth: int = 0) -> frozenset[str]:
-    """The types that the schema takes, on its own word; empty where it does not say."""
-    declared = schema.get("type")
-    if isinstance(declared, str):
-        return frozenset({declared})
-    if isinstance(declared, list):
-        return frozenset(each for each in declared if isinstance(each, str))
-    branches = schema.get("anyOf") or schema.get("oneOf")
-    if not isinstance(branches, list) or depth > _DEEPEST:
-        return frozenset()
-    shapes = [resolve(branch) for branch in branches]
-    found = [_wanted(shape, resolve, depth + 1) if shape is not None else frozenset[str]() for shape in shapes]
-    return frozenset[str]().union(*found) if all(found) else frozenset()
 
 
 def _part(root: Schema, reference: str) -> Json:

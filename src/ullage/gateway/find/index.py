@@ -158,10 +158,15 @@ class Shelf:
         """Makes everything that searches of this view will ask for, a little at a time."""
         await self._whole(view, kind)
         await self._hashes.find(entry.tool for entry in view.entries)
-        keys: Mapping[str, Tool] = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
-        self._forms.keep_only(keys)
-        for some in _portions([key for key in keys if self._forms.get(key) is None]):
+        keys, absent = await anyio.to_thread.run_sync(self._without_forms, view)
+        for some in _portions(absent):
             await anyio.to_thread.run_sync(self._forms.make, {key: keys[key] for key in some})
+
+    def _without_forms(self, view: View) -> tuple[Mapping[str, Tool], Sequence[str]]:
+        """The definitions of a view by their hashes, and the hashes of those whose forms are to be made."""
+        keys = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
+        self._forms.keep_only(keys)
+        return keys, [key for key in keys if self._forms.get(key) is None]
 
     def _one_at_a_time(self) -> anyio.Lock:
         """Made late: a lock belongs to the event loop that is running."""

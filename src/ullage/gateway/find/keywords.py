@@ -1,8 +1,8 @@
-"""How are the assertions asked that a validator asks without measure, or not as JSON has it?
+"""Assertions of JSON Schema with a cost in steps, and safe versions of those that jsonschema runs without bound.
 
-Patterns are tried only where they end soon, items told apart without comparing each with each, and multiples found in
-decimals, as they are written: 19.99 is one of 0.01. Every assertion costs fuel, these as much as they take. Which
-dialect has which assertion, `validate` knows.
+Patterns are tried only where they end soon, items are compared by hash, enumerations without writing them out, and
+multiples in decimals as they are written: 19.99 is a multiple of 0.01. Every assertion spends steps, as many as it has
+to look at.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from jsonschema.exceptions import ValidationError
 
+from ..step_budget import StepBudget
 from .patterns import compiled, ways
 
-__all__ = ["LONG_NAME", "Exhausted", "Fuel", "Keyword", "careful"]
+__all__ = ["LONG_NAME", "Keyword", "Spending", "careful"]
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 LONG_NAME = 200
@@ -25,48 +26,73 @@ _ITEMS = 16
 """Looked at in the time of one assertion."""
 
 
-class Exhausted(Exception):
-    """The validation took more steps than it may."""
+_REFERENCE = 4
+"""Steps of following a `$ref`, which takes that much longer than an assertion."""
+_DIGITS = 50
+"""Binary digits of a number that is divided in the time of one assertion."""
+_PAIRS = 1_000
+"""Pairs compared in the time of one assertion."""
 
 
-class Fuel:
-    """Assertions that may still be tried."""
+class Spending:
+    """The budget that the assertions of one checker spend at the moment."""
+
+    __slots__ = ("budget",)
 
     def __init__(self) -> None:
-        self.left = 0
+        self.budget = StepBudget(0)
 
-    def burn(self, amount: int = 1) -> None:
-        self.left -= amount
-        if self.left < 0:
-            raise Exhausted
+    def spend(self, steps: int = 1) -> None:
+        self.budget.spend(steps)
 
 
-def careful(keywords: Mapping[str, Keyword], fuel: Fuel) -> dict[str, Keyword]:
-    """The assertions of a dialect, each costing fuel, and with ours in place of those that it has."""
-    asking = _Asking(fuel)
+def careful(keywords: Mapping[str, Keyword], spending: Spending) -> dict[str, Keyword]:
+    """The assertions of a dialect, each spending steps, and with ours in place of those that it has."""
+    asking = _Asking(spending)
     own: dict[str, Keyword] = {
         "pattern": asking.pattern,
         "patternProperties": asking.named,
         "additionalProperties": asking.additional,
         "uniqueItems": asking.unique,
-        "multipleOf": _multiple,
+        "multipleOf": asking.multiple,
+        "enum": asking.enum,
+        "const": asking.const,
     }
-    return {name: _fuelled(own.get(name, keyword), fuel) for name, keyword in keywords.items()}
+    return {name: _spending(name, own.get(name, keyword), spending) for name, keyword in keywords.items()}
 
 
-def _fuelled(keyword: Keyword, fuel: Fuel) -> Keyword:
+def _spending(name: str, keyword: Keyword, spending: Spending) -> Keyword:
+    """The assertion after its cost is paid: one step, and more for what it goes through without asking anything."""
+    base = _REFERENCE if name in ("$ref", "$dynamicRef", "$recursiveRef") else 1
+    is_quadratic = name.startswith("unevaluated")
+
     def tried(validator: Any, value: Any, instance: Any, schema: Any) -> Any:  # noqa: ANN401 — jsonschema's own shape
-        fuel.burn()
+        steps = base + (len(cast("Any", value)) // _ITEMS if isinstance(value, dict | list | str) else 0)
+        if isinstance(instance, dict | list):
+            size = len(cast("Any", instance))
+            steps += size // _ITEMS
+            if is_quadratic:
+                # jsonschema looks up each member in a list of those that others have looked at.
+                steps += size * size // _PAIRS
+        spending.spend(steps)
         return keyword(validator, value, instance, schema)
 
     return tried
 
 
 class _Asking:
-    """The assertions that burn more the more they have to look at."""
+    """The assertions that spend more the more they have to look at."""
 
-    def __init__(self, fuel: Fuel) -> None:
-        self._burn = fuel.burn
+    def __init__(self, spending: Spending) -> None:
+        self._spend = spending.spend
+
+    def enum(self, _: Any, values: Any, instance: Any, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
+        if not any(self._is_same(value, instance) for value in values):
+            yield ValidationError("is not one of the values allowed")
+
+    def const(self, _: Any, value: Any, instance: Any, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
+        if not self._is_same(value, instance):
+            yield ValidationError("is not the value allowed")
 
     def pattern(self, _: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
         if isinstance(instance, str) and isinstance(pattern, str) and not self._matches(pattern, instance):
@@ -102,31 +128,46 @@ class _Asking:
         tries = ways(pattern, len(text))
         if tries is None:
             return True
-        self._burn(tries // _WAYS)
+        self._spend(tries // _WAYS)
         expression = compiled(pattern)
         return expression is None or expression.search(text) is not None
+
+    def _is_same(self, one: Any, other: Any) -> bool:  # noqa: ANN401 — any JSON
+        """Whether two values are equal as JSON: 1 is 1.0, and true is not 1."""
+        if isinstance(one, bool) or isinstance(other, bool):
+            return one is other
+        if isinstance(one, list) and isinstance(other, list):
+            items, others = cast("list[object]", one), cast("list[object]", other)
+            self._spend(1 + len(items) // _ITEMS)
+            return len(items) == len(others) and all(map(self._is_same, items, others))
+        if isinstance(one, dict) and isinstance(other, dict):
+            mine, its = cast("dict[str, object]", one), cast("dict[str, object]", other)
+            self._spend(1 + len(mine) // _ITEMS)
+            return mine.keys() == its.keys() and all(self._is_same(member, its[name]) for name, member in mine.items())
+        return one == other
 
     def _frozen(self, value: Any) -> object:  # noqa: ANN401 — any JSON
         """Equal for equal JSON and for no other: 1 is 1.0, and true is not 1."""
         if isinstance(value, dict):
             members = cast("dict[str, object]", value)
-            self._burn(1 + len(members) // _ITEMS)
+            self._spend(1 + len(members) // _ITEMS)
             return dict, frozenset((name, self._frozen(member)) for name, member in members.items())
         if isinstance(value, list):
             items = cast("list[object]", value)
-            self._burn(1 + len(items) // _ITEMS)
+            self._spend(1 + len(items) // _ITEMS)
             return list, tuple(self._frozen(item) for item in items)
         return type(value) if isinstance(value, bool) else None, value
+
+    def multiple(self, _: Any, unit: Any, instance: Any, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
+        if isinstance(instance, int | float) and not isinstance(instance, bool):
+            # Dividing two numbers of thousands of digits takes as long as hundreds of assertions.
+            self._spend(sum(number.bit_length() for number in (instance, unit) if isinstance(number, int)) // _DIGITS)
+            if (_exactly(instance) / _exactly(unit)).denominator != 1:
+                yield ValidationError(f"is not a multiple of {unit}")
 
 
 def _members(value: Any) -> tuple[tuple[str, Any], ...]:  # noqa: ANN401 — any JSON
     return tuple(cast("dict[str, Any]", value).items()) if isinstance(value, dict) else ()
-
-
-def _multiple(_: Any, unit: Any, instance: Any, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
-    is_number = isinstance(instance, int | float) and not isinstance(instance, bool)
-    if is_number and (_exactly(instance) / _exactly(unit)).denominator != 1:
-        yield ValidationError(f"is not a multiple of {unit}")
 
 
 def _exactly(number: float) -> Fraction:

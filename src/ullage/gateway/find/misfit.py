@@ -1,10 +1,9 @@
-"""What is the caller told whose arguments do not fit?
+"""The error for a caller whose arguments do not fit.
 
 Where and what, in a sentence; the part of the schema that matters, short enough to be read; and the names or values
 that would have done. The caller's own values are not repeated: they are known to it, may be long and may be secret.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -13,8 +12,9 @@ from jsonschema.exceptions import ValidationError
 from ullage.errors import InvalidArguments
 from ullage.tool import Json, Tool
 
+from ..merge.spelling import nearest
 from ..slim.signature import signature
-from ..slim.subschemas import Schema
+from ..slim.subschemas import Schema, is_small
 from .forms import written
 
 __all__ = ["misfit"]
@@ -22,6 +22,12 @@ __all__ = ["misfit"]
 _FRAGMENT = 800
 """Characters of schema that are shown: some 200 tokens."""
 _VALUES = 10
+_STRANGERS = 3
+"""Unknown names for which the nearest parameters are looked up."""
+_KNOWN = 500
+"""Parameters among which they are looked up."""
+_LETTERS = 100_000
+"""Of a part of a schema that may be shown once its words are left out."""
 _SAID = 160
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
@@ -46,7 +52,8 @@ def _problem(error: ValidationError, path: str) -> str:
     keyword = cast("str | None", error.validator)
     match keyword:
         case "required":
-            absent = [name for name in _names(value) if name not in _keys(error.instance)]
+            given = frozenset(_keys(error.instance))
+            absent = [name for name in _names(value) if name not in given]
             return f"{_listed(absent)} missing{f' in {place}' if path else ''}"
         case "additionalProperties" | "unevaluatedProperties":
             strange = _strangers(error)
@@ -62,7 +69,7 @@ def _problem(error: ValidationError, path: str) -> str:
         case None:
             return f"{place} is not allowed"
         case _:
-            return f"{place} must have {keyword} {_cut(written(value))}"
+            return f"{place} must have {keyword} {_cut(_text(value))}"
 
 
 def _kind(value: object) -> str:
@@ -70,21 +77,23 @@ def _kind(value: object) -> str:
 
 
 def _strangers(error: ValidationError) -> list[str]:
-    known = error.schema.get("properties") if isinstance(error.schema, Mapping) else None
-    return [name for name in _keys(error.instance) if name not in _keys(known)]
+    known = frozenset(_keys(error.schema.get("properties") if isinstance(error.schema, Mapping) else None))
+    return [name for name in _keys(error.instance) if name not in known]
 
 
 def _options(error: ValidationError) -> tuple[str, ...]:
     """The names or values that would have done, the nearest first."""
     if error.validator in ("enum", "const"):
-        return tuple(value if isinstance(value, str) else written(value) for value in _allowed(error)[:_VALUES])
+        return tuple(_text(value) for value in _allowed(error)[:_VALUES])
     schema = error.schema
     known = _keys(schema.get("properties") if isinstance(schema, Mapping) else None)
     if error.validator == "required":
-        return tuple(name for name in _names(error.validator_value) if name not in _keys(error.instance))[:_VALUES]
+        given = frozenset(_keys(error.instance))
+        return tuple(name for name in _names(error.validator_value) if name not in given)[:_VALUES]
     if error.validator in ("additionalProperties", "unevaluatedProperties"):
-        given = _keys(error.instance)
-        near = [one for name in _strangers(error) for one in difflib.get_close_matches(name, known, n=3, cutoff=0.5)]
+        given = frozenset(_keys(error.instance))
+        spellings = [(name,) for name in known[:_KNOWN]]
+        near = [one for name in _strangers(error)[:_STRANGERS] for one in nearest(name, spellings, most=3)]
         return tuple(dict.fromkeys([*near, *(name for name in known if name not in given)]))[:_VALUES]
     return ()
 
@@ -96,7 +105,7 @@ def _fragment(tool: Tool, error: ValidationError) -> str:
 
 
 def _shown(name: str, schema: Json) -> str:
-    for said in (schema, _without_words(schema)):
+    for said in (schema, _without_words(schema)) if is_small(schema, values=_FRAGMENT, letters=_LETTERS) else ():
         text = f"{name}: {written(said)}"
         if len(text) <= _FRAGMENT:
             return text
@@ -119,9 +128,16 @@ def _allowed(error: ValidationError) -> list[Any]:
     return list(value) if error.validator == "enum" else [value]
 
 
+def _text(value: Json) -> str:
+    """A value that would have done, as far as it is short."""
+    if isinstance(value, str):
+        return value if len(value) <= _FRAGMENT else _cut(value)
+    return written(value) if is_small(value, values=_FRAGMENT, letters=_FRAGMENT) else f"a long {_kind(value)}"
+
+
 def _either(values: Json) -> str:
     listed = values if isinstance(values, list) else [values]
-    shown = [each if isinstance(each, str) else _cut(written(each)) for each in listed[:_VALUES]]
+    shown = [_cut(_text(each)) for each in listed[:_VALUES]]
     return _cut(" or ".join(shown) + (" or …" if len(listed) > _VALUES else ""))
 
 

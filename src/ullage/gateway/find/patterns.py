@@ -1,8 +1,9 @@
-"""Can this pattern be tried on this text without hanging?
+"""Cost of trying a server's regular expression on a text.
 
 Patterns come from servers that nobody vouches for, Python's engine backtracks, and a match once begun cannot be
-stopped. So a pattern is tried only where the ways to match it are few: the product of what each of its repetitions
-allows, with repetitions inside repetitions refused altogether. What is not tried is not asserted; the server will.
+stopped. So a pattern is tried only where the ways to match it are few: the product of what each of its repetitions and
+alternations allows, with repetitions inside repetitions refused altogether. What is not tried is not asserted; the
+server will.
 """
 
 import re
@@ -18,12 +19,16 @@ _ATOMS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 """Escapes and classes: one character of text each, whatever stands in them."""
 _QUANTIFIER = re.compile(r"(?<!\()([*+?]|\{(\d*)(,?)(\d*)\})[?+]?")
 _GROUP = re.compile(r"\([^()]*\)")
+_FLAGS = re.compile(r"\(\?[aiLmsux-]+[:)]")
+"""Python's own, which JSON Schema does not have; ignoring case makes a large class take long to compile."""
 _REPEATED = re.compile(r"[*+{]|\?(?![:=!<])")
 
 
 @lru_cache(maxsize=4_096)
 def compiled(pattern: str) -> re.Pattern[str] | None:
     """None for what only another dialect can read."""
+    if _FLAGS.search(pattern):
+        return None
     try:
         with warnings.catch_warnings():
             # Python warns of what it will read otherwise one day, such as `[[:alpha:]]`.
@@ -44,14 +49,14 @@ def ways(pattern: str, length: int) -> int | None:
     if len(pattern) > _LONG_PATTERN:
         return None
     plain = _ATOMS.sub("x", pattern)
-    if _has_nested_repetition(plain):
+    choices = _choices(plain)
+    if choices is None:
         return None
-    found = 1 if plain.startswith("^") and "|" not in plain else max(1, length)
+    found = choices if plain.startswith("^") and "|" not in plain else choices * max(1, length)
     for quantifier in _QUANTIFIER.finditer(plain):
         found *= _ways(quantifier, length)
         if found > _WAYS:
             return None
-    found *= 1 + plain.count("|")
     return found if found <= _WAYS else None
 
 
@@ -66,12 +71,17 @@ def _ways(quantifier: re.Match[str], length: int) -> int:
     return max(1, int(most) - int(least or 0) + 1)
 
 
-def _has_nested_repetition(plain: str) -> bool:
-    """Whether a group that can itself match in several ways is repeated."""
+def _choices(plain: str) -> int | None:
+    """In how many ways its alternations may be taken; None where a group that can itself match in several ways is
+    repeated."""
+    choices = 1
     while (group := _GROUP.search(plain)) is not None:
         inside = group[0][1:-1].removeprefix("?:")
         choosy = _REPEATED.search(inside) is not None or "|" in inside or "\1" in inside
         if choosy and plain[group.end() : group.end() + 1] in ("*", "+", "{"):
-            return True
+            return None
+        choices *= 1 + inside.count("|")
+        if choices > _WAYS:
+            return None
         plain = plain[: group.start()] + ("\1" if choosy else "x") + plain[group.end() :]
-    return False
+    return choices * (1 + plain.count("|"))

@@ -1,10 +1,11 @@
-"""Do these arguments fit the schema that the server gave for its tool?
+"""Validation of a call's arguments against the schema that the server gave for its tool.
 
-Read by the dialect that the schema declares, 2020-12 where it declares none. Nothing is fetched, formats are not
+A schema is read by the dialect it declares, 2020-12 where it declares none. Nothing is fetched, formats are not
 asserted, and a schema that cannot be read is not held against the caller: the verdict says why nothing was checked, and
-the server remains the judge. What to tell the caller of a misfit, `misfit` knows.
+the server remains the judge.
 
-Work is bounded: every assertion costs fuel, as much as it takes to ask it (`keywords`).
+Work is bounded: compiling a schema and every assertion spend from the caller's `StepBudget`, and `OutOfSteps` ends
+both.
 """
 
 from collections import OrderedDict
@@ -20,13 +21,17 @@ from jsonschema.validators import validator_for
 from ullage.tool import Json, JsonObject
 
 from ..slim.subschemas import Schema, depth_exceeds
-from .keywords import Exhausted, Fuel, Keyword, careful
+from ..step_budget import OutOfSteps, StepBudget
+from .keywords import Keyword, Spending, careful
+from .quiet import quiet
 from .soundness import troubles, undeclared
 
-__all__ = ["Checker", "Verdict"]
+__all__ = ["STEPS", "Checker", "Verdict"]
 
-_FUEL = 50_000
-"""Assertions tried before a validation is given up."""
+STEPS = 50_000
+"""Spent on one set of arguments before it is passed on unvalidated: half a second of work."""
+_ERROR = 2
+"""Steps of an error that is compared with others for the one that says most."""
 _DEEPEST = 100
 _KEPT = 1_000
 _OLD = (Draft3Validator, Draft4Validator)
@@ -57,50 +62,68 @@ class Checker:
 
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
-        self._fuel = Fuel()
+        self._spending = Spending()
         self._dialects: dict[type[Validator], type[Validator]] = {}
         self._validators: OrderedDict[str, Validator | str] = OrderedDict()
         """A string says why there is none."""
 
-    def check(self, key: str, schema: JsonObject, arguments: Json) -> Verdict:
-        """`key` stands for the schema: the same key, the same schema."""
-        validator = self._validator(key, schema)
+    def check(self, key: str, schema: JsonObject, arguments: Json, budget: StepBudget | None = None) -> Verdict:
+        """Checks arguments within a budget, or within `STEPS` where none is given.
+
+        Args:
+            key: Stands for the schema: the same key, the same schema.
+
+        Raises:
+            OutOfSteps: The budget was spent before anything was found wrong.
+        """
+        budget = StepBudget(STEPS) if budget is None else budget
+        self._spending.budget = budget
+        validator = self._validator(key, schema, budget)
         if isinstance(validator, str):
             return Verdict(unchecked=validator)
-        return self._ask(validator, arguments)
+        return self._ask(validator, quiet(arguments, budget), budget)
 
-    def _ask(self, validator: Validator, arguments: Json) -> Verdict:
-        self._fuel.left = _FUEL
+    def _ask(self, validator: Validator, arguments: Json, budget: StepBudget) -> Verdict:
         first: ValidationError | None = None
         try:
             first = next(validator.iter_errors(arguments), None)
-            return Verdict() if first is None else Verdict(misfit=_best_match(validator.iter_errors(arguments)))
-        except Exhausted:
-            return Verdict(misfit=first) if first else Verdict(unchecked="the schema takes too long to check")
+            if first is None:
+                return Verdict()
+            return Verdict(misfit=_best_match(_counted(validator.iter_errors(arguments), budget)))
+        except OutOfSteps:
+            if first is None:
+                raise
+            return Verdict(misfit=first)
         except Exception as error:  # noqa: BLE001 — whatever a foreign schema raises, the call is not to blame
             return Verdict(unchecked=f"the schema cannot be read ({type(error).__name__})")
 
-    def _validator(self, key: str, schema: JsonObject) -> Validator | str:
+    def _validator(self, key: str, schema: JsonObject, budget: StepBudget) -> Validator | str:
         found = self._validators.get(key)
         if found is None:
-            found = self._validators[key] = self._compile(dict(schema))
+            found = self._validators[key] = self._compile(dict(schema), budget)
             if len(self._validators) > self._most:
                 self._validators.popitem(last=False)
         return found
 
-    def _compile(self, schema: Schema) -> Validator | str:
+    def _compile(self, schema: Schema, budget: StepBudget) -> Validator | str:
         if depth_exceeds(schema, _DEEPEST):
             return "the schema is nested too deeply"
         declared = _declared(schema)
-        trouble = next(troubles(schema, is_old=declared in _OLD), None)
-        return trouble or self._dialect(declared)(undeclared(schema))
+        trouble = next(troubles(schema, budget, is_old=declared in _OLD), None)
+        return trouble or self._dialect(declared)(undeclared(schema, budget))
 
     def _dialect(self, declared: type[Validator]) -> type[Validator]:
-        """The dialect with every assertion costing fuel, and those without measure asked with care."""
+        """The dialect with every assertion spending steps."""
         found = self._dialects.get(declared)
         if found is None:
-            found = self._dialects[declared] = _extend(declared, careful(declared.VALIDATORS, self._fuel))
+            found = self._dialects[declared] = _extend(declared, careful(declared.VALIDATORS, self._spending))
         return found
+
+
+def _counted(errors: Iterator[ValidationError], budget: StepBudget) -> Iterator[ValidationError]:
+    for error in errors:
+        budget.spend(_ERROR)
+        yield error
 
 
 def _declared(schema: Schema) -> type[Validator]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 import anyio
+import anyio.to_thread
 
 from ullage.errors import BadConfiguration, ProtocolError, UllageError, UnknownResource, UnknownTool
 from ullage.invisible import escape_json
@@ -45,6 +46,8 @@ from .view import Entry, Heard, Member, Missing, Peeked, View
 __all__ = ["Member", "Merge", "Peeked"]
 
 _PATIENCE = 10.0
+_AT_ONCE = 1_000
+"""Tools of which a view is made at once."""
 _NO_VALUES: JsonObject = {"values": []}
 
 
@@ -73,6 +76,8 @@ class Merge:
         self._watching: dict[str, tuple[object, Callable[[], None]]] = {}
         self._members: tuple[Member, ...] = ()
         self._seen: tuple[tuple[Heard, ...], View] | None = None
+        self._seeing = anyio.Lock()
+        self._spawn = spawn
         self._told: dict[str, object] = {}
         """What clients were last shown, by the kind of change that would tell them otherwise."""
         self.replace(members)
@@ -100,6 +105,7 @@ class Merge:
         """All that is known, after waiting up to `wait` seconds for members that never said what they offer."""
         await self._tools.recall()
         await self._tools.gather(wait)
+        await self._see_aside()
         self._tools_arrived()
         view = self.known
         self._told["tools"] = view.revision
@@ -107,6 +113,9 @@ class Merge:
 
     async def find(self, name: str, server: str | None = None) -> Entry:
         """The tool of that name, in any spelling; a member that may own it and was never heard is waited for."""
+        if self._is_long() and (found := self._find_before(name, server)) is not None:
+            return found
+        await self._see_aside()
         try:
             return self.known.find(name, server)
         except UnknownTool:
@@ -115,7 +124,36 @@ class Merge:
                 raise
         await self._tools.recall()
         await self._tools.gather(self._patience, awaited)
+        await self._see_aside()
         return self.known.find(name, server)
+
+    def _is_long(self) -> bool:
+        """Whether the view has to be made anew from so many tools that others must not wait for it."""
+        heard = self._tools.known()
+        if self._seen is not None and _same(self._seen[0], heard):
+            return False
+        return sum(len(listing.tools) for _, listing in heard) > _AT_ONCE
+
+    def _find_before(self, name: str, server: str | None) -> Entry | None:
+        """The tool in the last view, as far as that was of the same members: they may have other tools by now."""
+        if self._seen is None:
+            return None
+        members = {member.name: member for member in self._members}
+        try:
+            entry = self._seen[1].find(name, server)
+        except UllageError:
+            return None
+        return entry if members.get(entry.server) is entry.member else None
+
+    async def _see_aside(self) -> None:
+        """Makes a long view in a worker thread, so that `known` finds it made."""
+        while self._is_long():
+            async with self._seeing:
+                heard = self._tools.known()
+                if not self._is_long():
+                    return
+                before = None if self._seen is None else self._seen[1]
+                self._seen = heard, await anyio.to_thread.run_sync(_see, heard, self._reserved, before)
 
     async def call(self, call: Call) -> Reply:
         return await self.call_entry(await self.find(call.tool), call)
@@ -258,9 +296,15 @@ class Merge:
             self._announce(change)
 
     def _tools_arrived(self) -> None:
-        if "tools" in self._told and self._told["tools"] != (revision := self.known.revision):
+        if self._spawn is not None and "tools" in self._told and self._is_long():
+            self._spawn(self._tools_arrived_aside)
+        elif "tools" in self._told and self._told["tools"] != (revision := self.known.revision):
             self._told["tools"] = revision
             self._announce(Change("tools"))
+
+    async def _tools_arrived_aside(self) -> None:
+        await self._see_aside()
+        self._tools_arrived()
 
     def _resources_arrived(self) -> None:
         if "resources" in self._told and self._told["resources"] != self._resources.known():
@@ -280,6 +324,13 @@ class Merge:
     def _announce(self, change: Change) -> None:
         for listener in tuple(self._listeners):
             listener(change)
+
+
+def _see(heard: tuple[Heard, ...], reserved: tuple[str, ...], before: View | None) -> View:
+    """The view, with its tables of names made."""
+    view = see(heard, reserved=reserved, before=before)
+    view.book.find("") if view.book is not None else None
+    return view
 
 
 def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:

@@ -17,7 +17,9 @@ __all__ = ["Book", "Label", "key", "nearest"]
 _SEPARATORS = re.compile(r"[\W_]+")
 _LONGEST = 128
 """Characters of a name that can be spelt in several ways; the protocol allows no more."""
-_SHORTLIST = 48
+_CONSIDERED = 3_000
+"""Names looked at for those most like another."""
+_SHORTLIST = 24
 """Names compared in full: comparing takes too long to do it with thousands."""
 _LIKE = 0.5
 
@@ -133,7 +135,7 @@ def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -
     def shared(folded: str) -> int:
         return sum(piece in folded for piece in pieces)
 
-    likely = nlargest(_SHORTLIST, spellings, key=lambda these: shared(" ".join(map(_beginning, these))))
+    likely = nlargest(_SHORTLIST, spellings[:_CONSIDERED], key=lambda these: shared(" ".join(map(_beginning, these))))
     matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
     scored = ((max(_ratio(matcher, _beginning(one)) for one in these), these[0]) for these in likely)
     ranked = sorted((pair for pair in scored if pair[0] >= _LIKE), key=lambda pair: (-pair[0], pair[1]))

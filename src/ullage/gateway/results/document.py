@@ -5,7 +5,6 @@ what a JSON path picks from it. Its units are read as far as they are wanted; ev
 in a thread. Which units are shown, and how, is the reader's affair.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +12,7 @@ from itertools import takewhile
 from typing import cast
 
 from ullage.errors import InvalidArguments
-from ullage.table import Path, write_path, written
+from ullage.table import Path, read_pieces, write_path, written
 from ullage.tokens import Steps
 from ullage.tool import Json
 
@@ -27,6 +26,7 @@ from .wording import named_by
 
 __all__ = ["Document", "at_offset", "at_path", "records_of"]
 
+_DEEPEST = 500
 _MOST_KEYS = 20
 """Named to whoever asked for one that is not there."""
 
@@ -197,7 +197,7 @@ def _put_in(value: Json, path: Path, records: list[Json]) -> Json:
 def _read(text: str) -> Json:
     try:
         # Digit by digit, since a float would round.
-        return json.loads(text, parse_float=Decimal)
+        return read_pieces(text, _DEEPEST, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
         raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.") from error
 

@@ -6,7 +6,6 @@ as it is needed, not loaded. Running the SQL, safely and within its time, is the
 `TableQuery`.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,7 +13,7 @@ from itertools import islice
 from typing import Any, Protocol, cast
 
 from ullage.errors import BadInput, InvalidArguments
-from ullage.table import Cell, Row, read_row, written
+from ullage.table import Cell, Row, read_pieces, read_row, written
 from ullage.tool import Json
 
 from .document import Document
@@ -25,6 +24,7 @@ __all__ = ["Lines", "Records", "TableQuery", "records_in"]
 
 _VALUE = "value"
 """The one column of records that are no objects."""
+_DEEPEST = 500
 _MOST_COLUMNS = 1_000
 
 
@@ -133,7 +133,7 @@ def _lines(document: Document) -> Iterator[str]:
 def _read(document: Document) -> Iterator[Any]:
     try:
         for line in _lines(document):
-            yield json.loads(line, parse_float=Decimal)
+            yield read_pieces(line, _DEEPEST, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
         raise _no_table() from error
 

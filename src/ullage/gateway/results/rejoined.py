@@ -12,7 +12,7 @@ from .paging import Numbered
 
 __all__ = ["lines_of_parts", "rejoined"]
 
-_MOST = 1_000
+_MOST = 250
 """Parts of a line that are taken together."""
 _AGAIN = 8
 """Of those, that are taken with the next ones too, so that what lies across is found."""

@@ -1,4 +1,4 @@
-"""How is a tool said in one line?
+"""A tool in one line.
 
 `github__create_issue(owner: string, title: string, labels?: string[]) — Create a new issue`: enough to choose a tool,
 and mostly enough to call it. Whatever is left out is marked by `…`, so that the model knows there is more to ask for.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ullage.tool import Json, Tool
 
-from .subschemas import Schema
+from .subschemas import Schema, is_small
 from .wording import first_sentence
 
 __all__ = ["one_line", "signature"]
@@ -26,6 +26,8 @@ _OPTIONAL = 15
 _CHOICES = 4
 _LEVELS = 2
 """Objects within objects that are opened."""
+_FOLLOWED = 20
+"""References followed from one to the next before `…`."""
 _TYPES = 2_000
 """Types written in all, before `…`: definitions that refer to each other can unfold without end."""
 
@@ -97,12 +99,12 @@ class _Writer:
             return self._referred(reference)
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list):
-            return _shortened([_value(value) for value in values], _VALUES)
+            return _shortened([_value(value) for value in values[: _VALUES + 2]], _VALUES)
         return self._branches(schema) or self._types(schema)
 
     def _referred(self, reference: str) -> list[str]:
         target = _find(self.root, reference)
-        if target is None or reference in self.followed:
+        if target is None or reference in self.followed or len(self.followed) >= _FOLLOWED:
             return ["…"]
         return replace(self, followed=(*self.followed, reference)).choices(target)
 
@@ -160,7 +162,10 @@ def _shortened(texts: list[str], most: int) -> list[str]:
 
 
 def _value(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(value, dict | list) and not is_small(value, values=_VALUE, letters=_VALUE):
+        return "{…}" if isinstance(value, dict) else "[…]"
+    cut = value[:_VALUE] if isinstance(value, str) else value
+    text = json.dumps(cut, ensure_ascii=False, separators=(",", ":"))
     return text if len(text) <= _VALUE else text[: _VALUE - 1] + "…"
 
 

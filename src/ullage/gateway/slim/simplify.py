@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ullage.tool import Json
 
+from ..step_budget import StepBudget
 from .subschemas import Pointer, Schema, map_children
 from .unions import said_as_one, types_of
 from .wording import is_name, is_said_in, repeats, tidy
@@ -34,13 +35,14 @@ class Place:
 Rule = Callable[[Schema, Place], Schema]
 
 
-def simplify(schema: Json, place: Place, rules: tuple[Rule, ...]) -> Json:
-    """Applies the rules to a schema after its parts."""
+def simplify(schema: Json, place: Place, rules: tuple[Rule, ...], budget: StepBudget) -> Json:
+    """Applies the rules to a schema after its parts; each schema is a step."""
     if not isinstance(schema, dict):
         return schema
+    budget.spend()
     required = schema.get("required")
     needed = frozenset(each for each in required if isinstance(each, str)) if isinstance(required, list) else _NONE
-    changed = map_children(schema, lambda at, child: simplify(child, _inner(schema, place, at, needed), rules))
+    changed = map_children(schema, lambda at, child: simplify(child, _inner(schema, place, at, needed), rules, budget))
     for rule in rules:
         changed = rule(changed, place)
     return changed

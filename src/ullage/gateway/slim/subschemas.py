@@ -90,20 +90,19 @@ def depth_exceeds(value: Json, limit: int) -> bool:
 def is_small(value: Json, *, values: int, letters: int) -> bool:
     """Whether no more values than these stand in it, and no more letters: each counts once for every level that it
     stands under, as often as it is read where every part is written out."""
-    level, depth = [value], 0
-    while level and values >= 0 and letters >= 0:
-        depth += 1
-        values -= len(level)
-        letters -= depth * sum(map(_letters, level))
-        level = [inner for outer in level for inner in _parts(outer)]
+    todo: list[tuple[Json, int]] = [(value, 1)]
+    values -= 1
+    while todo and values >= 0 and letters >= 0:
+        outer, depth = todo.pop()
+        if isinstance(outer, str):
+            letters -= depth * len(outer)
+        elif isinstance(outer, dict | list):
+            # Not looked into where their number alone decides it.
+            values -= len(outer)
+            if values >= 0:
+                letters -= depth * sum(map(len, outer)) if isinstance(outer, dict) else 0
+                todo.extend((inner, depth + 1) for inner in (outer.values() if isinstance(outer, dict) else outer))
     return values >= 0 and letters >= 0
-
-
-def _letters(value: Json) -> int:
-    """Of its own, those of its parts aside."""
-    if isinstance(value, dict):
-        return sum(map(len, value))
-    return len(value) if isinstance(value, str) else 0
 
 
 def _parts(value: Json) -> list[Json]:

@@ -11,8 +11,8 @@ from ullage.table import Cell, Row
 
 __all__ = ["batches", "storable", "unique_names"]
 
-_BATCH = 128_000
-"""Characters that are sent at once."""
+_BATCH = 16_000
+"""Characters that are sent at once: each batch is made in the event loop, in a few milliseconds."""
 _LARGEST = 2**63
 _LONGEST_NAME = 200
 

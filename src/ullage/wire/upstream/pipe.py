@@ -35,7 +35,7 @@ from .child_env import DEEPEST, depth
 from .group import ask_to_end, is_alive, kill, own_group
 from .redaction import redacted, secrets_of
 from .rpc import UNREACHABLE, Message, Receiver
-from .sound import TooDeep, read_line
+from .sound import LONG, TooDeep, read_line, read_long_line
 from .tail import Lines, Tail, TooLong
 
 __all__ = ["Pipe", "open_pipe"]
@@ -85,6 +85,9 @@ class Pipe(asyncio.SubprocessProtocol):
         self._exited = asyncio.Event()
         self._closed = asyncio.Event()
         self._is_paused = False
+        self._reading: asyncio.Task[None] | None = None
+        """Of a long line, in a worker thread; those behind it wait."""
+        self._lost_meanwhile: str | None = None
 
     def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
         """Writes a message; False where the server no longer reads."""
@@ -137,28 +140,40 @@ class Pipe(asyncio.SubprocessProtocol):
     def _take_some(self) -> None:
         """Takes the lines that came, and reads no more before all are taken."""
         for _ in range(min(len(self._untaken), _AT_ONCE)):
-            self._take(self._untaken.popleft())
+            if self._reading is not None:
+                break
+            line = self._untaken.popleft()
+            if len(line) > LONG:
+                self._reading = asyncio.get_running_loop().create_task(self._take_long(line))
+            else:
+                self._take(line, read_line)
         if self._output is None:
             return
-        if self._untaken:
+        if self._untaken or self._reading is not None:
             self._output.pause_reading()
             self._is_paused = True
-            asyncio.get_running_loop().call_later(_BREATH, self._take_some)
+            if self._reading is None:
+                asyncio.get_running_loop().call_later(_BREATH, self._take_some)
         elif self._is_paused:
             # Remembered here, since the pipes of Python 3.11.2 cannot tell.
             self._is_paused = False
             self._output.resume_reading()
 
-    def _take(self, line: bytes) -> None:
-        if line.isspace() or not line:
+    async def _take_long(self, line: bytes) -> None:
+        try:
+            message = await anyio.to_thread.run_sync(_read, line, read_long_line, abandon_on_cancel=True)
+            self._take(line, lambda _: message)
+        finally:
+            self._reading = None
+        self._take_some()
+        if self._reading is None and self._lost_meanwhile is not None:
+            self._receiver.lost(self._lost_meanwhile)
+
+    def _take(self, line: bytes, read: Callable[[bytes], object]) -> None:
+        if (line[:4096].isspace() and line.isspace()) or not line:
             return
-        if line[:1] in b"{[" or line.lstrip(b"\xef\xbb\xbf \t\r")[:1] in (b"{", b"["):
-            try:
-                message = read_line(line)
-            except TooDeep as error:
-                message = None if error.number is None else _too_deep(error.number)
-            except ValueError:
-                message = None
+        if line[:1] in b"{[" or line[:4096].lstrip(b"\xef\xbb\xbf \t\r")[:1] in (b"{", b"["):
+            message = _read(line, read)
             if message is not None and self._receiver.received(message):
                 self._is_understood = True
                 return
@@ -172,14 +187,14 @@ class Pipe(asyncio.SubprocessProtocol):
         elif fd == 1:
             self._output_ended = True
             if self._exited.is_set():
-                self._receiver.lost(self._end())
+                self._lose(self._end())
             else:
                 self._later("closed its output")
 
     def process_exited(self) -> None:
         self._exited.set()
         if self._output_ended:
-            self._receiver.lost(self._end())
+            self._lose(self._end())
         else:
             # What it wrote before its end is still to be read; a child that holds the pipe open is not waited for.
             self._later(self._end())
@@ -189,7 +204,14 @@ class Pipe(asyncio.SubprocessProtocol):
         self._closed.set()
 
     def _later(self, reason: str) -> None:
-        asyncio.get_running_loop().call_later(_LINGERING, self._receiver.lost, reason)
+        asyncio.get_running_loop().call_later(_LINGERING, self._lose, reason)
+
+    def _lose(self, reason: str) -> None:
+        """The connection is gone, once the long line that is being read has been handed in."""
+        if self._reading is not None:
+            self._lost_meanwhile = self._lost_meanwhile or reason
+        else:
+            self._receiver.lost(reason)
 
     def _end(self) -> str:
         code = None if self._transport is None else self._transport.get_returncode()
@@ -212,6 +234,8 @@ class Pipe(asyncio.SubprocessProtocol):
             kill(self.process_id)
             if outside:
                 signal_processes(outside, signal.SIGKILL)
+            if self._reading is not None:
+                self._reading.cancel()
             if self._transport is not None:
                 self._transport.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):
@@ -330,6 +354,16 @@ def _missing(server: Server, what: str, hint: str) -> SourceFailed:
     if " " in (server.command or "").strip():
         hint = "put arguments into `args`: `command` is the program alone"
     return SourceFailed(f"server `{server.name}` cannot be started: {what}", suggestion=hint)
+
+
+def _read(line: bytes, read: Callable[[bytes], object]) -> object:
+    """The message on a line; None where it is none."""
+    try:
+        return read(line)
+    except TooDeep as error:
+        return None if error.number is None else _too_deep(error.number)
+    except ValueError:
+        return None
 
 
 def _too_deep(number: object) -> Message:

@@ -1,4 +1,4 @@
-"""What does a server's raw JSON say?
+"""Reading of a server's raw JSON.
 
 Lists and results are read as they came, never through typed models: one definition without `type` must not cost a whole
 list, nor a block of an unknown kind a whole reply. What cannot be meant is left out with a note; nothing here raises.
@@ -7,7 +7,7 @@ Nothing is sent from here, and no schema is judged beyond its outermost shape.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from ullage.gateway import Introduction
@@ -46,6 +46,13 @@ INPUT_REQUIRED = "input_required"
 
 _DEEPEST = 100
 """Levels of nesting beyond which a definition would break those who walk it; real ones have some twenty."""
+_VALUES, _LETTERS = 20_000, 400_000
+"""JSON values and characters of a definition beyond which a tool is listed by its name and first sentence. The largest
+of 2,638 recorded definitions has 89,000 characters."""
+_SENTENCES = 1_000
+"""Characters that are kept of such a tool's description."""
+_BLOCKS = 2_000
+"""Content blocks beyond which texts are joined, and other blocks left out."""
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 """Says who answered on this hop; on the next it is Ullage."""
 _KNOWN = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "annotations"})
@@ -86,6 +93,12 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
     if not isinstance(name, str) or not name:
         note("lists a tool without a name; it is left out")
         return None
+    if _is_larger(raw, _VALUES, _LETTERS):
+        note(
+            f"lists the tool `{_short(name)}` with a definition of more than {_VALUES:,} values or {_LETTERS:,} "
+            "characters; it is shown by its name and first sentence, and its arguments are not checked"
+        )
+        raw = _reduced(raw)
     if _is_deeper(raw, _DEEPEST):
         note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
         return None
@@ -112,6 +125,34 @@ def _fitted(raw: dict[str, Json], fits: Mapping[str, Fit], what: str, note: Call
     if wrong:
         note(f"lists {what} with {', '.join(f'`{key}`' for key in wrong)} that cannot be meant; left out")
     return whole
+
+
+def _is_larger(value: Json, values: int, letters: int) -> bool:
+    """Whether it holds more values or characters; stops as soon as that is known."""
+    todo: list[Json] = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            letters -= len(one)
+        elif isinstance(one, dict | list):
+            values -= len(one)
+            if values >= 0:
+                letters -= sum(map(len, one)) if isinstance(one, dict) else 0
+                todo.extend(_inside(one))
+        if values < 0 or letters < 0:
+            return True
+    return False
+
+
+def _reduced(raw: dict[str, Json]) -> dict[str, Json]:
+    """What is kept of a definition that is too large to work with: enough to choose the tool and to call it."""
+    description, annotations = as_text(raw.get("description")), raw.get("annotations")
+    kept: dict[str, Json] = {"name": raw["name"], "inputSchema": {"type": "object"}}
+    if description is not None:
+        kept["description"] = description if len(description) <= _SENTENCES else description[: _SENTENCES - 1] + "…"
+    if annotations is not None and not _is_larger(annotations, 100, _SENTENCES):
+        kept["annotations"] = annotations
+    return kept
 
 
 def _is_deeper(value: Json, limit: int) -> bool:
@@ -207,7 +248,17 @@ def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
     if content is None:
         return ()
     items = content if isinstance(content, list) else [content]
-    return tuple(_read_block(item) for item in items)
+    return tuple(_read_block(item) for item in (items if len(items) <= _BLOCKS else _joined(items)))
+
+
+def _joined(items: Sequence[Json]) -> list[Json]:
+    """Blocks too many to be handed on one by one: their texts as one, then the others as far as there is room."""
+    texts = [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
+    others = [item for item in items if not (isinstance(item, dict) and isinstance(item.get("text"), str))]
+    joined: list[Json] = [{"type": "text", "text": "\n".join(cast("list[str]", texts))}] if texts else []
+    if len(others) > _BLOCKS:
+        joined.append({"type": "text", "text": f"[{len(others) - _BLOCKS} more content blocks were left out]"})
+    return [*joined, *others[:_BLOCKS]]
 
 
 def _read_block(item: Json) -> Block:

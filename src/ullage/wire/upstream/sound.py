@@ -1,4 +1,4 @@
-r"""Can what a server wrote be handed on?
+r"""Reading of the lines that a server writes.
 
 JSON may hold what no client can be sent: half a character (`\ud800`), or nesting so deep that writing it fails. The
 first is replaced as every decoder does; the second costs the request it answers, and never the connection or another
@@ -10,11 +10,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from ullage.table import decode_pieces, read_pieces
 from ullage.tool import Json
 
 from ..halves import whole
 
-__all__ = ["DEEPEST", "TooDeep", "read_line"]
+__all__ = ["DEEPEST", "LONG", "TooDeep", "read_line", "read_long_line"]
+
+LONG = 200_000
+"""Bytes of a line above which it is read in pieces, by `read_long_line` in a worker thread."""
 
 DEEPEST = 200
 """Levels of a message; the SDK writes 255, and the deepest of a hundred recorded catalogues has 27."""
@@ -41,6 +45,14 @@ def read_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
     if line.count(b"[") + line.count(b"{") > DEEPEST and _is_deep(value):
         raise TooDeep(_number(line))
     return value
+
+
+def read_long_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
+    """The same as `read_line`, slower and without a long call of the parser, which would hold up every thread."""
+    try:
+        return read_pieces(decode_pieces(line).lstrip("\ufeff"), DEEPEST)
+    except RecursionError:
+        raise TooDeep(_number(line)) from None
 
 
 def _is_deep(value: Json) -> bool:

@@ -7,6 +7,7 @@ as long as the connection: opening it, starting it again, sharing it and decidin
 from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
+import anyio.to_thread
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 from mcp_types import HEADER_MISMATCH
 
@@ -40,6 +41,9 @@ __all__ = ["Connection", "Upstream"]
 _NOBODY = Asked()
 _PAGES = 1000
 _ITEMS = 100_000
+_TOOLS = 20_000
+_BLOCKS = 500
+"""Content blocks of a reply that is read at once."""
 _NOTES = 100
 
 
@@ -124,10 +128,14 @@ class Upstream:
         return self._routing.watch(listener)
 
     async def tools(self) -> Listing:
-        tools = read_tools(await self._list("tools/list", "tools"), self._note)
+        items = await self._list("tools/list", "tools")
+        if len(items) > _TOOLS:
+            self._note(f"lists {len(items):,} tools; the first {_TOOLS:,} are taken")
+        # In a worker thread: a list may be long, and each definition large.
+        tools = await anyio.to_thread.run_sync(read_tools, items[:_TOOLS], self._note)
         if self._agreement.modern and self._server.transport == "http":
             tools = self._with_headers(tools)
-        return listing_of(tools)
+        return await anyio.to_thread.run_sync(listing_of, tools)
 
     async def call(self, call: Call) -> Reply:
         params: Message = {"name": call.tool, "arguments": dict(call.arguments)}
@@ -139,6 +147,9 @@ class Upstream:
             # Refused before it ran: the tool wants arguments in headers, and its definition says which.
             await self.tools()
             result = await self._ask("tools/call", params, call)
+        content = result.get("content")
+        if isinstance(content, list) and len(cast("list[object]", content)) > _BLOCKS:
+            return await anyio.to_thread.run_sync(read_reply, result)
         return read_reply(result)
 
     async def resources(self) -> tuple[JsonObject, ...]:
