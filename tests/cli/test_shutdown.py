@@ -63,9 +63,9 @@ def configure(work: Path, grace: float) -> None:
 
 
 @contextmanager
-def serving(*words: str, **options: Any) -> Generator["subprocess.Popen[bytes]"]:  # noqa: ANN401
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    with subprocess.Popen([*ULLAGE, *words], **pipes) as process:
+def serving(*words: str) -> Generator["subprocess.Popen[bytes]"]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*ULLAGE, *words], stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
             yield process
         finally:

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from ullage.processes import ProcessWatcher, find_processes, read_processes, signal_processes
+from ullage.processes import sweep as sweeping
+from ullage.processes.sweep import main
 from upstreams import settle_in, write_toml
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
@@ -310,3 +312,20 @@ def test_without_a_shell_the_watcher_reads_the_entries_itself(work: Path):
         assert server.wait(10) == -signal.SIGTERM
         assert other.poll() is None
         other.kill()
+
+
+def test_a_stubborn_process_is_killed_after_it_was_asked_to_end():
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE) as stubborn:
+        assert stubborn.stdout is not None
+        stubborn.stdout.readline()
+        main(["nobody", f"{stubborn.pid}:{read_processes()[stubborn.pid].started}", "pending-7"])
+        assert stubborn.wait(10) == -signal.SIGKILL
+
+
+def test_without_a_process_table_the_registered_group_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(sweeping, "_PROC", str(tmp_path / "none"))
+    monkeypatch.setattr(sweeping, "_TERM_SECONDS", 0.1)
+    with subprocess.Popen(["sh", "-c", "sleep 1000 & wait"], start_new_session=True) as group:
+        main(["nobody", f"{group.pid}:0"])
+        assert group.wait(10) == -signal.SIGTERM

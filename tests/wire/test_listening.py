@@ -117,6 +117,7 @@ async def test_a_request_body_that_trickles_is_closed(  # noqa: PLR0917
 ):
     caplog.set_level(logging.WARNING)
     monkeypatch.setattr(listening._TimedProtocol, "request_within", 0.5)
+    answer = b""
     bound, address = listen(Address("127.0.0.1", 0))
     with bound:
         async with anyio.create_task_group() as tasks:
