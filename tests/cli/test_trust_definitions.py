@@ -106,6 +106,7 @@ async def test_a_definition_that_changed_between_two_starts_is_withheld_and_acce
         accepted = trust("shop", "echo")
         assert accepted.returncode == 0, accepted.stderr
         assert f"+{HOSTILE}" in accepted.stdout
+        assert "flag  " in accepted.stdout, "the offered text tries to steer the model"
         assert "-Says a text again." in accepted.stdout
         await until_called(client)
     assert "shop" in shop.log
@@ -236,6 +237,18 @@ def test_doctor_and_tools_show_what_is_withheld_and_what_is_new(shop: Shop, caps
     assert "lend" in capsys.readouterr().out
     assert main(["doctor"]) == 0
     assert "new since" not in capsys.readouterr().out, "the user has seen it"
+
+
+def test_trust_without_arguments_lists_what_is_withheld(shop: Shop, capsys: pytest.CaptureFixture[str]):
+    assert main(["tools"]) == 0
+    shop.offer(changed(ECHO), GIVE)
+    assert main(["tools"]) == 0
+    capsys.readouterr()
+    assert main(["trust"]) == 0
+    listed = capsys.readouterr().out
+    assert "withheld  tool echo: `description` changed" in listed
+    assert "ullage trust shop echo" in listed
+    assert "flag  " in listed
 
 
 def test_doctor_proposes_the_setting_for_a_server_that_keeps_changing(shop: Shop, capsys: pytest.CaptureFixture[str]):

@@ -10,7 +10,7 @@ from ullage.config import Settings
 from ullage.gateway import Baseline, Baselines, DefinitionChange, Places, Server
 from ullage.store import Database
 
-__all__ = ["DefinitionReport", "ServerDefinitions", "open_definitions", "places_of", "report_definitions"]
+__all__ = ["DefinitionReport", "ServerDefinitions", "open_definitions", "places_of", "report_all", "report_definitions"]
 
 
 def places_of(environment: Mapping[str, str]) -> Places:
@@ -48,6 +48,21 @@ def report_definitions(baselines: Baselines, server: Server) -> DefinitionReport
         new=baselines.new(server),
         accepted_by_setting=tuple(one for one in baselines.records(server) if one.origin == "setting"),
     )
+
+
+def report_all(settings: Settings) -> dict[str, DefinitionReport]:
+    """The report of every server that has something to report, from the store alone. Blocks.
+
+    Raises:
+        StoreFailed: the store cannot be opened or read.
+    """
+    database = Database.open(settings.store)
+    try:
+        baselines = Baselines(database)
+        found = {server.name: report_definitions(baselines, server) for server in settings.servers}
+    finally:
+        database.close()
+    return {name: report for name, report in found.items() if report != DefinitionReport()}
 
 
 @dataclass(frozen=True, slots=True)

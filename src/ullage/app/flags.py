@@ -2,12 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 
+from ullage.gateway import DefinitionChange, tool_of
 from ullage.gateway.poison import Flag, find_flags, flag_json, flag_line
 from ullage.tool import JsonObject, Tool
 
 from .gateway import Gateway
 
-__all__ = ["Flag", "find_server_flags", "flag_json", "flag_line"]
+__all__ = ["Flag", "find_change_flags", "find_server_flags", "flag_json", "flag_line"]
+
+
+def find_change_flags(change: DefinitionChange) -> tuple[Flag, ...]:
+    """Flags on a changed definition as the server offers it now, before the user accepts it."""
+    if change.kind == "tool":
+        return find_flags(change.server, [tool_of(change.offered)])
+    if change.kind == "prompt":
+        return find_flags(change.server, (), prompts=[change.offered])
+    return find_flags(change.server, (), instructions="\n".join(map(str, change.offered.values())))
 
 
 def find_server_flags(

@@ -6,6 +6,7 @@ Everything a server wrote is printed with control, bidirectional and invisible c
 from collections.abc import Iterable, Sequence
 
 from ullage.app.accepting import DefinitionReport, open_definitions
+from ullage.app.flags import find_change_flags, flag_line
 from ullage.config import Settings
 from ullage.errors import UnknownTool
 from ullage.gateway import DefinitionChange, Server, changed_parts, difference_lines, trust_command
@@ -36,7 +37,13 @@ def withheld_lines(changes: Iterable[DefinitionChange]) -> list[str]:
             shown = f"  {visible(line)}"
             mark = line.lstrip()[:1] if line.startswith("  ") else ""
             lines.append(green(shown) if mark == "+" else red(shown) if mark == "-" else shown)
+        lines += _flag_lines(change)
     return lines
+
+
+def _flag_lines(change: DefinitionChange) -> list[str]:
+    """What of the definition that is offered now tries to steer the model."""
+    return [f"  {yellow('flag')}  {visible(flag_line(flag))}" for flag in find_change_flags(change)]
 
 
 def accept_definitions(settings: Settings, server: Server, tool: str | None, *, only_show: bool = False) -> int:
@@ -88,7 +95,10 @@ def report_lines(server: str, report: DefinitionReport) -> list[str]:
         parts = "; ".join(map(visible, changed_parts(change)))
         name = change.name if change.kind != "instructions" else None
         lines.append(f"  {yellow('withheld')}  {_title(change)}: {parts}")
-        lines.append(f"    `{visible(trust_command(server, name))}` shows the difference and accepts it")
+        lines += [f"  {line}" for line in _flag_lines(change)]
+        lines.append(
+            f"    `{visible(trust_command(server, name))} --show` shows the difference, without `--show` it accepts"
+        )
     if report.keeps_changing:
         lines.append(
             "    It changed more than once. If you know the changes to be harmless, accept them by themselves:"

@@ -9,6 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
+from ullage.app.accepting import report_all
 from ullage.config import Approval, Approvals, PendingFile, Places, review
 from ullage.config.trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
@@ -16,8 +17,8 @@ from ullage.tool import Json
 
 from .approving import approve, can_be_asked, pending_lines
 from .configured import add_flags, chosen, read, reviewed
-from .definitions import accept_definitions
-from .output import dim, emit, emit_json, plain
+from .definitions import accept_definitions, report_json, report_lines
+from .output import bold, dim, emit, emit_json, plain
 
 __all__ = ["arguments", "run"]
 
@@ -63,13 +64,15 @@ def _accept(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    pending = reviewed(arguments).pending
-    approved = Approvals(Places.of_user().trust).all()
+    loaded = reviewed(arguments)
+    pending, approved = loaded.pending, Approvals(Places.of_user().trust).all()
+    reports = report_all(loaded.settings) if loaded.settings.servers else {}
     if arguments.json:
         emit_json(
             {
                 "pending": [_pending_json(one) for one in pending],
                 "approved": [_approved_json(path, approvals[0]) for path, approvals in approved.items()],
+                "definitions": {name: report_json(report) for name, report in reports.items()},
             }
         )
         return 0
@@ -78,8 +81,11 @@ def _list(arguments: argparse.Namespace) -> int:
             emit(line)
         emit(f"  approve   ullage trust {plain(str(one.path))}")
         emit()
-    if not pending:
-        emit("No project file waits for approval here.")
+    for name, report in reports.items():
+        for line in (bold(plain(name)), *report_lines(name, report), ""):
+            emit(line)
+    if not pending and not reports:
+        emit("Nothing waits for your approval here.")
     for path, approvals in approved.items():
         emit(dim(f"approved {approvals[0].approved[:10]}  {plain(str(path))}"))
     return 0

@@ -4,7 +4,7 @@ from .access import Guarded
 from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
 from .cached import Cached
 from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
-from .definition import definition, definition_hash, definition_text
+from .definition import definition, definition_hash, definition_text, tool_of
 from .failed import failed
 from .find import (
     EDITION,
@@ -84,5 +84,6 @@ __all__ = [
     "shutting_down",
     "signature",
     "slim",
+    "tool_of",
     "trust_command",
 ]
