@@ -13,6 +13,7 @@ from ullage.invisible import (
     remove_invisible,
     remove_invisible_counted,
 )
+from ullage.tool import Json
 
 VISIBLE_FORMAT = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
 """Signs of category Cf that are drawn: they stand before a number."""
@@ -95,9 +96,9 @@ def test_the_number_of_removed_characters_is_exact():
 
 
 def test_json_values_are_escaped_in_keys_and_at_every_depth():
-    value = {"a\u200b": [{"b": "c\u2060"}, 1, None, True]}
+    value: Json = {"a\u200b": [{"b": "c\u2060"}, 1, None, True]}
     assert escape_json(value) == {"a\\u200b": [{"b": "c\\u2060"}, 1, None, True]}
-    plain = {"a": [{"b": "c"}]}
+    plain: Json = {"a": [{"b": "c"}]}
     assert escape_json(plain) is plain
     assert escape_json({"a": "lone\r", "b": "\n"}) == {"a": "lone\\u000d", "b": "\n"}
 
