@@ -79,7 +79,6 @@ def test_flags_come_before_variables_before_the_project_before_the_user(desk: De
         "gateway.start_wait": "default",
         "gateway.shutdown_grace": "default",
         "gateway.underscore_names": "default",
-        "gateway.shutdown_grace": "default",
         "own.deny": str(user),
         "results.budget": "default",
         "results.encode": "default",
