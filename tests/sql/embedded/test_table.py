@@ -71,7 +71,7 @@ def test_values_become_ones_that_can_be_counted_with():
 
 
 def test_rows_are_sent_in_batches():
-    rows: list[Row] = [("x" * 50_000,)] * 7
+    rows: list[Row] = [("x" * 6_000,)] * 7
     assert [len(batch) for batch in batches(rows)] == [3, 3, 1]
     assert list(batches([])) == []
 

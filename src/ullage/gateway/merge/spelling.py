@@ -18,7 +18,9 @@ _SEPARATORS = re.compile(r"[\W_]+")
 _LONGEST = 128
 """Characters of a name that can be spelt in several ways; the protocol allows no more."""
 _CONSIDERED = 3_000
-"""Names looked at for those most like another."""
+"""Names looked at closely for those most like another."""
+_PIECE = 4
+"""Letters in a row by which thousands of names are sifted."""
 _SHORTLIST = 24
 """Names compared in full: comparing takes too long to do it with thousands."""
 _LIKE = 0.5
@@ -135,11 +137,27 @@ def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -
     def shared(folded: str) -> int:
         return sum(piece in folded for piece in pieces)
 
-    likely = nlargest(_SHORTLIST, spellings[:_CONSIDERED], key=lambda these: shared(" ".join(map(_beginning, these))))
+    likely = nlargest(
+        _SHORTLIST, _considered(name, spellings), key=lambda these: shared(" ".join(map(_beginning, these)))
+    )
     matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
     scored = ((max(_ratio(matcher, _beginning(one)) for one in these), these[0]) for these in likely)
     ranked = sorted((pair for pair in scored if pair[0] >= _LIKE), key=lambda pair: (-pair[0], pair[1]))
     return tuple(spelling for _, spelling in ranked[:most])
+
+
+def _considered(name: str, spellings: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    """The spellings that are looked at closely: all of them, or of thousands those that share most letters in a row."""
+    if len(spellings) <= _CONSIDERED:
+        return spellings
+    wanted = name[:_LONGEST].lower()
+    pieces = {wanted[at : at + _PIECE] for at in range(0, max(1, len(wanted) - _PIECE + 1), _PIECE // 2)}
+
+    def shared(these: tuple[str, ...]) -> int:
+        spelling = these[-1].lower()
+        return sum(piece in spelling for piece in pieces)
+
+    return nlargest(_CONSIDERED, spellings, key=shared)
 
 
 def _beginning(name: str) -> str:
