@@ -23,6 +23,7 @@ from delegate.policies import MODELS, POLICIES
 from ullage.cli import main
 from ullage.cli.terminal import LineFormatter, TerminalStream, own_sequence
 from ullage.escaping import escape_controls, escape_json_controls
+from ullage.invisible import escape_invisible
 from upstreams import scripted, tool, write_json, write_toml
 
 TITLE = "\x1b]0;owned\x07"
@@ -139,13 +140,14 @@ def test_what_servers_say_is_shown_and_not_obeyed(servers: Path, words: tuple[st
     assert is_harmless(shown)
     assert b"\x1b[35" not in shown
     assert b"Traceback" not in shown
-    assert any(mark in shown for mark in (rb"\x1b", rb"\u001b"))
+    # A search shows definitions, from which control characters are removed before a model sees them.
+    assert words[0] == "find" or any(mark in shown for mark in (rb"\x1b", rb"\u001b"))
 
 
-def test_a_pipe_gets_every_character_as_it_is(servers: Path):
+def test_a_pipe_gets_a_result_as_a_model_gets_it(servers: Path):
     command = [sys.executable, "-m", "ullage", "call", "notes__give", given(HOSTILE)]
     done = subprocess.run(command, capture_output=True, check=True)
-    assert done.stdout == f"{HOSTILE}\n".encode()
+    assert done.stdout == f"{escape_invisible(HOSTILE)}\n".encode()
 
 
 def test_protocol_on_a_terminal_stays_json_and_steers_nothing(servers: Path):
@@ -286,7 +288,7 @@ def test_a_traceback_is_escaped_too():
 def test_the_real_command_is_as_harmless(servers: Path, words: tuple[str, ...]):
     shown = command_on_terminal("-m", "ullage", *(given(HOSTILE) if word == "RESULT" else word for word in words))
     assert is_harmless(shown)
-    assert rb"\x1b" in shown
+    assert any(mark in shown for mark in (rb"\x1b", rb"\u001b"))
 
 
 class Terminal:
