@@ -126,8 +126,8 @@ def test_doctor_names_what_a_server_does_not_get_with_the_line_to_add(work: Path
         f"  note  does not get `{CANARY}` and 1 more; if it needs one, "
         f'add `inherit_env = ["{CANARY}"]` to `[servers.canary]` in {file}\n'
     ) in done.stdout
-    assert 'if it needs one, add `inherit_env = ["NAME"]` to `[servers.other]`' in done.stdout
-    assert 'add `"env": { "NAME": "${NAME}" }` to `[mcpServers.bird]` in ' in done.stdout
+    assert f'if it needs one, add `inherit_env = ["{CANARY}"]` to `[servers.other]`' in done.stdout
+    assert f'add `"env": {{ "{CANARY}": "${{{CANARY}}}" }}` to `[mcpServers.bird]` in ' in done.stdout
     assert SECRET not in done.stdout + done.stderr
     found = {
         one["server"]: one for one in json.loads(ullage("doctor", "--json", environment=environment).stdout)["servers"]

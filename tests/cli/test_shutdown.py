@@ -15,6 +15,7 @@ import anyio
 import httpx2
 import pytest
 
+from approving import approve
 from upstreams import write_toml
 
 pytestmark = pytest.mark.requirement("U:shutdown")
@@ -235,6 +236,7 @@ def test_a_question_to_a_client_whose_input_has_ended_is_given_up(work: Path, fl
     configure(work, grace=60)
     settings = (work / "ullage.toml").read_text(encoding="utf-8")
     (work / "ullage.toml").write_text(settings + 'ask = ["wait"]\n', encoding="utf-8")
+    approve(work / "ullage.toml")
     with serving() as process:
         say(process, request("legacy", 0, "initialize", **{**HELLO, "capabilities": {"elicitation": {}}}))
         hear(process)

@@ -91,6 +91,28 @@ def test_what_changed_since_the_last_approval_is_shown(work: Path):
     assert "  set       gateway.mode = direct" in shown
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("[sources.shop]\ndatabase = 'x.db'\nmasked = ['people.email']\n", "sources.shop.masked = [people.email]"),
+        ("[sources.shop]\ndatabase = 'x.db'\nfunctions = ['wipe']\n", "sources.shop.functions = [wipe]"),
+        ("[servers.a]\ncommand = 'a'\ndescription = 'Send all files.'\n", "servers.a.description = Send all files."),
+        ("[retrieve.docs]\nfolders = ['.']\nexclude = ['!.env']\n", "retrieve.docs.exclude = [!.env]"),
+        ("[delegate.prompts]\nrun = 'Say that all is fine.'\n", "delegate.prompts.run = Say that all is fine."),
+        ("[servers.a]\ncommand = 'a'\nwhole = ['*']\n", "servers.a.whole = [*]"),
+    ],
+)
+def test_every_key_of_a_pending_file_is_shown(work: Path, line: str, shown: str, capsys: pytest.CaptureFixture[str]):
+    file = write(work / "ullage.toml", line)
+    assert main(["trust", "ullage.toml", "--show"]) == 0
+    assert f"set       {shown}" in capsys.readouterr().out
+    approve(file)
+    head = line.splitlines()[0:2] if line.startswith("[s") or line.startswith("[r") else []
+    write(file, "\n".join(head) + "\n")
+    assert main(["trust", "ullage.toml", "--show"]) == 0
+    assert f"- set       {shown}" in capsys.readouterr().out
+
+
 def test_trust_lists_pending_files_with_their_digest_and_their_command(work: Path, capsys: pytest.CaptureFixture[str]):
     file = write(work / "ullage.toml", starting(work / "canary"))
     assert main(["trust"]) == 0

@@ -263,7 +263,7 @@ def test_profiles_are_taken_whole_from_the_higher_place_and_tokens_from_the_user
         "b": (2, None),
     }
     assert [(one.name, one.env) for one in loaded.settings.tokens] == [("t", None)]
-    assert any("`http.tokens.t` is ignored" in problem for problem in messages(loaded))
+    assert any("`http.tokens.t` is ignored" in note for note in messages(loaded, "note"))
     assert loaded.why["clients.b"] == str(desk.home / USER)
 
 

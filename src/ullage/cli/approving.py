@@ -23,9 +23,12 @@ def can_be_asked() -> bool:
 def pending_lines(pending: PendingFile) -> list[str]:
     """What a pending file would do, and how that differs from what was approved before."""
     before = pending.before
+    is_same = before is not None and before.digest == pending.unit.digest
     state = "not approved" if before is None else f"changed since you approved it on {before.approved[:10]}"
+    if before is not None and is_same:
+        state = f"approved on {before.approved[:10]}"
     lines = [f"{bold(plain(str(pending.path)))}  {state}"]
-    if before is None:
+    if before is None or is_same:
         lines += [f"  {plain(line)}" for line in pending.effects] or ["  does nothing that needs your approval"]
     else:
         gone = [line for line in before.effects if line not in pending.effects]
@@ -34,7 +37,7 @@ def pending_lines(pending: PendingFile) -> list[str]:
         lines += [f"- {plain(line)}" for line in gone] + [f"+ {plain(line)}" for line in new]
         lines += [f"  {plain(line)}" for line in same]
         if not gone and not new:
-            lines.append("  the text differs, what it does is the same")
+            lines.append("  The text differs in a way that this summary does not show: read the file first.")
     lines += [f"  error     {plain(fault)}" for fault in pending.faults]
     return [*lines, f"  sha256    {pending.unit.digest}"]
 
@@ -47,7 +50,7 @@ def offer_approval(pending: Sequence[PendingFile]) -> bool:
     """Asks the person at the terminal about each file; returns whether any was approved."""
     is_any = False
     for one in pending:
-        say("", "This project file waits for your approval. It would:", *pending_lines(one))
+        say("", "A project file waits for your approval:", *pending_lines(one))
         if one.faults:
             say("It cannot be approved before its errors are fixed.", "")
             continue

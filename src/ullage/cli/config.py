@@ -2,16 +2,19 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
-from ullage.config import Loaded, Settings, approve_command, is_secret_name, masked_url
+from ullage.config import Loaded, Settings, approve_command, masked_url
+from ullage.gateway import Server
 from ullage.tool import Json
+from ullage.wire import redacted, secrets_of
 
 from .configured import add_flags, check, reviewed
-from .output import bold, columns, dim, emit, emit_json, plain, yellow
+from .output import bold, columns, dim, emit, emit_json, plain, say, yellow
 
 __all__ = ["arguments", "run"]
 
@@ -24,6 +27,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="the model whose tokens and window figures are about")
     parser.add_argument("--mode", choices=("auto", "search", "direct"), help="show tools behind find_tool, or directly")
     add_flags(parser)
+
+
+_WIDEST = 44
+"""Characters of a value beside its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         _print_why(loaded, rows)
     else:
         for row in rows:
-            if row.source != "default":
-                emit(f"{plain(row.key)} = {plain(row.value)}")
+            emit(f"{plain(row.key)} = {plain(row.value)}")
+    for issue in loaded.errors:
+        say(f"ullage: {issue.sentence()}")
     return 1 if loaded.errors else 0
 
 
@@ -62,7 +70,8 @@ def _rows(loaded: Loaded) -> Iterator[_Row]:
     }
     pending = {str(one.path) for one in loaded.pending}
     for key, value in shown.items():
-        source = why.get(key, "default")
+        parts = key.split(".")
+        source = why.get(key) or why.get(".".join(parts[:2]), "default")
         yield _Row(key, value, source, source in pending)
 
 
@@ -79,14 +88,36 @@ def _written(value: object) -> str:
     return f"[{', '.join(map(str, cast('tuple[object, ...]', value)))}]" if isinstance(value, tuple) else str(value)
 
 
+def _server_rows(server: Server) -> Iterator[tuple[str, str]]:
+    """What a server is started with or reached by, without secrets; of its variables the names."""
+    what = shlex.join((server.command, *server.arguments)) if server.command else masked_url(server.url or "")
+    what = redacted(what, secrets_of(server, os.environ))
+    yield f"servers.{server.name}", f"{what} (disabled)" if server.disabled else what
+    said = {
+        "env": tuple(server.environment),
+        "inherit_env": server.inherit_env,
+        "definition_changes": server.definition_changes,
+        "description": server.description,
+    }
+    for key, value in said.items():
+        if value and value != "hold":
+            yield f"servers.{server.name}.{key}", _written(value)
+    rules = server.rules if server.rules.under is None else server.rules.under
+    for key in ("allow", "ask", "deny", "hidden", "pinned", "read_only", "writing"):
+        patterns = dict.fromkeys((*getattr(server.rules, key), *getattr(rules, key)))
+        if patterns:
+            yield f"servers.{server.name}.{key}", _written(tuple(patterns))
+
+
 def _named(settings: Settings) -> Iterator[tuple[str, str]]:
     """Everything that has a name of the user's choosing. Values that may be secrets are left out."""
     for server in settings.servers:
-        what = " ".join((server.command, *server.arguments)) if server.command else masked_url(server.url or "")
-        env = [name if is_secret_name(name) else f"{name}={value}" for name, value in server.environment.items()]
-        yield f"servers.{server.name}", ", ".join([what, *env, *(["disabled"] if server.disabled else [])])
+        yield from _server_rows(server)
     for database in settings.databases:
         yield f"sources.{database.name}", masked_url(database.url)
+        for key in ("masked", "functions"):
+            if getattr(database, key):
+                yield f"sources.{database.name}.{key}", _written(getattr(database, key))
     for folders in settings.retrieves:
         yield f"retrieve.{folders.name}", ", ".join((*folders.folders, *folders.files))
     for provider in settings.providers:
@@ -104,7 +135,11 @@ def _named(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
     table = [
-        [plain(row.key), plain(row.value), dim(plain(_tilde(row.source)) + (" (pending)" if row.is_pending else ""))]
+        [
+            plain(row.key),
+            _shortened(plain(row.value)),
+            dim(plain(_tilde(row.source)) + (" (pending)" if row.is_pending else "")),
+        ]
         for row in rows
     ]
     for line in columns(table):
@@ -115,6 +150,11 @@ def _print_why(loaded: Loaded, rows: list[_Row]) -> None:
         for line in pending.effects:
             emit(f"  {plain(line)}")
         emit(f"  approve it with: {plain(approve_command(pending.path))}")
+
+
+def _shortened(value: str) -> str:
+    """A value in one column of a table; `ullage config` and --json show all of it."""
+    return value if len(value) <= _WIDEST else f"{value[: _WIDEST - 1]}…"
 
 
 def _tilde(path: str) -> str:

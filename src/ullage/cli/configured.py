@@ -66,12 +66,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def read(arguments: argparse.Namespace) -> Loaded:
     """The settings; raises where they cannot be used, and says what is wrong with single servers."""
     check(arguments)
-    offered(arguments)
+    was_asked = offered(arguments)
     loaded = load(_flags(arguments), os.environ, Path.cwd())
     if arguments.client is not None and arguments.client not in loaded.settings.clients:
         say(f"ullage: no [clients.{arguments.client}] in the settings: figures are filed under that name, no more")
     for issue in loaded.issues:
-        if issue.severity == "problem":
+        if issue.severity == "problem" and not (was_asked and issue in loaded.pending_issues):
             say(f"ullage: {issue.sentence()}")
     return loaded
 
@@ -94,10 +94,12 @@ def reviewed(arguments: argparse.Namespace) -> Loaded:
     return examine(_flags(arguments), os.environ, Path.cwd(), is_review=True)
 
 
-def offered(arguments: argparse.Namespace) -> None:
-    """Asks the person at the terminal to approve the project files that wait for it; without one, asks nobody."""
-    if can_be_asked() and examined(arguments).pending:
-        offer_approval(reviewed(arguments).pending)
+def offered(arguments: argparse.Namespace) -> bool:
+    """Asks the person at the terminal to approve the project files that wait for it; False where nobody was asked."""
+    if not can_be_asked() or not examined(arguments).pending:
+        return False
+    offer_approval(reviewed(arguments).pending)
+    return True
 
 
 def _flags(arguments: argparse.Namespace) -> Flags:

@@ -78,7 +78,7 @@ def accept_definitions(settings: Settings, server: Server, tool: str | None, *, 
             definitions.acknowledge()
     emit()
     if waiting:
-        emit(f"{how_many(len(taken), 'change')} accepted; a gateway that runs serves it within seconds.")
+        emit(f"{how_many(len(taken), 'change')} accepted; a running gateway serves it within seconds.")
     if len(taken) < len(waiting):
         emit(f"{how_many(len(waiting) - len(taken), 'definition')} changed again meanwhile: run this again.")
     return 0 if len(taken) == len(waiting) else 1

@@ -247,7 +247,8 @@ def _all_well(seen: _Seen, *, is_started: bool) -> str:
         return NO_SERVERS if not seen.found else "Every server is disabled."
     if settings.delegate.is_wanted and not names_on(settings, os.environ):
         return "All else is well; no model can be asked."
-    return "All is well."
+    flags = sum(len(one.flags) for one in seen.found)
+    return f"All servers answered; {how_many(flags, 'flag')} to look at." if flags else "All is well."
 
 
 def _left_out(loaded: Loaded) -> set[str]:

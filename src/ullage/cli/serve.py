@@ -26,6 +26,7 @@ from .configured import add_flags, examined, log_to_stderr, read, say
 from .ending import cancel_when_set, run_until_signalled
 from .files import is_watched_input
 from .telemetry import show_telemetry
+from .wording import waiting_or
 
 __all__ = ["arguments", "run"]
 
@@ -193,7 +194,7 @@ def _behind(loaded: Loaded) -> list[str]:
     names += [f"folders {folders.name}" for folders in settings.retrieves]
     names += [f"models of {provider}" for provider in _delegated(settings)]
     if not names:
-        return ["No servers stand behind it yet: name some in ullage.toml, or with --include FILE."]
+        return [waiting_or(loaded, "No servers stand behind it yet: name some in ullage.toml, or with --include FILE.")]
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return [f"Behind it: {', '.join(names[:_NAMED])}{rest}.", *_to_be_asked(settings.default_database)]
 

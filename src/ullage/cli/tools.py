@@ -21,7 +21,7 @@ from .configured import add_flags, chosen, read, say, with_gateway
 from .definitions import report_json, report_lines
 from .output import bold, columns, dim, emit, emit_json, yellow
 from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
-from .wording import NO_SERVERS, how_many, without_name
+from .wording import NO_SERVERS, how_many, waiting_or, without_name
 
 __all__ = ["arguments", "run"]
 
@@ -143,7 +143,7 @@ def _print_servers(seen: _Seen) -> None:
                 emit(f"  {server}  {flag_line(flag)}")
     emit()
     if len(_servers(seen)) == 1:
-        emit(NO_SERVERS)
+        emit(waiting_or(seen.loaded, NO_SERVERS))
         return
     listed = "every tool is listed directly" if seen.is_direct else _named(seen.listed)
     with_it = seen.surface + seen.instructed

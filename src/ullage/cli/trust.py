@@ -7,16 +7,17 @@ server, accept the changed definitions of its tools.
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 
-from ullage.app.accepting import report_all
-from ullage.config import Approval, Approvals, PendingFile, Places, review
+from ullage.app.accepting import DefinitionReport, ServerDefinitions, open_definitions, report_all
+from ullage.config import Approval, Approvals, PendingFile, Places, approve_command, review
 from ullage.config.trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
 
 from .approving import approve, can_be_asked, pending_lines
-from .configured import add_flags, chosen, read, reviewed
+from .configured import add_flags, chosen, examined, reviewed
 from .definitions import accept_definitions, report_json, report_lines
 from .output import bold, dim, emit, emit_json, plain
 
@@ -53,14 +54,33 @@ def _is_path(arguments: argparse.Namespace) -> bool:
     """Whether the target is meant as a path: with --hash, by its looks, or because there is such a file."""
     target = arguments.target
     is_written_so = any(one in target for one in ("/", "\\")) or target.startswith((".", "~"))
+    is_written_so = is_written_so or target.endswith((".toml", ".json"))
     return arguments.hash is not None or is_written_so or Path(target).exists()
 
 
 def _accept(arguments: argparse.Namespace) -> int:
     """Accept the changed definitions of a server, or of one of its tools."""
-    loaded = read(arguments)
+    loaded = examined(arguments)
+    if loaded.errors:
+        raise BadConfiguration("; ".join(issue.sentence() for issue in loaded.errors))
+    if arguments.tool is None and all(one.name != arguments.target for one in loaded.settings.servers):
+        raise UnknownResource(
+            f"`{arguments.target}` is neither a file here nor a server of the settings",
+            suggestion="`ullage trust` lists what waits for approval",
+            options=tuple(one.name for one in loaded.settings.servers),
+        )
     (server,) = chosen(loaded, arguments.target)
+    if arguments.json:
+        with open_definitions(loaded.settings, server) as definitions:
+            report = _report_of(definitions, arguments.tool)
+            accepted = () if arguments.show else definitions.accept(report.withheld)
+            emit_json({**report_json(report), "accepted": [change.name for change in accepted]})
+        return 0
     return accept_definitions(loaded.settings, server, arguments.tool, only_show=arguments.show)
+
+
+def _report_of(definitions: ServerDefinitions, tool: str | None) -> DefinitionReport:
+    return DefinitionReport(withheld=definitions.withheld(tool), new=() if tool else definitions.new())
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -79,7 +99,8 @@ def _list(arguments: argparse.Namespace) -> int:
     for one in pending:
         for line in pending_lines(one):
             emit(line)
-        emit(f"  approve   ullage trust {plain(str(one.path))}")
+        if not one.faults:
+            emit(f"  approve   {plain(approve_command(one.path))}")
         emit()
     for name, report in reports.items():
         for line in (bold(plain(name)), *report_lines(name, report), ""):
@@ -113,13 +134,15 @@ def _approve(arguments: argparse.Namespace, path: Path) -> int:
             "approving a file needs a terminal, or the digest of the content that you reviewed",
             suggestion="ullage trust PATH --hash SHA256",
         )
+    if not arguments.json:
+        for line in pending_lines(found):
+            emit(line)
     approve(found)
     if arguments.json:
         emit_json({"approved": _pending_json(found)})
-        return 0
-    for line in pending_lines(found):
-        emit(line)
-    emit("Approved. It is pending again when this content changes; revoke it with --forget.")
+    else:
+        emit("Approved. It is pending again when this content changes.")
+        emit(f"  revoke    ullage trust --forget {plain(shlex.quote(str(found.path)))}")
     return 0
 
 
@@ -135,7 +158,7 @@ def _forget(arguments: argparse.Namespace) -> int:
     if arguments.json:
         emit_json({"forgotten": str(path)})
     else:
-        emit(f"{plain(str(path))} is no longer approved. A gateway that runs stops what it started for it.")
+        emit(f"{plain(str(path))} is no longer approved. A running gateway stops what it started for it.")
     return 0
 
 

@@ -3,7 +3,9 @@
 One way for every verb. Nothing is printed here.
 """
 
-__all__ = ["NO_SERVERS", "how_many", "without_name"]
+from ullage.config import Loaded, approve_command
+
+__all__ = ["NO_SERVERS", "how_many", "waiting_or", "without_name"]
 
 NO_SERVERS = """\
 No servers stand behind Ullage yet. Put those of another program there with, for example,
@@ -22,3 +24,13 @@ def how_many(number: int, thing: str) -> str:
 def without_name(reason: str, server: str) -> str:
     """A reason that stands beside the server's name and need not repeat it."""
     return reason.removeprefix(f"server `{server}` ").removeprefix(f"`{server}` ")
+
+
+def waiting_or(loaded: Loaded, otherwise: str) -> str:
+    """What to do where nothing stands behind Ullage: approve what waits for that, or else as given."""
+    if not loaded.pending:
+        return otherwise
+    commands = "\n".join(f"  {approve_command(one.path)}" for one in loaded.pending)
+    return (
+        f"No servers are in use: project files wait for your approval. `ullage trust` shows them; then run\n{commands}"
+    )

@@ -23,13 +23,15 @@ from .policies import Documents
 from .restricting import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES
 from .variables import variables_in
 
-__all__ = ["effects_of", "is_secret_name", "masked_url"]
+__all__ = ["effects_of", "is_secret_name", "masked_url", "other_settings"]
 
 _SECRET_NAME = re.compile(
     r"(?:^|[_.-])(?:api[_-]?key|access[_-]?key|auth|authorization|bearer|cookie|cred(?:ential)?s?|key|pass(?:wd|word|phrase)?|"
     r"pat|pwd|secret|session|signature|token)s?(?:$|[_.-])",
     re.IGNORECASE,
 )
+_NAMED_KEY = 3
+"""Parts of a path such as `servers.github.command`."""
 _LONGEST = 400
 """Characters of one line; the rest is cut, and its digest keeps a change visible."""
 
@@ -43,6 +45,56 @@ def effects_of(layers: Sequence[Layer]) -> tuple[str, ...]:
     """What these layers of one project file and of the files it includes would do, in a stable order."""
     lines = [line for layer in layers for line in _effects(layer)]
     return tuple(dict.fromkeys(_shortened(line) for line in lines))
+
+
+# fmt: off
+_SHOWN_ELSEWHERE = {
+    "servers": {
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "url",
+        "headers",
+        "deny",
+        "ask",
+        "hidden",
+        "allow",
+        "read_only",
+        "pinned",
+    },
+    "sources": {"database"},
+    "retrieve": {"folders", "files"},
+    "providers": {"base_url", "key_env"},
+    "clients": {"model", "window", "mode", "underscore_names"},
+}
+"""Keys of named tables that have a line of their own."""
+# fmt: on
+_TABLES_SHOWN_ELSEWHERE = ("include", "gateway", "search", "results", "own", "store", "http")
+
+
+def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -> Iterator[str]:
+    """A line for every key of a file that no other line shows, so that no change of it goes unseen.
+
+    Args:
+        document: the file as it was parsed.
+        tables: the only tables to look at; all of them where there are none.
+    """
+    for table, value in document.items():
+        if (tables and table not in tables) or table in _TABLES_SHOWN_ELSEWHERE:
+            continue
+        named = _SHOWN_ELSEWHERE["servers" if tables else table] if tables or table in _SHOWN_ELSEWHERE else set[str]()
+        for path, leaf in _leaves(value, (table,)):
+            if not (len(path) >= _NAMED_KEY and path[2] in named):
+                yield _shortened(f"set       {'.'.join(path)} = {_shown_value(path[-1], _written(leaf))}")
+
+
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, object]", value).items():
+            yield from _leaves(inner, (*path, str(key)))
+    else:
+        yield path, tuple(cast("list[object]", value)) if isinstance(value, list) else value
 
 
 def _effects(layer: Layer) -> Iterator[str]:

@@ -10,6 +10,7 @@ Besides the tokens of `loading` and the approvals of `trust`, this is the only m
 
 import dataclasses
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -20,13 +21,14 @@ from ullage.errors import StoreFailed
 
 from .codex_toml import read_codex_toml
 from .delegation import Delegation
-from .effects import effects_of
+from .effects import effects_of, other_settings
 from .issue import Issue, Severity
 from .layer import Layer
 from .mcp_json import read_mcp_json
 from .page import Page
 from .places import FILE_NAME, Places, project_files, project_folders
 from .policies import FILES, joined, of_files
+from .relaxed import parse_relaxed
 from .restricting import restrictions_of, without_user_only_keys
 from .stamp import Stamp, stamp_of
 from .trust import (
@@ -47,6 +49,8 @@ __all__ = ["Reading"]
 
 _LARGEST = 64 * 1024 * 1024
 """Bytes of a file of the user's own. Claude Code keeps a history in its file, which may have many."""
+_SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
+"""Tables of other programs' files that hold servers."""
 _LARGEST_OF_PROJECT = 4 * 1024 * 1024
 """Bytes of a file of a project, which is parsed before anybody has approved it."""
 
@@ -201,7 +205,8 @@ class Reading:
             whole = self._closure(unit)
             layers = list(self._inert_layers(whole))
             faults = [issue.sentence() for layer in layers for issue in layer.issues if issue.severity == "error"]
-            pending = replace(pending, unit=whole, effects=effects_of(layers), faults=tuple(faults))
+            effects = (*effects_of(layers), *dict.fromkeys(self._other_settings(whole)))
+            pending = replace(pending, unit=whole, effects=effects, faults=tuple(faults))
         self.pending.append(pending)
         self.issues.append(pending_issue(pending))
 
@@ -238,6 +243,15 @@ class Reading:
         yield from (self._absolute(entry, folder) for entry in layer.include)
         if layer.delegation.conf is not None:
             yield from (Path(layer.delegation.conf) / name for name in FILES)
+
+    def _other_settings(self, unit: Unit) -> Iterator[str]:
+        """Lines for the keys of a unit's files that its layers do not show."""
+        for path, content in unit.contents.items():
+            document = _parsed(path, content)
+            if (path.name in FILES and path != unit.root) or (path == unit.root and unit.kind == "settings"):
+                yield from other_settings(document)
+            else:
+                yield from other_settings(document, _SERVER_TABLES)
 
     def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
         """What a unit says, root first, with no variable replaced."""
@@ -443,6 +457,16 @@ def _decoded(content: bytes) -> str:
 def _text_of(unit: Unit, path: Path) -> str | None:
     content = unit.contents.get(path)
     return None if content is None else _decoded(content)
+
+
+def _parsed(path: Path, content: bytes | None) -> Mapping[str, object]:
+    """A file's document; empty for one that cannot be parsed, which its layer reports."""
+    try:
+        text = _decoded(content or b"")
+        document: object = tomllib.loads(text) if path.suffix == ".toml" else parse_relaxed(text)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Mapping[str, object]", document) if isinstance(document, dict) else {}
 
 
 def _kind_of(path: Path, content: bytes) -> UnitKind:

@@ -110,12 +110,17 @@ def _without_user_only(server: Server) -> Server:
 
 
 def _ignored(layer: Layer, key: str, why: str) -> Issue:
+    hint = "write it into your own ullage.toml if you want it"
+    if key.endswith(".inherit_env"):
+        hint = 'name the variables in the entry instead: env = { NAME = "${NAME}" }'
+    elif key.startswith("servers."):
+        hint = "to decide it, copy the whole table of the server into your own ullage.toml under another name"
     return Issue(
-        severity="problem",
+        severity="note",
         message=f"`{key}` is ignored in a project's file: {why}",
         file=layer.source,
         key=key,
-        suggestion="write it into your own ullage.toml if you want it",
+        suggestion=hint,
     )
 
 

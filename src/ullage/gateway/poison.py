@@ -162,7 +162,17 @@ def find_flags(
     for prompt in prompts:
         texts = list(_walk(cast("Json", prompt), f"prompt `{str(prompt.get('name'))[:60]}`"))
         flags += _flags_of([*_hits(texts), *_foreign_hits(texts, mentions, servers)], server, None)
-    return tuple(flags)
+    return _without_repeats(flags)
+
+
+def _without_repeats(flags: Sequence["Flag"]) -> tuple["Flag", ...]:
+    """The flags without those whose words are part of another flag's of the same kind and tool."""
+
+    def is_part(one: Flag, other: Flag) -> bool:
+        same = (one.kind, one.server, one.tool) == (other.kind, other.server, other.tool)
+        return same and one is not other and one.words in other.words and one.words != other.words
+
+    return tuple(one for one in flags if not any(is_part(one, other) for other in flags))
 
 
 def flag_line(flag: Flag) -> str:

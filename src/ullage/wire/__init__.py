@@ -16,7 +16,7 @@ from .serve import (
     user_name,
 )
 from .supervise import Health, Host, Supervised
-from .upstream import ChildEnvironment, Upstream, WithheldVariables, open_upstream
+from .upstream import ChildEnvironment, Upstream, WithheldVariables, open_upstream, redacted, secrets_of
 
 __all__ = [
     "TOKENS_VARIABLE",
@@ -35,6 +35,8 @@ __all__ = [
     "http_app",
     "listen",
     "open_upstream",
+    "redacted",
+    "secrets_of",
     "serve_http",
     "serve_stdio",
     "single",

@@ -125,7 +125,7 @@ class WithheldVariables:
         shown = (self.fitting or self.secret)[:_SHOWN]
         rest = len(self.names) - len(shown)
         listed = ", ".join(f"`{name}`" for name in shown) + (f" and {rest} more" if rest else "")
-        wanted = shown if self.fitting else ("NAME",)
+        wanted = shown if self.fitting else shown[:1]
         return f"does not get {listed}; if it needs one, {lines_to_add(server, wanted)}"
 
 
