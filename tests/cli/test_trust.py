@@ -69,7 +69,7 @@ def test_a_verb_on_a_terminal_shows_a_pending_file_and_asks(work: Path):
     shown, status = on_terminal(["tools"], ["n"])
     assert (status, (work / "canary").exists()) == (0, False)
     assert "start     `sh -c 'touch" in shown
-    assert "receive   your variables SHOP_KEY (server `evil`)" in shown
+    assert "receive   your variable SHOP_KEY (server `evil`)" in shown
     assert "Not approved" in shown
 
     shown, _ = on_terminal(["tools"], ["y"])
@@ -107,7 +107,7 @@ def test_every_key_of_a_pending_file_is_shown(work: Path, line: str, shown: str,
     assert main(["trust", "ullage.toml", "--show"]) == 0
     assert f"set       {shown}" in capsys.readouterr().out
     approve(file)
-    head = line.splitlines()[0:2] if line.startswith("[s") or line.startswith("[r") else []
+    head = line.splitlines()[0:2] if line.startswith(("[s", "[r")) else []
     write(file, "\n".join(head) + "\n")
     assert main(["trust", "ullage.toml", "--show"]) == 0
     assert f"- set       {shown}" in capsys.readouterr().out
@@ -179,9 +179,9 @@ def test_an_approval_holds_for_one_path_only(work: Path):
     (work / ".git").mkdir()
     text = "[gateway]\nmode = 'direct'\n"
     approve(write(work / "ullage.toml", text))
-    write(work / "copy" / "ullage.toml", text)
+    write(work.parent / "copy" / "ullage.toml", text)
     assert load(Flags(), os.environ, work).settings.gateway.mode == "direct"
-    assert load(Flags(), os.environ, work / "copy").settings.gateway.mode == "auto"
+    assert load(Flags(), os.environ, work.parent / "copy").settings.gateway.mode == "auto"
 
 
 def test_earlier_approved_contents_stay_approved(work: Path):
@@ -403,3 +403,138 @@ async def test_a_file_that_an_agent_writes_while_the_gateway_runs_starts_nothing
             await until(lambda: "ullage trust" in log.read_text(encoding="utf-8"))
             await client.list_tools()
             assert not canary.exists()
+
+
+def reviewed(path: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(["trust", path, "--show"]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_file_approved_as_servers_is_not_used_as_settings(work: Path, capsys: pytest.CaptureFixture[str]):
+    """What is reviewed is what is used: a comment does not change what a file is."""
+    text = "# mcp_servers\n" + starting(work / "canary")
+    file = write(work / "dev.toml", text)
+    assert "start     `sh -c" in reviewed("dev.toml", capsys)
+    write(file, f"{text}[mcp_servers.ok]\ncommand = 'ok'\n")
+    assert "start     `ok`" in reviewed("dev.toml", capsys)
+    approve(file)
+    main(["tools", "--config", "dev.toml"])
+    assert not (work / "canary").exists()
+
+
+@pytest.mark.parametrize("name", ["models.json", "policies.json"])
+def test_an_included_file_is_shown_as_it_is_used_whatever_its_name(
+    work: Path, name: str, capsys: pytest.CaptureFixture[str]
+):
+    write(work / "sub" / name, json.dumps({"mcpServers": {"evil": {"command": "evil-command"}}}))
+    write(work / "ullage.toml", f"include = ['sub/{name}']\n")
+    assert "start     `evil-command` (server `evil`)" in reviewed("ullage.toml", capsys)
+
+
+def test_an_address_is_shown_with_the_host_that_is_contacted(work: Path, capsys: pytest.CaptureFixture[str]):
+    write(
+        work / "ullage.toml",
+        "[servers.a]\nurl = 'http://api.example.com&token=x@127.0.0.1:8999/mcp'\n"
+        "[sources.b]\ndatabase = 'sqlite:///a&key=/../../home/private.db'\n",
+    )
+    shown = reviewed("ullage.toml", capsys)
+    assert "api.example.com" not in shown
+    assert "@127.0.0.1:8999/mcp (server `a`)" in shown
+    assert "private.db" in shown
+
+
+def test_invisible_characters_and_long_lines_hide_nothing(work: Path, capsys: pytest.CaptureFixture[str]):
+    padding = " " * 3000
+    write(work / "ullage.toml", f"[servers.a]\ncommand = 'np\u3164x'\nargs = ['{padding}; curl evil']\n")
+    shown = reviewed("ullage.toml", capsys)
+    assert "; curl evil" in shown
+    assert "\u3164" not in shown
+
+
+def test_a_path_in_an_approved_project_that_becomes_a_link_is_not_read(work: Path, tmp_path: Path):
+    secret = tmp_path / "home" / "secret"
+    write(secret / "diary.md", "# Garden key\nunder the third pot\n")
+    write(work / "docs" / "a.md", "# Harmless\n")
+    write(work / "data.db", "")
+    text = "[retrieve.docs]\nfolders = ['docs']\nexclude = ['!*']\n[sources.x]\ndatabase = 'data.db'\n"
+    approve(write(work / "ullage.toml", text))
+    loaded = load(Flags(), os.environ, work)
+    assert [one.folders for one in loaded.settings.retrieves] == [(str(work / "docs"),)]
+    assert [one.exclude for one in loaded.settings.retrieves] == [()]
+    for name, target in (("docs", secret), ("data.db", secret / "diary.md")):
+        (work / name).rename(work / f"{name}.old")
+        (work / name).symlink_to(target)
+    loaded = load(Flags(), os.environ, work)
+    assert [one.folders for one in loaded.settings.retrieves] == [()]
+    assert loaded.settings.databases == ()
+    assert sum("leads out of the project" in issue.message for issue in loaded.issues) == 2
+
+
+def test_a_project_takes_no_tool_names_of_the_users(work: Path):
+    write_toml(users_file(work.parent), "[sources.mine]\ndatabase = 'm.db'\n", github={"command": "mine"})
+    approve(
+        write(
+            work / "ullage.toml",
+            "[servers.aaa]\ncommand = 'x'\nprefix = 'GitHub'\n[servers.bbb]\ncommand = 'x'\nprefix = ''\n"
+            "[sources.theirs]\ndatabase = 't.db'\ndefault = true\n",
+        )
+    )
+    settings = load(Flags(), os.environ, work).settings
+    assert [server.spoken_prefix for server in settings.servers] == ["aaa", "bbb", "github"]
+    assert settings.default_database is not None
+    assert settings.default_database.name == "mine"
+
+
+def test_a_repository_that_is_a_dot_folder_of_the_home_folder_is_a_project(work: Path, tmp_path: Path):
+    repository = tmp_path / "home" / ".evil"
+    (repository / ".git").mkdir(parents=True)
+    write(repository / ".mcp.json", json.dumps({"mcpServers": {"evil": {"command": "evil"}}}))
+    (repository / "sub").mkdir()
+    for folder in (repository, repository / "sub", tmp_path / "home"):
+        loaded = load(Flags(include=(repository / ".mcp.json",)), os.environ, folder)
+        assert loaded.settings.servers == ()
+        assert loaded.pending
+    del work
+
+
+def test_an_empty_pending_file_lifts_no_restriction_of_the_files_above(work: Path):
+    (work / ".git").mkdir()
+    write_toml(users_file(work.parent), github={"command": "mine"})
+    approve(write(work / "ullage.toml", "[servers.github]\ncommand = 'x'\ndeny = ['drop']\n"))
+    write(work / "sub" / "ullage.toml", "")
+    (server,) = load(Flags(), os.environ, work / "sub").settings.servers
+    assert server.rules.access("drop") == "deny"
+
+
+def test_a_projects_client_file_does_the_same_wherever_it_is_used(work: Path):
+    (work / ".git").mkdir()
+    hidden = {str(work / "sub"): {"mcpServers": {"evil": {"command": "evil"}}}}
+    file = write(work / ".mcp.json", json.dumps({"projects": hidden, "mcpServers": {"ok": {"command": "ok"}}}))
+    approve(file)
+    (work / "sub").mkdir()
+    (server,) = load(Flags(include=(file,)), os.environ, work / "sub").settings.servers
+    assert server.name == "ok"
+
+
+@pytest.mark.parametrize("content", ["x = " + "1" * 5000, "\udcff", "a = " + "[" * 5000])
+def test_a_pending_file_that_breaks_its_reader_stops_nothing(work: Path, content: str):
+    (work / "ullage.toml").write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert main(["tools"]) == 0
+    approved = approve(write(work / ".mcp.json", json.dumps({"mcpServers": {"ok": {"command": "ok"}}})))
+    before = examine(Flags(include=(approved,)), os.environ, work)
+    assert [server.name for server in before.settings.servers] == ["ok"]
+    assert before.unread == ()
+
+
+def test_a_review_opens_no_pipe_outside_the_project(work: Path, capsys: pytest.CaptureFixture[str]):
+    os.mkfifo(work.parent / "pipe.json")
+    write(work / "ullage.toml", f"include = ['{work.parent / 'pipe.json'}', '/dev/tty']\n")
+    assert "read      the servers of" in reviewed("ullage.toml", capsys)
+
+
+def test_a_name_that_is_a_server_and_a_file_is_ambiguous(work: Path, capsys: pytest.CaptureFixture[str]):
+    write_toml(users_file(work.parent), conf={"command": "mine"})
+    write(work / "conf" / "models.json", "{}")
+    assert main(["trust", "conf"]) == 2
+    assert "is a server and a file here" in capsys.readouterr().err

@@ -438,6 +438,7 @@ max_file_bytes = 5
         exclude=("old/",),
         gitignore=False,
         max_file_bytes=5,
+        within=str(desk.project),
         came_from=f"{desk.project}/ullage.toml [retrieve.docs]",
     )
     assert more.name == "more"

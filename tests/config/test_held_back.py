@@ -23,13 +23,17 @@ class Desk:
         self.places = Places(home=root, config=root / ".config", data=root / ".data")
 
     def write(self, path: str, text: str | object) -> Path:
-        file = self.home / path
+        """Files without a folder are other programs', which keep them in a dot folder of the home folder."""
+        file = self.home / (path if "/" in path else f".clients/{path}")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
         return file
 
     def include(self, *files: str, own: str = "") -> None:
-        self.write("project/ullage.toml", f"include = {json.dumps([f'~/{file}' for file in files])}\n{own}")
+        self.write(
+            "project/ullage.toml",
+            f"include = {json.dumps([f'~/{file}' if '/' in file else f'~/.clients/{file}' for file in files])}\n{own}",
+        )
 
     def users(self, text: str) -> None:
         self.write(".config/ullage.toml", text)
@@ -166,7 +170,7 @@ def test_only_the_users_own_file_switches_a_server_on_again_and_only_outright(de
 
 def test_a_named_file_is_the_users_own(desk: Desk):
     desk.write("b.json", {"mcpServers": {"gh": {**X, "disabled": True, "excludeTools": ["drop"]}}})
-    named = desk.write("n.toml", f"include = ['~/b.json']\n{OWN}disabled = false\nallow = ['drop']\n")
+    named = desk.write("n.toml", f"include = ['~/.clients/b.json']\n{OWN}disabled = false\nallow = ['drop']\n")
     (server,) = desk.load(Flags(config=named)).settings.servers
     assert (server.disabled, server.rules.access("drop")) == (False, "allow")
 

@@ -45,6 +45,7 @@ class LateFolders:
 
             said = self.settings
             chosen = RetrieveSettings(
+                within=None if self.settings.within is None else Path(self.settings.within),
                 name=said.name,
                 folders=tuple(map(Path, said.folders)),
                 files=tuple(map(Path, said.files)),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ullage.config import Approvals, PendingFile, Places
+from ullage.invisible import escape_invisible
 
 from .output import bold, plain, say
 
@@ -27,19 +28,24 @@ def pending_lines(pending: PendingFile) -> list[str]:
     state = "not approved" if before is None else f"changed since you approved it on {before.approved[:10]}"
     if before is not None and is_same:
         state = f"approved on {before.approved[:10]}"
-    lines = [f"{bold(plain(str(pending.path)))}  {state}"]
+    lines = [f"{bold(_visible(str(pending.path)))}  {state}"]
     if before is None or is_same:
-        lines += [f"  {plain(line)}" for line in pending.effects] or ["  does nothing that needs your approval"]
+        lines += [f"  {_visible(line)}" for line in pending.effects] or ["  sets nothing that Ullage knows"]
     else:
         gone = [line for line in before.effects if line not in pending.effects]
         new = [line for line in pending.effects if line not in before.effects]
         same = [line for line in pending.effects if line in before.effects]
-        lines += [f"- {plain(line)}" for line in gone] + [f"+ {plain(line)}" for line in new]
-        lines += [f"  {plain(line)}" for line in same]
+        lines += [f"- {_visible(line)}" for line in gone] + [f"+ {_visible(line)}" for line in new]
+        lines += [f"  {_visible(line)}" for line in same]
         if not gone and not new:
             lines.append("  The text differs in a way that this summary does not show: read the file first.")
-    lines += [f"  error     {plain(fault)}" for fault in pending.faults]
+    lines += [f"  error     {_visible(fault)}" for fault in pending.faults]
     return [*lines, f"  sha256    {pending.unit.digest}"]
+
+
+def _visible(text: str) -> str:
+    """A line with control characters and invisible ones spelt out."""
+    return escape_invisible(plain(text))
 
 
 def approve(pending: PendingFile) -> None:

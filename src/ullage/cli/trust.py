@@ -55,7 +55,15 @@ def _is_path(arguments: argparse.Namespace) -> bool:
     target = arguments.target
     is_written_so = any(one in target for one in ("/", "\\")) or target.startswith((".", "~"))
     is_written_so = is_written_so or target.endswith((".toml", ".json"))
-    return arguments.hash is not None or is_written_so or Path(target).exists()
+    if arguments.hash is not None or is_written_so:
+        return True
+    is_server = any(one.name == target for one in examined(arguments).settings.servers)
+    if is_server and Path(target).exists():
+        raise InvalidArguments(
+            f"`{target}` is a server and a file here",
+            suggestion=f"write ./{target} for the file, or rename one of them",
+        )
+    return Path(target).exists()
 
 
 def _accept(arguments: argparse.Namespace) -> int:
@@ -100,7 +108,7 @@ def _list(arguments: argparse.Namespace) -> int:
         for line in pending_lines(one):
             emit(line)
         if not one.faults:
-            emit(f"  approve   {plain(approve_command(one.path))}")
+            emit(f"  approve   {plain(approve_command(one.path))} --hash {one.unit.digest}")
         emit()
     for name, report in reports.items():
         for line in (bold(plain(name)), *report_lines(name, report), ""):

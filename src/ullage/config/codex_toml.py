@@ -25,7 +25,7 @@ _UNASKED = ("approve", "auto")
 def read_codex_toml(page: Page) -> Layer:
     try:
         table = cast("Mapping[str, object]", tomllib.loads(page.text)).get("mcp_servers")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return replace(_nothing(page, f"is not TOML: {error or 'nested too deep'}"), is_unread=True)
     if table is None:
         return _nothing(page, "has no `[mcp_servers]`")

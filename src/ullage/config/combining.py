@@ -20,6 +20,7 @@ from .folders import Folders
 from .holding import held_back
 from .issue import Issue
 from .layer import Layer
+from .naming import folded
 from .narrowing import within
 from .restricting import lower_budget, restricted_database, restricted_results
 from .settings import ClientProfile, Gateway, Results, Search, Settings, Token
@@ -151,10 +152,27 @@ def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Se
             continue
         why[f"servers.{name}"] = layer.source
         if server is not None:
+            named, said = _without_taken_prefix(server, layer, layers)
+            issues += said
             origin = "client" if layer.is_foreign else "project" if layer.is_project else "user"
-            found[name], said = held_back(replace(server, origin=origin), layer, layers)
+            found[name], said = held_back(replace(named, origin=origin), layer, layers)
             issues += said
     return found, tuple(issues)
+
+
+def _without_taken_prefix(server: Server, layer: Layer, layers: Sequence[Layer]) -> tuple[Server, tuple[Issue, ...]]:
+    """A project's server does not name its tools as a server of the user's does, nor without any prefix."""
+    if not layer.is_project:
+        return server, ()
+    users = [one for other in layers if not other.is_project for one in other.servers.values() if one is not None]
+    taken = {folded(name).casefold() for one in users for name in (one.name, one.spoken_prefix)}
+    if server.prefix is None or (server.prefix and folded(server.prefix).casefold() not in taken):
+        return server, ()
+    said = f"`prefix` of server `{server.name}` is ignored in a project's file: it would take names of other tools"
+    issue = Issue(
+        severity="note", message=said, file=layer.source, key=f"servers.{server.name}.prefix", server=server.name
+    )
+    return replace(server, prefix=None), (issue,)
 
 
 def _entries(layers: Sequence[Layer]) -> Iterator[tuple[Layer, str, Server | None]]:
@@ -189,7 +207,8 @@ def _databases(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, 
                 continue
             why[f"sources.{name}"] = layer.source
             if database is not None:
-                found[name] = _bound(database, layer, layers)
+                is_taken = layer.is_project and any(one.databases for one in layers if not one.is_project)
+                found[name] = replace(_bound(database, layer, layers), default=database.default and not is_taken)
     return found, tuple(issues)
 
 

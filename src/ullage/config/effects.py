@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from ullage.gateway import Rules, Server
 from ullage.sql import SAMPLE, DatabaseSettings
@@ -32,7 +32,8 @@ _SECRET_NAME = re.compile(
 )
 _NAMED_KEY = 3
 """Parts of a path such as `servers.github.command`."""
-_LONGEST = 400
+_NEVER_CUT = ("start ", "contact ", "receive ", "read ")
+_LONGEST = 2_000
 """Characters of one line; the rest is cut, and its digest keeps a change visible."""
 
 
@@ -143,8 +144,7 @@ def _server_effects(name: str, server: Server) -> Iterator[str]:
         *server.headers.values(),
     )
     received = dict.fromkeys(one for text in (*texts, server.directory or "") for one in variables_in(text))
-    if received:
-        yield f"receive   your variables {', '.join(received)} (server `{name}`)"
+    yield from (f"receive   your variable {one} (server `{name}`)" for one in received)
     for key in USER_ONLY_SERVER_KEYS:
         if getattr(server, key, None) not in (None, False, (), "hold"):
             yield f"ignored   servers.{name}.{key}: never read from a project's file"
@@ -155,7 +155,7 @@ def _database_effect(name: str, database: DatabaseSettings) -> str:
         return f"open      the sample shop (database `{name}`)"
     verb = "contact" if "://" in database.url and not database.url.startswith(("sqlite", "duckdb")) else "read   "
     received = variables_in(database.url)
-    also = f", receiving your variables {', '.join(received)}" if received else ""
+    also = f", receiving your variable {', '.join(received)}" if received else ""
     return f"{verb}   {masked_url(database.url)} (database `{name}`{also})"
 
 
@@ -215,28 +215,48 @@ def _shown_value(name: str, value: str) -> str:
     rest = re.sub(r"\$\{[^}]*\}", "", value)
     if not is_secret_name(name) or not rest or rest.strip() in ("Bearer", "Basic", "token"):
         return value
-    digest = hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    return f"(hidden, {len(value)} characters, digest {digest})"
+    return f"(hidden, {len(value)} characters, digest {_digest(value)})"
 
 
 def masked_url(url: str) -> str:
-    """An address without its password, and without the values of its query that look like secrets."""
+    """An address without its password and without the secret values of its query.
+
+    The host is always shown as the one that is connected to: of the part before `@` only the user's name of a database
+    is kept. A path to a file is shown as it is.
+    """
     try:
         parts = urlsplit(url)
-        password = parts.password
+        host, password = parts.hostname, parts.password
     except ValueError:
-        return "(an address that cannot be read)"
-    if password and not password.startswith("${"):
-        url = url.replace(f":{password}@", ":…@", 1)
-    return re.sub(
-        r"(?P<key>[?&][^=&]*=)(?P<value>(?!\$\{)[^&]+)",
-        lambda match: match["key"] + ("…" if is_secret_name(match["key"].strip("?&=")) else match["value"]),
-        url,
-    )
+        return f"(an address that cannot be read, digest {_digest(url)})"
+    if not parts.scheme or not host:
+        return url
+    user = ""
+    if "@" in parts.netloc:
+        is_database = (
+            not parts.scheme.startswith("http")
+            and parts.username
+            and re.fullmatch(r"[\w.$-]+|\$\{\w+\}", parts.username)
+        )
+        user = f"{parts.username if is_database else '…'}{':…' if password else ''}@"
+        if not is_database or (password and not password.startswith("${")):
+            user = f"{user[:-1]}({_digest(parts.netloc)})@"
+    place = parts.netloc.rpartition("@")[2]
+    query = "&".join(_masked_pair(pair) for pair in parts.query.split("&")) if parts.query else ""
+    return urlunsplit((parts.scheme, f"{user}{place}", parts.path, query, parts.fragment))
+
+
+def _masked_pair(pair: str) -> str:
+    key, equals, value = pair.partition("=")
+    is_hidden = is_secret_name(key) and value and not value.startswith("${")
+    return f"{key}=…({_digest(value)})" if is_hidden else f"{key}{equals}{value}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def _shortened(line: str) -> str:
-    if len(line) <= _LONGEST:
+    if len(line) <= _LONGEST or line.startswith(_NEVER_CUT):
         return line
-    digest = hashlib.sha256(line.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    return f"{line[:_LONGEST]}… ({len(line)} characters, digest {digest})"
+    return f"{line[:_LONGEST]}… ({len(line)} characters, digest {_digest(line)})"

@@ -15,4 +15,6 @@ class Folders:
     exclude: tuple[str, ...] = ()
     gitignore: bool = True
     max_file_bytes: int = 1_000_000
+    within: str | None = None
+    """The folder of the project that named them: a link in it that leads out of it is not read."""
     came_from: str = ""

@@ -34,7 +34,7 @@ _Object = Mapping[str, object]
 def read_mcp_json(page: Page) -> Layer:
     try:
         document = parse_relaxed(page.text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         where = (
             f": {error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ": nested too deep"
         )

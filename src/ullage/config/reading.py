@@ -10,6 +10,7 @@ Besides the tokens of `loading` and the approvals of `trust`, this is the only m
 
 import dataclasses
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -26,7 +27,7 @@ from .issue import Issue, Severity
 from .layer import Layer
 from .mcp_json import read_mcp_json
 from .page import Page
-from .places import FILE_NAME, Places, project_files, project_folders
+from .places import Places, project_files, project_folders
 from .policies import FILES, joined, of_files
 from .relaxed import parse_relaxed
 from .restricting import restrictions_of, without_user_only_keys
@@ -40,6 +41,7 @@ from .trust import (
     Unit,
     UnitKind,
     approve_command,
+    identity_of,
     read_regular_file,
     sha256,
 )
@@ -111,21 +113,31 @@ class Reading:
             yield from self._project_toml(path)
             yield from self._users_toml(self.places.user_file)
             return
-        found = self._find_project_file()
-        if found is not None and found != self.places.user_file:
-            yield from self._project_toml(found)
+        is_found = False
+        for path in self._project_files():
+            if is_found:
+                # The innermost approved file is the one used; those further out still restrict.
+                yield from ((layer, None) for layer in self._restrictions_of(path))
+                continue
+            layers = list(self._project_toml(path))
+            yield from layers
+            is_found = any(not layer.is_pending for layer, _ in layers)
         yield from self._users_toml(self.places.user_file)
 
-    def _find_project_file(self) -> Path | None:
-        """The innermost file of the working folder and those above it that is no other user's."""
+    def _restrictions_of(self, path: Path) -> Iterator[Layer]:
+        content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
+        if content is not None:
+            yield restrictions_of(self._inert_toml(Unit(root=path, contents={path: content})))
+
+    def _project_files(self) -> Iterator[Path]:
+        """The files of the working folder and those above it that are no other user's, innermost first."""
         for path, is_own in project_files(self.directory, self.places):
             self.stamps[path] = stamp_of(path)
             if not is_own:
                 said = "belongs to another user and is not read"
                 self.issues.append(Issue(severity="problem", message=said, file=str(path)))
-            elif self.stamps[path] is not None:
-                return path
-        return None
+            elif self.stamps[path] is not None and path != self.places.user_file:
+                yield path
 
     def _users_toml(self, path: Path) -> Iterator[tuple[Layer, Unit | None]]:
         text = self._text(path, severity="error")
@@ -137,8 +149,10 @@ class Reading:
         process runs, the content that was approved before."""
         content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
         if content is None:
-            return
-        approved, pending = self._decide(Unit(root=path, contents={path: content}))
+            # It may be there and not readable just now: what was approved before stays in use.
+            approved, pending = self._in_use(path) if self.stamps[path] is not None else None, None
+        else:
+            approved, pending = self._decide(Unit(root=path, contents={path: content}))
         if approved is not None:
             yield self._approved_toml(approved), approved
         if pending is not None:
@@ -157,7 +171,39 @@ class Reading:
     def _approved_toml(self, unit: Unit) -> Layer:
         page = self._page(unit.root, _decoded(unit.contents[unit.root] or b""))
         layer = self._with_named_policy(read_ullage_toml(page), unit)
-        return without_user_only_keys(replace(layer, is_project=True))
+        return self._without_links_outside(without_user_only_keys(replace(layer, is_project=True)))
+
+    def _without_links_outside(self, layer: Layer) -> Layer:
+        """The layer without folders, files and databases of the project that are links to somewhere else: what the user
+        approved is a path in the project."""
+        folder, issues = Path(layer.source).parent, list[Issue]()
+
+        def is_inside(path: str, key: str) -> bool:
+            real = Path(os.path.realpath(path))
+            leaves = Path(os.path.abspath(path)).is_relative_to(folder) and not real.is_relative_to(  # noqa: PTH100
+                os.path.realpath(folder)
+            )
+            if leaves:
+                said = f"`{key}` is left out: `{path}` is a link that leads out of the project"
+                issues.append(Issue(severity="problem", message=said, file=layer.source, key=key))
+            return not leaves
+
+        retrieves = {
+            name: replace(
+                one,
+                folders=tuple(path for path in one.folders if is_inside(path, f"retrieve.{name}")),
+                files=tuple(path for path in one.files if is_inside(path, f"retrieve.{name}")),
+                exclude=tuple(pattern for pattern in one.exclude if not pattern.startswith("!")),
+                within=str(folder),
+            )
+            for name, one in layer.retrieves.items()
+        }
+        databases = {
+            name: one
+            for name, one in layer.databases.items()
+            if one is None or is_inside(one.url.partition(":///")[2] or one.url, f"sources.{name}")
+        }
+        return replace(layer, retrieves=retrieves, databases=databases, issues=(*layer.issues, *issues))
 
     def _inert_toml(self, unit: Unit) -> Layer:
         return read_ullage_toml(self._page(unit.root, _decoded(unit.contents[unit.root] or b""), expands=False))
@@ -174,18 +220,27 @@ class Reading:
         self.stamps[record] = stamp_of(record)
         self.records.add(record)
         approvals = self._approvals_of(identity)
+        approvals = tuple(one for one in approvals if one.kind == unit.kind)
         if any(one.root_digest == unit.root_digest for one in approvals):
             whole = self._closure(unit)
             if any(one.digest == whole.digest for one in approvals):
                 self.used[identity] = whole
                 return whole, None
-        before = self.in_use.get(identity)
-        if before is not None and not any(one.digest == before.digest for one in approvals):
-            before = None
-        if before is not None:
-            self.used[identity] = before
+        before = self._in_use(unit.root)
         self._report_pending(unit, approvals[0] if approvals else None, is_running=before is not None)
         return before, unit
+
+    def _in_use(self, path: Path) -> Unit | None:
+        """The content of a project file that this process uses, if it is still approved."""
+        identity = identity_of(path)
+        before = self.in_use.get(identity)
+        record = self.approvals.record(identity)
+        self.stamps[record] = stamp_of(record)
+        self.records.add(record)
+        if before is None or all(one.digest != before.digest for one in self._approvals_of(identity)):
+            return None
+        self.used[identity] = before
+        return before
 
     def _approvals_of(self, identity: Path) -> tuple[Approval, ...]:
         if self.scope.is_inside(self.places.trust):
@@ -225,45 +280,43 @@ class Reading:
         return self.pending.pop()
 
     def _closure(self, unit: Unit) -> Unit:
-        """The unit with every file that its root includes, read now."""
+        """The unit with every file that its root includes, read now. Nothing but regular files is opened for it."""
+        if unit.kind == "policy":
+            return replace(unit, policy_files=tuple(unit.contents))
+        if unit.kind == "servers":
+            return unit
         contents, digests = dict(unit.contents), dict[Path, str]()
-        if unit.kind == "settings":
-            layer = self._inert_toml(unit)
-            for path in self._included(layer):
-                is_users = self.scope.is_users_place(path) and not self.scope.contains(path)
-                contents[path] = self._content(path, _LARGEST if is_users else _LARGEST_OF_PROJECT, "problem")
-                if is_users and contents[path] is not None:
-                    digests[path] = _digest_of_layer(
-                        self._foreign(path, _decoded(contents[path] or b""), expands=False)
-                    )
-        return replace(unit, contents=contents, digests=digests)
-
-    def _included(self, layer: Layer) -> Iterator[Path]:
-        folder = Path(layer.source).parent
-        yield from (self._absolute(entry, folder) for entry in layer.include)
-        if layer.delegation.conf is not None:
-            yield from (Path(layer.delegation.conf) / name for name in FILES)
+        layer = self._inert_toml(unit)
+        includes = tuple(self._absolute(entry, unit.root.parent) for entry in layer.include)
+        conf = layer.delegation.conf
+        policy_files = () if conf is None else tuple(Path(conf) / name for name in FILES)
+        for path in (*includes, *policy_files):
+            is_users = self._is_users_own(path)
+            limit = _LARGEST if is_users else _LARGEST_OF_PROJECT
+            content = contents[path] = self._content(path, limit, "problem", is_regular=True)
+            if is_users and content is not None and path not in policy_files:
+                digests[path] = _digest_of_layer(self._foreign(path, _decoded(content), expands=False))
+        return replace(unit, contents=contents, digests=digests, includes=includes, policy_files=policy_files)
 
     def _other_settings(self, unit: Unit) -> Iterator[str]:
         """Lines for the keys of a unit's files that its layers do not show."""
-        for path, content in unit.contents.items():
-            document = _parsed(path, content)
-            if (path.name in FILES and path != unit.root) or (path == unit.root and unit.kind == "settings"):
-                yield from other_settings(document)
-            else:
-                yield from other_settings(document, _SERVER_TABLES)
+        if unit.kind == "settings":
+            yield from other_settings(_parsed(unit.root, unit.contents[unit.root]))
+        for path in unit.policy_files:
+            yield from other_settings(_parsed(path, unit.contents[path]))
+        for path in (unit.root,) if unit.kind == "servers" else unit.includes:
+            yield from other_settings(_parsed(path, unit.contents[path]), _SERVER_TABLES)
 
     def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
-        """What a unit says, root first, with no variable replaced."""
-        texts = {path: _decoded(content) for path, content in unit.contents.items() if content is not None}
-        policies = [path for path in texts if path.name in FILES and path.parent / FILES[0] in texts]
-        if policies:
-            yield self._policy_layer(policies[0].parent, unit)
-        for path, text in texts.items():
-            if path in policies:
-                continue
-            is_own = path == unit.root and unit.kind == "settings"
-            yield self._inert_toml(unit) if is_own else self._foreign(path, text, expands=False)
+        """What a unit says, root first, with no variable replaced: each file in the role in which it is used."""
+        if unit.kind == "settings":
+            yield self._inert_toml(unit)
+        if unit.policy_files:
+            yield self._policy_layer(unit.policy_files[0].parent, unit)
+        for path in (unit.root,) if unit.kind == "servers" else unit.includes:
+            text = _text_of(unit, path)
+            if text is not None:
+                yield self._foreign(path, text, expands=False)
 
     # -- Policies
 
@@ -351,7 +404,9 @@ class Reading:
         if unit is not None:
             self.stamps.setdefault(path, stamp_of(path))
             text = _text_of(unit, path)
-            layers = [] if text is None else [replace(self._foreign(path, text), is_project=self.scope.contains(path))]
+            layers = (
+                [] if text is None else [replace(self._foreign(path, text), is_project=not self._is_users_own(path))]
+            )
         elif self.scope.contains(path):
             layers = self._foreign_of_project(path)
         else:
@@ -361,8 +416,11 @@ class Reading:
             if layer.is_unread:
                 self.unread.append(str(path))
             yield without_user_only_keys(layer) if layer.is_project and not layer.is_pending else layer
-        if not layers and str(path) not in self.unread:
+        if not layers and self.stamps.get(path) is None:
             self.issues.append(Issue(severity="problem", message="the included file is not there", file=str(path)))
+
+    def _is_users_own(self, path: Path) -> bool:
+        return self.scope.is_users_place(path) and not self.scope.contains(path)
 
     def _foreign_of_project(self, path: Path) -> list[Layer]:
         content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
@@ -378,7 +436,8 @@ class Reading:
 
     def _foreign(self, path: Path, text: str, *, expands: bool = True) -> Layer:
         folder = path.parent
-        workspace = folder.parent if folder.name.startswith(".") else self.directory
+        outside = folder if self.scope.contains(path) else self.directory
+        workspace = folder.parent if folder.name.startswith(".") else outside
         known = {"workspaceFolder": str(workspace), "userHome": str(self.places.home)}
         page = self._page(path, text, environment={**known, **self.environment}, expands=expands)
         return read_codex_toml(page) if path.suffix == ".toml" else read_mcp_json(page)
@@ -393,7 +452,10 @@ class Reading:
             text=text,
             environment=self.environment if environment is None else environment,
             absolute=lambda entry: str(self._absolute(entry, path.parent)),
-            projects=tuple(str(folder) for folder in project_folders(self.directory, self.places.home)),
+            # A project's file has nothing to say of single folders: what it does must not depend on where it is used.
+            projects=()
+            if self.scope.contains(path)
+            else tuple(str(folder) for folder in project_folders(self.directory, self.places.home)),
             expands=expands,
         )
 
@@ -407,15 +469,19 @@ class Reading:
         content = self._content(path, _LARGEST, severity)
         return None if content is None else _decoded(content)
 
-    def _content(self, path: Path, limit: int, severity: Severity) -> bytes | None:
-        """A file's bytes; None where there is none, with an issue where there is a file all the same."""
+    def _content(self, path: Path, limit: int, severity: Severity, *, is_regular: bool = False) -> bytes | None:
+        """A file's bytes; None where there is none, with an issue where there is a file all the same.
+
+        A file of a project, and one that a project's file names, is only opened where it is a regular file.
+        """
         if path in self._contents:
             return self._contents[path]
         self.stamps[path] = stamp_of(path)
         content: bytes | None = None
         if self.stamps[path] is not None:
             try:
-                content = read_regular_file(path, limit) if self.scope.contains(path) else _read_users(path, limit)
+                is_regular = is_regular or self.scope.contains(path)
+                content = read_regular_file(path, limit) if is_regular else _read_users(path, limit)
                 content.decode("utf-8")
             except UnicodeDecodeError:
                 self._cannot_be_read(path, "it is not UTF-8", severity)
@@ -427,7 +493,8 @@ class Reading:
 
     def _cannot_be_read(self, path: Path, why: str, severity: Severity) -> None:
         self.issues.append(Issue(severity=severity, message=f"cannot be read: {why}", file=str(path)))
-        self.unread.append(str(path))
+        if not self.scope.contains(path):  # a project's file must not keep other changes from being taken over
+            self.unread.append(str(path))
 
 
 def pending_issue(pending: PendingFile) -> Issue:
@@ -470,10 +537,14 @@ def _parsed(path: Path, content: bytes | None) -> Mapping[str, object]:
 
 
 def _kind_of(path: Path, content: bytes) -> UnitKind:
-    """Whether a file holds Ullage's settings or another program's servers, by its name and content."""
-    if path.suffix != ".toml" or (path.parent.name == ".codex" and path.name == "config.toml"):
+    """Whether a file is reviewed as Ullage's settings or as another program's servers. It is used as nothing else."""
+    if path.suffix == ".json":
         return "servers"
-    return "servers" if b"mcp_servers" in content and path.name != FILE_NAME else "settings"
+    try:
+        document = tomllib.loads(_decoded(content))
+    except (ValueError, RecursionError):
+        return "settings" if path.suffix == ".toml" else "servers"
+    return "servers" if "mcp_servers" in document else "settings"
 
 
 def _digest_of_layer(layer: Layer) -> str:

@@ -119,7 +119,7 @@ class ProjectScope:
         for root in self._roots():
             holds_home = _is_below(self.places.home, root)
             if (_is_below(path, root) or _is_below(path, Path(os.path.realpath(root)))) and not (
-                is_users and (holds_home or root != self.directory)
+                is_users and holds_home
             ):
                 return True
         return not is_users and _repository_above(path, self.places.home)
@@ -130,7 +130,7 @@ class ProjectScope:
             if _is_below(path, home) and path != home:
                 first = path.relative_to(home).parts[0]
                 if first.startswith(".") or first in ("Library", "AppData"):
-                    return not _repository_above(path, home / first)
+                    return not (_repository_above(path, home / first) or (home / first / ".git").exists())
         return False
 
 
@@ -158,6 +158,10 @@ class Unit:
     kind: UnitKind = "settings"
     contents: Mapping[Path, bytes | None] = field(repr=False)
     """Every file of the unit; None for one that is not there."""
+    includes: tuple[Path, ...] = ()
+    """Files of other programs that the root includes."""
+    policy_files: tuple[Path, ...] = ()
+    """The two files of the policy that the root names, or is."""
     digests: Mapping[Path, str] = field(default_factory=dict[Path, str], repr=False)
     """For included files of the user's own, whose other parts change all the time: a digest of what is read of them."""
 
@@ -208,6 +212,8 @@ class PendingFile:
 class Approval:
     root_digest: str
     digest: str
+    kind: UnitKind
+    """What the file was reviewed as. It is used as nothing else."""
     approved: str
     """When, in ISO 8601."""
     effects: tuple[str, ...] = ()
@@ -252,12 +258,15 @@ class Approvals:
         fresh = Approval(
             root_digest=unit.root_digest,
             digest=unit.digest,
+            kind=unit.kind,
             approved=datetime.now(UTC).isoformat(timespec="seconds"),
             effects=tuple(effects),
         )
         known = list[Approval]()
         with contextlib.suppress(StoreFailed):  # a damaged record is replaced by what was approved just now
-            known = [one for one in self.for_path(unit.identity) if one.digest != fresh.digest]
+            known = [
+                one for one in self.for_path(unit.identity) if (one.digest, one.kind) != (fresh.digest, fresh.kind)
+            ]
         record = self.record(unit.identity)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -292,6 +301,7 @@ def _read_record(record: Path) -> tuple[str, tuple[Approval, ...]] | None:
             Approval(
                 root_digest=str(one["root_sha256"]),
                 digest=str(one["sha256"]),
+                kind=one["kind"],
                 approved=str(one["approved"]),
                 effects=tuple(str(line) for line in one["effects"]),
             )
@@ -315,7 +325,13 @@ def _unusable(record: Path, why: str) -> StoreFailed:
 
 def _serialize(path: Path, approvals: Sequence[Approval]) -> bytes:
     said = [
-        {"sha256": one.digest, "root_sha256": one.root_digest, "approved": one.approved, "effects": list(one.effects)}
+        {
+            "kind": one.kind,
+            "sha256": one.digest,
+            "root_sha256": one.root_digest,
+            "approved": one.approved,
+            "effects": list(one.effects),
+        }
         for one in approvals
     ]
     return json.dumps({"version": 1, "path": str(path), "approvals": said}, indent=1).encode()

@@ -49,7 +49,7 @@ def read_ullage_toml(page: Page) -> Layer:
     findings = _Findings(page)
     try:
         document = cast("Table", tomllib.loads(page.text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         hint = "name it under `include` in an ullage.toml" if page.file.endswith(".json") else ""
         findings.error(f"is not TOML: {error or 'nested too deep'}", (), hint)
         return Layer(source=page.file, issues=tuple(findings.issues))

@@ -83,11 +83,21 @@ class Reloading:
         seen = self.loaded.stamps
         while True:
             await _next(seen, self.interval, self.settle)
-            fresh = await anyio.to_thread.run_sync(self.again, self.loaded, abandon_on_cancel=True)
-            seen = fresh.stamps
-            told = self._taken(fresh)
+            try:
+                fresh = await anyio.to_thread.run_sync(self.again, self.loaded, abandon_on_cancel=True)
+            except Exception as error:  # noqa: BLE001 - a file that breaks a reader must not end the watching
+                seen = await _look(seen)
+                told = self._failed(error)
+            else:
+                seen = fresh.stamps
+                told = self._taken(fresh)
             if told is not None:
                 yield told
+
+    def _failed(self, error: Exception) -> Reload | None:
+        refused = (Issue(severity="error", message=f"the settings cannot be read: {type(error).__name__}"),)
+        before, self._refused = self._refused, refused
+        return None if refused == before else Reload(loaded=self.loaded, refused=refused)
 
     def _taken(self, fresh: Loaded) -> Reload | None:
         refused = _refusals(fresh)

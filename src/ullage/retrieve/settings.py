@@ -45,4 +45,6 @@ class RetrieveSettings:
     gitignore: bool = True
     """Whether what the folders' own `.gitignore` files name is left out."""
     max_file_bytes: int = 1_000_000
+    within: Path | None = None
+    """The project that named the folders and files: a link in it that leads out of it is not followed."""
     bounds: Bounds = field(default_factory=Bounds)

@@ -48,12 +48,20 @@ class File:
 
 
 def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
-    """What is named may be a link, since the user named it; it is cited as what it leads to."""
-    folders = [Path(os.path.realpath(path)) for path in settings.folders]
-    files = [Path(os.path.realpath(path)) for path in settings.files]
+    """What is named may be a link, since the user named it; it is cited as what it leads to. A link in a project that
+    leads out of it is left out."""
+    folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leaves(path, settings.within)]
+    files = [Path(os.path.realpath(path)) for path in settings.files if not _leaves(path, settings.within)]
     labels = _labels([*folders, *(path.parent for path in files)], settings.name)
     named = [Root(folder, labels[folder]) for folder in dict.fromkeys(folders)]
     return *named, *(Root(path.parent, labels[path.parent], path.name) for path in dict.fromkeys(files))
+
+
+def _leaves(path: Path, project: Path | None) -> bool:
+    """Whether a path in the project leads out of it."""
+    if project is None or not Path(os.path.abspath(path)).is_relative_to(project):  # noqa: PTH100 - keeps links
+        return False
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
 
 
 def _labels(folders: list[Path], instead: str) -> dict[Path, str]:

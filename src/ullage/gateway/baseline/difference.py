@@ -103,7 +103,8 @@ def _short(name: str) -> str:
 def trust_command(server: str, tool: str | None = None) -> str:
     """The command that shows a change and accepts it, quoted for a shell."""
     words = [server] if not tool else [server, tool]
-    return f"ullage trust {' '.join(shlex.quote(word) for word in words)}"
+    separator = "-- " if any(word.startswith("-") for word in words) else ""
+    return f"ullage trust {separator}{' '.join(shlex.quote(word) for word in words)}"
 
 
 def tool_changed(listed: str, change: DefinitionChange) -> ToolChanged:
