@@ -17,7 +17,7 @@ from ullage.tokens import Steps
 from ullage.tool import Json
 
 from .held import Shape
-from .json_path import Every, Step, is_definite, read_steps, select
+from .json_path import Below, Every, Step, is_definite, read_steps, select
 from .layout import Kind, survey
 from .paging import Numbered, header_of
 from .sheet import footer_rows
@@ -27,6 +27,8 @@ from .wording import named_by
 __all__ = ["Document", "at_offset", "at_path", "records_of"]
 
 _DEEPEST = 500
+_PORTION = 1_000
+"""Values freed at once."""
 _MOST_KEYS = 20
 """Named to whoever asked for one that is not there."""
 
@@ -113,7 +115,9 @@ def at_path(opened: Opened, path: str) -> Steps[Document]:
         return _of_shapes(opened, [shape])
     values = yield from _values(opened, shape, steps)
     if not is_definite(steps):
-        return (yield from _of_text(written(values), None))
+        text = written(values)
+        _release(values)
+        return (yield from _of_text(text, None))
     value = values[0] if values else _missing(opened, shape, steps, path)
     return (yield from _of_text(value if isinstance(value, str) else written(value), path))
 
@@ -143,15 +147,26 @@ def _of_text(text: str, path: str | None) -> Steps[Document]:
 
 def _values(opened: Opened, shape: Shape, steps: tuple[Step, ...]) -> Steps[list[Json]]:
     """What is picked: from the records that are meant where the path leads to them, else from the whole."""
-    depth = len(shape.path)
+    depth, found = len(shape.path), list[Json]()
+    if shape.kind == "records" and not depth and steps[:1] == (Below(),) and isinstance(steps[1], str):
+        # A list has no keys of its own, so that each record can be looked through and dropped.
+        for _, record in opened.read(shape, shape.first):
+            found += select(_read(record), steps)
+            yield
+        return found
     if shape.kind != "records" or steps[:depth] != shape.path or not _picks_records(steps[depth:]):
         whole = yield from _whole(opened, shape)
         return list(select(whole, steps))
-    found = list[Json]()
     for record in _records(opened, shape, steps[depth]):
         found += select(_read(record), steps[depth + 1 :])
         yield
     return found
+
+
+def _release(values: list[Json]) -> None:
+    """Empties a long list a little at a time: freeing a million objects in one go holds up every other thread."""
+    while values:
+        del values[-_PORTION:]
 
 
 def _picks_records(steps: Sequence[Step]) -> bool:
