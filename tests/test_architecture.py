@@ -111,6 +111,7 @@ EDGES = {
     "ullage.gateway.results.grep",
     "ullage.gateway.results.shelf",
     "ullage.gateway.results.vault",
+    "ullage.gateway.sanitize",
     "ullage.gateway.tabular",
     "ullage.ledger.read",
     "ullage.ledger.record",

@@ -3,10 +3,11 @@
 import json
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from ullage.gateway import META, Member, Merge, Metered, References
-from ullage.gateway.sanitize import sanitize_result, sanitize_tool
+from ullage.gateway.sanitize import sanitize_result, sanitize_tool, sanitized_result
 from ullage.invisible import has_invisible
 from ullage.models import shipped
 from ullage.testing import FakeAnsweringSource, FakeRecorder, FakeSource
@@ -194,3 +195,35 @@ async def test_what_a_layer_inside_decoded_from_json_is_escaped_before_it_is_wei
     assert reply.content[0]["text"] == "decoded \\u200b"
     counted = Meter(shipped()).count("decoded \\u200b", "gpt-4o").tokens
     assert f'"estimated": {counted}' in json.dumps(reply.meta[META])
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("U:bounded")
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(content=({"type": "text", "text": "a\u200b" * 40_000},)),
+        Reply(content=({"type": "text", "text": "a\u200b" * 40_000, "annotations": {}},)),
+        Reply(content=(), structured=Structured({"a": ["\u200b"] * 60_000})),
+    ],
+    ids=["text", "block", "structured"],
+)
+async def test_others_have_their_turn_while_a_large_reply_is_sanitized(reply: Reply):
+    turns = 0
+    done = anyio.Event()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while not done.is_set():
+            turns += 1
+            await anyio.sleep(0)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count_turns)
+        await anyio.sleep(0)
+        before = turns
+        safe = await sanitized_result(reply)
+        assert turns - before > 3
+        done.set()
+    assert safe == drain(sanitize_result(reply))
+    assert "\u200b" not in str(safe)

@@ -20,7 +20,7 @@ from .failed import failed
 from .open_calls import OpenCalls
 from .passing import Passing
 from .reference import INEXACT, Reference
-from .sanitize import sanitize_result
+from .sanitize import sanitized_result
 from .tabular import table_data
 from .weighing import weighed
 
@@ -59,7 +59,7 @@ class Metered(Passing[ToolSource]):
             raise
         except UllageError as error:
             reply = failed(error)
-        reply = await patiently(sanitize_result(reply))
+        reply = await sanitized_result(reply)
         if reply.needs is not None:
             return reply
         milliseconds = round((self.clock() - started) * 1000, 3)

@@ -8,12 +8,14 @@ enum, const, defaults) are escaped too, and `restore_arguments` turns them back 
 again (by `read_result` and tables) has the character where the server wrote an escape such as `\\u200b`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from ullage.invisible import escape_invisible, escape_json, remove_invisible
-from ullage.tokens import Steps
+import anyio.to_thread
+
+from ullage.invisible import escape_invisible, escape_json, map_strings, remove_invisible
+from ullage.tokens import Steps, drain
 from ullage.tool import (
     Ask,
     Asked,
@@ -39,14 +41,21 @@ __all__ = [
     "sanitize_request",
     "sanitize_result",
     "sanitize_tool",
+    "sanitized_contents",
+    "sanitized_json",
+    "sanitized_messages",
+    "sanitized_result",
 ]
 
 _PROSE = frozenset({"description", "title", "$comment", "markdownDescription"})
 _BINARY = frozenset({"data", "blob"})
-_STEP = 100_000
-"""Characters of a text that are looked at in one go: about a millisecond."""
+_STEP = 20_000
+"""Characters of a text that are looked at in one go."""
+_LARGE = 40_000
+"""Characters and values of one message that are looked at on the event loop; what is larger is left to a thread."""
 
 RequestT = TypeVar("RequestT", bound=Asked)
+ValueT = TypeVar("ValueT")
 
 
 def sanitize_tool(tool: Tool) -> tuple[Tool, Mapping[str, str]]:
@@ -125,13 +134,66 @@ def _restored(value: Json, originals: Mapping[str, str]) -> Json:
     return value
 
 
+def _is_large(*values: object) -> bool:
+    """Whether looking through these values takes longer than a few milliseconds. Stops as soon as that is known."""
+    left, todo = _LARGE, list(values)
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            left -= 1 + (len(one) // 100 if one.isascii() else len(one))
+        elif isinstance(one, Mapping):
+            members = cast("Mapping[str, object]", one)
+            left -= len(members)
+            todo += members.values()
+        elif isinstance(one, list | tuple):
+            items = cast("Sequence[object]", one)
+            left -= len(items)
+            todo += items if left > 0 else ()
+        else:
+            left -= 1
+        if left < 0:
+            return True
+    return False
+
+
+async def sanitized(work: Callable[[ValueT], ValueT], value: ValueT, *parts: object) -> ValueT:
+    """What `work` makes of the value; in a thread where its parts are large, so that nobody else waits for it."""
+    return await anyio.to_thread.run_sync(work, value) if _is_large(*parts) else work(value)
+
+
+async def sanitized_result(reply: Reply) -> Reply:
+    """`sanitize_result` without holding up others, however large the reply is."""
+    structured = None if reply.structured is None else reply.structured.value
+    requests = None if reply.needs is None else reply.needs.requests
+    return await sanitized(lambda one: drain(sanitize_result(one)), reply, list(reply.content), structured, requests)
+
+
+async def sanitized_contents(contents: Contents) -> Contents:
+    return await sanitized(sanitize_contents, contents, list(contents.contents))
+
+
+async def sanitized_messages(prompt: PromptMessages) -> PromptMessages:
+    return await sanitized(sanitize_messages, prompt, list(prompt.messages), prompt.description)
+
+
+async def sanitized_json(value: JsonObject) -> JsonObject:
+    return cast("JsonObject", await sanitized(_escape_json, cast("Json", value), value))
+
+
+def _escape_json(value: Json) -> Json:
+    """`escape_json` in pieces that are short enough for other threads to have their turn."""
+    if not _is_large(value):
+        return escape_json(value)
+    return map_strings(value, lambda text: drain(_escape_long(text)))
+
+
 def sanitize_result(reply: Reply) -> Steps[Reply]:
     """A reply with every invisible character escaped; the same object where there is none. Yields within long texts."""
     content: list[Block] = []
     for block in reply.content:
         content.append((yield from _sanitize_block(block)))
     structured = reply.structured
-    if structured is not None and (value := escape_json(structured.value)) is not structured.value:
+    if structured is not None and (value := _escape_json(structured.value)) is not structured.value:
         structured = Structured(value)
     needs = None if reply.needs is None else _sanitize_needs(reply.needs)
     same = all(new is old for new, old in zip(content, reply.content, strict=True))
@@ -175,7 +237,7 @@ def _sanitize_object(value: JsonObject) -> JsonObject:
         elif isinstance(member, dict):
             new = cast("Json", _sanitize_object(member))
         else:
-            new = escape_json(member)
+            new = _escape_json(member)
         new_key = escape_invisible(key)
         changed[new_key] = new
         same = same and new is member and new_key is key
@@ -183,7 +245,7 @@ def _sanitize_object(value: JsonObject) -> JsonObject:
 
 
 def _sanitize_needs(needs: Needs) -> Needs:
-    requests = escape_json(cast("Json", needs.requests))
+    requests = _escape_json(cast("Json", needs.requests))
     return needs if requests is needs.requests else Needs(cast("JsonObject", requests), needs.state)
 
 
@@ -202,7 +264,7 @@ def sanitize_messages(prompt: PromptMessages) -> PromptMessages:
 def _sanitize_message(message: JsonObject) -> JsonObject:
     content = message.get("content")
     if not isinstance(content, dict):
-        return cast("JsonObject", escape_json(cast("Json", message)))
+        return cast("JsonObject", _escape_json(cast("Json", message)))
     return {**message, "content": dict(_sanitize_object(content))}
 
 
@@ -220,14 +282,14 @@ def sanitize_request(request: RequestT) -> RequestT:
 
 def _ask_escaped(ask: Ask) -> Ask:
     async def escaped(method: str, params: JsonObject) -> JsonObject:
-        return await ask(method, cast("JsonObject", escape_json(cast("Json", params))))
+        return await ask(method, await sanitized_json(params))
 
     return escaped
 
 
 def _tell_escaped(tell: Tell) -> Tell:
     async def escaped(method: str, params: JsonObject) -> None:
-        await tell(method, cast("JsonObject", escape_json(cast("Json", params))))
+        await tell(method, await sanitized_json(params))
 
     return escaped
 

@@ -8,20 +8,16 @@ a source: whoever made the members does.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import cast
 
 import anyio
 import anyio.to_thread
 
 from ullage.errors import BadConfiguration, ProtocolError, UllageError, UnknownResource, UnknownTool
-from ullage.invisible import escape_json
-from ullage.tokens import patiently
 from ullage.tool import (
     Call,
     Change,
     Complete,
     Contents,
-    Json,
     JsonObject,
     Listener,
     Listing,
@@ -33,7 +29,14 @@ from ullage.tool import (
 )
 
 from ..failed import advised, failed
-from ..sanitize import restore_arguments, sanitize_contents, sanitize_messages, sanitize_request, sanitize_result
+from ..sanitize import (
+    restore_arguments,
+    sanitize_request,
+    sanitized_contents,
+    sanitized_json,
+    sanitized_messages,
+    sanitized_result,
+)
 from ..spawn import Spawn
 from .hearing import Round
 from .offers import abilities, completes, is_logging, is_watched, set_log_level, tools_of
@@ -169,7 +172,7 @@ class Merge:
             reply = failed(error if entry.member.own else advised(error, is_read_only=entry.is_read_only))
         content = self._resources.blocks_shown(entry.server, reply.content)
         reply = replace(reply, content=content, origin=Origin(entry.server, entry.original))
-        return await patiently(sanitize_result(reply))
+        return await sanitized_result(reply)
 
     async def resources(self) -> tuple[JsonObject, ...]:
         await self._resources.resources()
@@ -180,7 +183,7 @@ class Merge:
         return self._tell_resources()[1]
 
     async def read(self, read: Read) -> Contents:
-        return sanitize_contents(await self._resources.read(sanitize_request(read)))
+        return await sanitized_contents(await self._resources.read(sanitize_request(read)))
 
     async def subscribe(self, uri: str) -> None:
         await self._resources.subscribe(uri)
@@ -195,14 +198,14 @@ class Merge:
 
     async def prompt(self, request: PromptRequest) -> PromptMessages:
         answer = await self._prompts.prompt(sanitize_request(request), self._resources.blocks_shown)
-        return sanitize_messages(answer)
+        return await sanitized_messages(answer)
 
     async def complete(self, request: Complete) -> JsonObject:
         member, reference = await self._referred(request.reference)
         if not completes(member.source):
             return _NO_VALUES
         completion = await member.source.complete(replace(request, reference=reference))
-        return cast("JsonObject", escape_json(cast("Json", completion)))
+        return await sanitized_json(completion)
 
     async def set_log_level(self, level: str) -> None:
         """Tells every member that can be told; one that fails is no one's concern but its own."""

@@ -5,8 +5,10 @@ program refused passes unchanged.
 """
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import TypeVar, cast
 
+import anyio.to_thread
 import mcp_types
 from mcp.shared.exceptions import MCPError
 
@@ -26,6 +28,9 @@ async def or_refused(answer: Awaitable[ResultT], *, modern: bool, uri: str | Non
     try:
         return await answer
     except UllageError as error:
+        if isinstance(error, ProtocolError):
+            # A server wrote it, and it may be of any length: others do not wait while it is looked through.
+            raise await anyio.to_thread.run_sync(partial(refusal, error, modern=modern, uri=uri)) from error
         raise refusal(error, modern=modern, uri=uri) from error
 
 
