@@ -115,8 +115,10 @@ def _list(arguments: argparse.Namespace) -> int:
             emit(line)
     if not pending and not reports:
         emit("Nothing waits for your approval here.")
+    waiting = {one.path for one in pending}
     for path, approvals in approved.items():
-        emit(dim(f"approved {approvals[0].approved[:10]}  {plain(str(path))}"))
+        if path not in waiting:
+            emit(dim(f"approved {approvals[0].approved[:10]}  {plain(str(path))}"))
     return 0
 
 
