@@ -19,8 +19,8 @@ __all__ = ["quoted", "records_json", "written", "written_steps"]
 _NEVER_RAW = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What `json` leaves as it is, though it breaks a line somewhere or is half a character."""
 
-_TOGETHER = 200
-"""Elements of a list that are written by one call."""
+_TOGETHER = 1_000
+"""Values that are written by one call."""
 _PORTION = 2_000
 """Values written before others are let in."""
 
@@ -47,13 +47,28 @@ def written(value: Cell, indent: int | None = None) -> str:
     """JSON, compact where nothing is said of indenting. Not-a-number and the infinities are written as `json` does."""
     if indent is not None:
         return "".join(_pieces(value, indent, "\n"))
-    if isinstance(value, list) and len(value) > _TOGETHER:
-        # One call for all of a long list would hold up every other thread.
-        return f"[{','.join(map(written, value))}]"
+    if isinstance(value, dict | list) and _is_long(value):
+        # One call for all of it would hold up every other thread.
+        if isinstance(value, list):
+            return f"[{','.join(map(written, value))}]"
+        return f"{{{','.join(f'{quoted(key)}:{written(member)}' for key, member in value.items())}}}"
     try:
         return _one_line(_quick(value))
     except _DecimalMet:
         return "".join(_pieces(value, None, ""))
+
+
+def _is_long(value: dict[str, Cell] | list[Cell]) -> bool:
+    """Whether more values stand in it than are written by one call."""
+    left, todo = _TOGETHER, list[Cell]([value])
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict | list):
+            left -= len(one)
+            if left < 0:
+                return True
+            todo.extend(one.values() if isinstance(one, dict) else one)
+    return False
 
 
 def written_steps(value: Cell) -> Steps[str]:

@@ -156,11 +156,23 @@ def _values(opened: Opened, shape: Shape, steps: tuple[Step, ...]) -> Steps[list
         return found
     if shape.kind != "records" or steps[:depth] != shape.path or not _picks_records(steps[depth:]):
         whole = yield from _whole(opened, shape)
-        return list(select(whole, steps))
+        found = list(select(whole, steps))
+        _release_records(whole, shape.path, found)
+        return found
     for record in _records(opened, shape, steps[depth]):
         found += select(_read(record), steps[depth + 1 :])
         yield
     return found
+
+
+def _release_records(whole: Json, path: Path, found: list[Json]) -> None:
+    """Empties the list at a path of a document of which only what was found is still needed."""
+    holders = [whole]
+    for key in path:
+        holders.append(cast("dict[str, Json]", holders[-1]).get(str(key)) if isinstance(holders[-1], dict) else None)
+    kept = {id(one) for one in found}
+    if isinstance(holders[-1], list) and not any(id(one) in kept for one in holders):
+        _release(holders[-1])
 
 
 def _release(values: list[Json]) -> None:

@@ -22,6 +22,7 @@ Kind = Literal["records", "lines", "block"]
 
 _LONGEST = 240
 """Characters of a line that is not parted."""
+_MOST_LINES = 2_000_000
 _STRIDE = 500
 """Units found before others are let in."""
 _COMMA = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)|,', re.DOTALL)
@@ -92,9 +93,11 @@ def lines_of(text: str, *, is_json: bool = False) -> Steps[Layout]:
 
 
 def _line_spans(text: str, *, is_json: bool) -> Iterator[tuple[int, int]]:
+    # Millions of lines of a letter or two are taken several at a time.
+    least = len(text) // _MOST_LINES if text.count("\n") > _MOST_LINES else 0
     start = 0
     while start < len(text):
-        end = text.find("\n", start)
+        end = text.find("\n", start + least)
         end = len(text) if end < 0 else end
         if end - start <= _LONGEST:
             yield start, end

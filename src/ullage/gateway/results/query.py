@@ -26,6 +26,8 @@ _VALUE = "value"
 """The one column of records that are no objects."""
 _DEEPEST = 500
 _MOST_COLUMNS = 1_000
+_LONGEST_CELL = 1_000_000
+"""Characters of a list or an object that is one cell of a table."""
 
 
 class TableQuery(Protocol):
@@ -140,7 +142,7 @@ def _read(document: Document) -> Iterator[Any]:
 
 def _cell(value: object) -> Cell:
     cell = cast("Cell", value)
-    return written(cell) if isinstance(cell, dict | list) else cell
+    return written(cell)[:_LONGEST_CELL] if isinstance(cell, dict | list) else cell
 
 
 def _no_table() -> InvalidArguments:
