@@ -58,9 +58,9 @@ def written(value: Cell, indent: int | None = None) -> str:
         return "".join(_pieces(value, None, ""))
 
 
-def _is_long(value: dict[str, Cell] | list[Cell]) -> bool:
+def _is_long(value: Cell) -> bool:
     """Whether more values stand in it than are written by one call."""
-    left, todo = _TOGETHER, list[Cell]([value])
+    left, todo = _TOGETHER, [value]
     while todo:
         one = todo.pop()
         if isinstance(one, dict | list):
