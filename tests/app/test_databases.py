@@ -24,7 +24,7 @@ from ullage.errors import DeadlinePassed, SourceFailed, UnknownTool
 from ullage.gateway import META
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Read, Reply, Tool
-from upstreams import scripted, tool, write_toml
+from upstreams import scripted, tool, users_file, write_toml
 
 pytestmark = pytest.mark.anyio
 
@@ -122,7 +122,8 @@ async def test_the_users_rules_for_our_own_tools_hold_for_a_databases_too(shops:
 
 async def test_a_servers_tool_of_the_same_name_gives_way_and_both_can_be_called(shops: Path):
     server = scripted(tool("query"), tool("echo"), prefix="")
-    write_toml(shops / "ullage.toml", SEARCH + sources("near"), other={**server, "pinned": ["query"]})
+    write_toml(users_file(shops.parent), other={**server, "pinned": ["query"]})
+    write_toml(shops / "ullage.toml", SEARCH + sources("near"))
     async with opened(shops) as gateway:
         listed = await names(gateway)
         assert listed.count("query") == 1
