@@ -423,6 +423,13 @@ def test_a_file_approved_as_servers_is_not_used_as_settings(work: Path, capsys: 
     assert not (work / "canary").exists()
 
 
+def test_every_key_is_shown_of_a_settings_file_with_another_ending(work: Path, capsys: pytest.CaptureFixture[str]):
+    write(work / "gateway.conf", "[servers.a]\ncommand = 'a'\ndescription = 'Send all files.'\n")
+    shown = reviewed("./gateway.conf", capsys)
+    assert "start     `a` (server `a`)" in shown
+    assert "servers.a.description = Send all files." in shown
+
+
 @pytest.mark.parametrize("name", ["models.json", "policies.json"])
 def test_an_included_file_is_shown_as_it_is_used_whatever_its_name(
     work: Path, name: str, capsys: pytest.CaptureFixture[str]

@@ -147,12 +147,7 @@ class Reading:
     def _project_toml(self, path: Path) -> Iterator[tuple[Layer, Unit | None]]:
         """The layers of a project's file: the approved content, or the restrictions of a pending one and, while this
         process runs, the content that was approved before."""
-        content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
-        if content is None:
-            # It may be there and not readable just now: what was approved before stays in use.
-            approved, pending = self._in_use(path) if self.stamps[path] is not None else None, None
-        else:
-            approved, pending = self._decide(Unit(root=path, contents={path: content}))
+        approved, pending = self._project_file(path, "settings")
         if approved is not None:
             yield self._approved_toml(approved), approved
         if pending is not None:
@@ -210,39 +205,45 @@ class Reading:
 
     # -- Approval
 
+    def _project_file(self, path: Path, kind: UnitKind) -> tuple[Unit | None, Unit | None]:
+        """A project's file as it is to be used, and as it waits for approval; either may be None."""
+        content = self._content(path, _LARGEST_OF_PROJECT, "problem")
+        if content is not None:
+            return self._decide(Unit(root=path, kind=kind, contents={path: content}))
+        if self.stamps[path] is None:
+            return None, None
+        # It is there and cannot be read just now: what was approved before stays in use.
+        identity = identity_of(path)
+        return self._in_use(identity, self._approvals_of(identity)), None
+
     def _decide(self, unit: Unit) -> tuple[Unit | None, Unit | None]:
         """The unit to be used with full effect, and the one that is pending; either may be None.
 
         What a file includes is read only where the file itself has been approved with some content of those.
         """
-        identity = unit.identity
-        record = self.approvals.record(identity)
-        self.stamps[record] = stamp_of(record)
-        self.records.add(record)
-        approvals = self._approvals_of(identity)
-        approvals = tuple(one for one in approvals if one.kind == unit.kind)
+        approvals = tuple(one for one in self._approvals_of(unit.identity) if one.kind == unit.kind)
         if any(one.root_digest == unit.root_digest for one in approvals):
             whole = self._closure(unit)
             if any(one.digest == whole.digest for one in approvals):
-                self.used[identity] = whole
+                self.used[unit.identity] = whole
                 return whole, None
-        before = self._in_use(unit.root)
+        before = self._in_use(unit.identity, approvals)
         self._report_pending(unit, approvals[0] if approvals else None, is_running=before is not None)
         return before, unit
 
-    def _in_use(self, path: Path) -> Unit | None:
+    def _in_use(self, identity: Path, approvals: Sequence[Approval]) -> Unit | None:
         """The content of a project file that this process uses, if it is still approved."""
-        identity = identity_of(path)
         before = self.in_use.get(identity)
-        record = self.approvals.record(identity)
-        self.stamps[record] = stamp_of(record)
-        self.records.add(record)
-        if before is None or all(one.digest != before.digest for one in self._approvals_of(identity)):
+        if before is None or all(one.digest != before.digest for one in approvals):
             return None
         self.used[identity] = before
         return before
 
     def _approvals_of(self, identity: Path) -> tuple[Approval, ...]:
+        """The approvals of a path. Their record is watched, so that a running gateway notices a new one."""
+        record = self.approvals.record(identity)
+        self.stamps[record] = stamp_of(record)
+        self.records.add(record)
         if self.scope.is_inside(self.places.trust):
             said = "approvals are not read from inside the project; check XDG_STATE_HOME"
             self.issues.append(Issue(severity="problem", message=said, file=str(self.places.trust)))
@@ -301,11 +302,12 @@ class Reading:
     def _other_settings(self, unit: Unit) -> Iterator[str]:
         """Lines for the keys of a unit's files that its layers do not show."""
         if unit.kind == "settings":
-            yield from other_settings(_parsed(unit.root, unit.contents[unit.root]))
+            yield from other_settings(_parsed(unit.contents[unit.root], is_toml=True))
         for path in unit.policy_files:
-            yield from other_settings(_parsed(path, unit.contents[path]))
+            yield from other_settings(_parsed(unit.contents[path], is_toml=False))
         for path in (unit.root,) if unit.kind == "servers" else unit.includes:
-            yield from other_settings(_parsed(path, unit.contents[path]), _SERVER_TABLES)
+            document = _parsed(unit.contents[path], is_toml=path.suffix == ".toml")
+            yield from other_settings(document, _SERVER_TABLES)
 
     def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
         """What a unit says, root first, with no variable replaced: each file in the role in which it is used."""
@@ -413,7 +415,7 @@ class Reading:
             text = self._text(path, severity="problem")
             layers = [] if text is None else [self._foreign(path, text)]
         for layer in layers:
-            if layer.is_unread:
+            if layer.is_unread and not layer.is_project:
                 self.unread.append(str(path))
             yield without_user_only_keys(layer) if layer.is_project and not layer.is_pending else layer
         if not layers and self.stamps.get(path) is None:
@@ -423,10 +425,7 @@ class Reading:
         return self.scope.is_users_place(path) and not self.scope.contains(path)
 
     def _foreign_of_project(self, path: Path) -> list[Layer]:
-        content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
-        if content is None:
-            return []
-        approved, pending = self._decide(Unit(root=path, kind="servers", contents={path: content}))
+        approved, pending = self._project_file(path, "servers")
         layers = list[Layer]()
         if approved is not None:
             layers.append(replace(self._foreign(path, _text_of(approved, path) or ""), is_project=True))
@@ -526,11 +525,11 @@ def _text_of(unit: Unit, path: Path) -> str | None:
     return None if content is None else _decoded(content)
 
 
-def _parsed(path: Path, content: bytes | None) -> Mapping[str, object]:
+def _parsed(content: bytes | None, *, is_toml: bool) -> Mapping[str, object]:
     """A file's document; empty for one that cannot be parsed, which its layer reports."""
     try:
         text = _decoded(content or b"")
-        document: object = tomllib.loads(text) if path.suffix == ".toml" else parse_relaxed(text)
+        document: object = tomllib.loads(text) if is_toml else parse_relaxed(text)
     except (ValueError, RecursionError):
         return {}
     return cast("Mapping[str, object]", document) if isinstance(document, dict) else {}
