@@ -415,7 +415,7 @@ class Reading:
             text = self._text(path, severity="problem")
             layers = [] if text is None else [self._foreign(path, text)]
         for layer in layers:
-            if layer.is_unread and not layer.is_project:
+            if layer.is_unread and not layer.is_pending:
                 self.unread.append(str(path))
             yield without_user_only_keys(layer) if layer.is_project and not layer.is_pending else layer
         if not layers and self.stamps.get(path) is None:
