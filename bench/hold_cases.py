@@ -41,6 +41,12 @@ class Case:
     """Calls that follow on the text of the probe's answer, such as those that read a held result."""
     by_name: bool = False
     """Whether the probe is also called by its own name, and not only through `call_tool`."""
+    results: Callable[[], dict[str, Object]] = dict
+    """Results of other methods of the server, by method."""
+    asks: tuple[tuple[str, Object], ...] = ()
+    """Other requests of the client, each a method with its parameters."""
+    tells: Callable[[], list[Object]] = list
+    """Notifications that the server sends before it answers a call."""
     long_seconds: float = field(default=60.0)
     """How long one request may take before the case has failed."""
 
@@ -117,6 +123,15 @@ def text_reply(text: str) -> Object:
 
 def rows(number: int) -> list[Object]:
     return [{"id": at, "name": f"row {at}", "note": 'a\\b"c' * 3, "ok": at % 2 == 0} for at in range(number)]
+
+
+def invisible_rows() -> Object:
+    return {"rows": [{"id": at, "note": "a\u200bb\u202e" * 8} for at in range(60_000)]}
+
+
+def log_message(data: object) -> Object:
+    params = {"level": "info", "data": data}
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
 
 
 def read_calls(text: str) -> list[tuple[str, Object]]:
@@ -572,5 +587,136 @@ CASES: tuple[Case, ...] = (
             json.dumps([{f"c{at * 7 % 400}": at, f"d{at % 90}": [{"x": at}] * 3} for at in range(14_000)])
         ),
         after=read_calls,
+    ),
+    Case(name="structured content, invisible", reply=lambda: {"content": [], "structuredContent": invisible_rows()}),
+    Case(name="text, invisible", reply=lambda: text_reply("a\u200b\u202e" * 2_000_000), after=read_calls),
+    Case(name="error, invisible", reply=lambda: {**text_reply("a\u200b\u202e" * 2_000_000), "isError": True}),
+    Case(
+        name="2,000 links, 200 templates",
+        reply=lambda: {
+            "content": [
+                {"type": "resource_link", "uri": f"file:///a/{at}/b/c/{at}", "name": str(at)} for at in range(2_000)
+            ]
+        },
+        results=lambda: {
+            "resources/templates/list": {
+                "resourceTemplates": [
+                    {"uriTemplate": f"file:///{{x}}/b/{{y}}/{at}x", "name": str(at)} for at in range(2_000)
+                ]
+            }
+        },
+        asks=(("resources/templates/list", {}),),
+    ),
+    Case(
+        name="50,000 resources",
+        results=lambda: {
+            "resources/list": {
+                "resources": [
+                    {"uri": f"file:///a/{at}\u200b", "name": f"file {at}", "description": "A file\u200b. " * 10}
+                    for at in range(50_000)
+                ]
+            }
+        },
+        asks=(("resources/list", {}), ("resources/list", {})),
+    ),
+    Case(
+        name="resources of a megabyte",
+        results=lambda: {
+            "resources/list": {
+                "resources": [
+                    {"uri": f"file:///{at}", "name": f"file {at}", "description": "\u200b a" * 300_000}
+                    for at in range(12)
+                ]
+            }
+        },
+        asks=(("resources/list", {}),),
+    ),
+    Case(
+        name="20,000 prompts",
+        results=lambda: {
+            "prompts/list": {
+                "prompts": [
+                    {"name": f"prompt {at}", "description": "Says\u200b. " * 10, "arguments": [{"name": "a"}] * 5}
+                    for at in range(20_000)
+                ]
+            }
+        },
+        asks=(("prompts/list", {}), ("prompts/list", {})),
+    ),
+    Case(
+        name="prompt of 15 MB",
+        results=lambda: {
+            "prompts/list": {"prompts": [{"name": "p"}]},
+            "prompts/get": {
+                "messages": [{"role": "user", "content": {"type": "text", "text": "a\u200b b" * 4_000_000}}]
+            },
+        },
+        asks=(("prompts/list", {}), ("prompts/get", {"name": "hostile__p"})),
+    ),
+    Case(
+        name="prompt of 100,000 messages",
+        results=lambda: {
+            "prompts/list": {"prompts": [{"name": "p"}]},
+            "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": "a\u200b b"}}] * 100_000},
+        },
+        asks=(("prompts/list", {}), ("prompts/get", {"name": "hostile__p"})),
+    ),
+    Case(
+        name="resource of 15 MB",
+        results=lambda: {
+            "resources/list": {"resources": [{"uri": "file:///a", "name": "a"}]},
+            "resources/read": {"contents": [{"uri": "file:///a", "text": "a\u200b b" * 4_000_000}]},
+        },
+        asks=(("resources/list", {}), ("resources/read", {"uri": "file:///a"})),
+    ),
+    Case(
+        name="binary resource of 15 MB",
+        results=lambda: {
+            "resources/list": {"resources": [{"uri": "file:///a", "name": "a"}]},
+            "resources/read": {"contents": [{"uri": "file:///a", "blob": "QUJD" * 4_000_000}]},
+        },
+        asks=(("resources/list", {}), ("resources/read", {"uri": "file:///a"})),
+    ),
+    Case(
+        name="completion of 300,000 values",
+        results=lambda: {
+            "prompts/list": {"prompts": [{"name": "p"}]},
+            "completion/complete": {"completion": {"values": [f"value\u200b {at}" for at in range(300_000)]}},
+        },
+        asks=(
+            ("prompts/list", {}),
+            (
+                "completion/complete",
+                {"ref": {"type": "ref/prompt", "name": "hostile__p"}, "argument": {"name": "a", "value": "v"}},
+            ),
+        ),
+    ),
+    Case(
+        name="log message of 15 MB",
+        tells=lambda: [log_message("a\u200b b" * 4_000_000), log_message(rows(60_000))],
+    ),
+    Case(name="20,000 log messages", tells=lambda: [log_message(f"line\u200b {at}") for at in range(20_000)]),
+    Case(
+        name="questions of 5 MB",
+        reply=lambda: {
+            "resultType": "input_required",
+            "inputRequests": {
+                str(at): {
+                    "method": "elicitation/create",
+                    "params": {"message": "What\u200b? " * 40_000, "requestedSchema": {"type": "object"}},
+                }
+                for at in range(10)
+            },
+        },
+    ),
+    Case(
+        name="protocol error of 10 MB",
+        results=lambda: {
+            "tools/call": {"error": {"code": -32000, "message": "no\u200b " * 2_500_000, "data": rows(9)}}
+        },
+    ),
+    Case(
+        name="protocol error, data of 10 MB",
+        results=lambda: {"tools/call": {"error": {"code": -32000, "message": "no", "data": rows(100_000)}}},
     ),
 )

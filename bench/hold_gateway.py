@@ -57,7 +57,7 @@ class Client:
     def ask(self, method: str, **params: object) -> Object:
         self._number += 1
         prefix = "io.modelcontextprotocol/"
-        meta = {f"{prefix}protocolVersion": ERA, f"{prefix}clientCapabilities": {}}
+        meta = {f"{prefix}protocolVersion": ERA, f"{prefix}clientCapabilities": {}, f"{prefix}logLevel": "debug"}
         body = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": {**params, "_meta": meta}}
         headers = {
             "Content-Type": "application/json",
@@ -65,8 +65,8 @@ class Client:
             "MCP-Protocol-Version": ERA,
             "Mcp-Method": method,
         }
-        if "name" in params:
-            headers["Mcp-Name"] = str(params["name"])
+        if "name" in params or "uri" in params:
+            headers["Mcp-Name"] = str(params.get("name") or params["uri"])
         self._connection.request("POST", "/mcp", json.dumps(body), headers)
         return _answer(self._connection.getresponse().read())
 
@@ -170,6 +170,10 @@ def _requests(case: Case, client: Client, release: Path) -> Iterator[tuple[str, 
         yield span
     _, span = timed("find again", *case.find[0])
     yield span
+    for method, params in case.asks:
+        begun = time.monotonic()
+        client.ask(method, **params)
+        yield method, (begun, time.monotonic())
     said, span = timed("call", "call_tool", {"tool_name": f"hostile__{TOOL}", "parameters": case.arguments()})
     yield span
     if case.by_name:
@@ -190,12 +194,14 @@ def _gateway(case: Case, folder: Path) -> Iterator[tuple[int, Path]]:
     tables = ['[gateway]\nmode = "search"\n', f"[store]\nurl = {json.dumps(f'sqlite:///{folder}/store.db')}\n"]
     for name, (program, *arguments) in (("quiet", server), ("hostile", hostile)):
         tables.append(f"[servers.{name}]\ncommand = {json.dumps(program)}\nargs = {json.dumps(arguments)}\n")
-    settings = folder / "ullage.toml"
+    # Outside the working folder, or the settings would be a project's and wait for approval.
+    work, settings = folder / "work", folder / "ullage.toml"
+    work.mkdir()
     settings.write_text("\n".join(tables), encoding="utf-8")
     command = [sys.executable, "-m", "ullage", "serve", "--http", "0", "--config", str(settings)]
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=folder, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=work, start_new_session=True
         )
     try:
         yield _port(log, process), release

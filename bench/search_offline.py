@@ -101,12 +101,14 @@ def _rank(kind: Kind, sets: Sequence[Set], environment: Mapping[str, str]) -> st
 
 
 def _find(kind: Kind, folder: Path, environment: Mapping[str, str]) -> str:
-    config = folder / f"{kind}.toml"
+    # The settings are outside the working folder, or they would be a project's and wait for approval.
+    work, config = folder / f"work-{kind}", folder / f"{kind}.toml"
+    work.mkdir()
     config.write_text(_CONFIG.format(kind=kind, python=sys.executable, server=_SERVER), encoding="utf-8")
     done = subprocess.run(
         [python_of(kind), "-m", "ullage", "find", "--json", "--config", str(config), _QUERY],
         env=environment,
-        cwd=folder,
+        cwd=work,
         capture_output=True,
         text=True,
         check=False,

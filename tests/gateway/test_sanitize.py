@@ -87,6 +87,7 @@ async def test_results_show_invisible_characters_in_every_part():
             {"type": "resource_link", "uri": "a://b", "name": f"d{ZERO}", "description": f"e{ZERO}"},
         ),
         structured=Structured({f"k{ZERO}": [f"v{ZERO}"]}),
+        meta={"trace": f"t{ZERO}"},
     )
 
     async def respond(_: Call) -> Reply:
@@ -98,6 +99,7 @@ async def test_results_show_invisible_characters_in_every_part():
     assert got.content[0]["text"] == "a\\u200b"
     assert got.structured == Structured({"k\\u200b": ["v\\u200b"]})
     assert got.content[3] is reply.content[3]
+    assert got.meta["trace"] == "t\\u200b"
 
 
 @pytest.mark.anyio
@@ -131,6 +133,24 @@ async def test_questions_log_messages_and_progress_are_escaped_on_their_way_to_t
         (1, None, "step\\u200b"),
     ]
     assert reply.needs == Needs({"a": {"params": {"message": "n\\u200b"}}}, f"state{ZERO}")
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("U:bounded")
+async def test_a_log_message_too_large_to_pass_on_says_so():
+    heard: list[object] = []
+
+    async def tell(_: str, params: object) -> None:
+        heard.append(params)
+
+    async def respond(call: Call) -> Reply:
+        assert call.tell is not None
+        await call.tell("notifications/message", {"level": "info", "data": [1] * 300_000})
+        return Reply()
+
+    source = FakeSource(offered=(Tool(name="go", input_schema={"type": "object"}),), answer=respond)
+    await merged(source).call(Call(tool="one__go", tell=tell))
+    assert heard == [{"level": "info", "data": "[The server sent a log message that is too large to pass on.]"}]
 
 
 def test_a_clean_reply_is_the_same_object_and_a_long_text_is_read_in_steps():

@@ -259,3 +259,47 @@ def test_a_server_without_a_name_is_called_as_configured():
 def test_a_note_about_a_long_name_is_short():
     _, notes = tools_of({"name": "x" * 10_000, "inputSchema": 7})
     assert len(notes[0]) < 200
+
+
+@pytest.mark.requirement("U:bounded")
+@pytest.mark.parametrize(
+    "large", [{"rows": [[1] * 10] * 2_000}, {"text": "x" * 300_000}, {f"key {at}": at for at in range(3_000)}]
+)
+def test_metadata_too_large_to_pass_on_is_left_out_by_name(large: dict[str, Any]):
+    meta = read_reply({"content": [], "_meta": {"trace": "kept", **large}}).meta
+    left_out = meta["dev.ullage/left_out"]
+    assert meta["trace"] == "kept"
+    assert isinstance(left_out, list)
+    assert left_out
+    assert {str(one) for one in left_out} <= large.keys()
+    assert len(str(meta)) < 20_000
+
+
+def test_small_metadata_passes_whole():
+    meta = {"a": {"b": [1, 2]}, "c": "d"}
+    assert read_reply({"content": [], "_meta": meta}).meta == meta
+
+
+@pytest.mark.requirement("U:bounded")
+@pytest.mark.parametrize(("key", "most"), [("name", 2_000), ("uri", 5_000), ("uriTemplate", 200)])
+def test_a_list_too_long_to_work_with_is_cut_with_a_note(key: str, most: int):
+    notes: list[str] = []
+    read = read_items([{key: f"x:{at}"} for at in range(most + 5)], key, notes.append)
+    assert len(read) == most
+    assert f"the first {most:,} are kept" in notes[-1]
+
+
+@pytest.mark.requirement("U:bounded")
+def test_a_list_with_too_many_characters_is_cut_with_a_note():
+    notes: list[str] = []
+    items = [{"uri": f"x:{at}", "name": "x", "description": "x" * 90_000} for at in range(100)]
+    assert 40 < len(read_items(items, "uri", notes.append)) < 50
+    assert "are kept" in notes[-1]
+
+
+@pytest.mark.requirement("U:bounded")
+def test_of_an_item_too_large_to_list_the_name_and_address_are_kept():
+    notes: list[str] = []
+    large = {"uri": "x:1", "name": "n", "mimeType": "text/plain", "description": "x" * 200_000}
+    assert read_items([large], "uri", notes.append) == ({"uri": "x:1", "name": "n", "mimeType": "text/plain"},)
+    assert "too large" in notes[0]

@@ -51,6 +51,11 @@ _PROSE = frozenset({"description", "title", "$comment", "markdownDescription"})
 _BINARY = frozenset({"data", "blob"})
 _STEP = 20_000
 """Characters of a text that are looked at in one go."""
+_LONGEST_MESSAGE = 20_000
+"""Characters of a progress message that are passed on."""
+_OVERSIZED = 200_000
+"""The same measure of a log message beyond which its data is left out."""
+_LEFT_OUT = "[The server sent a log message that is too large to pass on.]"
 _LARGE = 40_000
 """Characters and values of one message that are looked at on the event loop; what is larger is left to a thread."""
 
@@ -135,8 +140,13 @@ def _restored(value: Json, originals: Mapping[str, str]) -> Json:
 
 
 def _is_large(*values: object) -> bool:
-    """Whether looking through these values takes longer than a few milliseconds. Stops as soon as that is known."""
-    left, todo = _LARGE, list(values)
+    """Whether looking through these values takes longer than a few milliseconds."""
+    return _exceeds(_LARGE, *values)
+
+
+def _exceeds(limit: int, *values: object) -> bool:
+    """Whether the values together are larger than the limit. Stops as soon as that is known."""
+    left, todo = limit, list(values)
     while todo:
         one = todo.pop()
         if isinstance(one, str):
@@ -196,10 +206,11 @@ def sanitize_result(reply: Reply) -> Steps[Reply]:
     if structured is not None and (value := _escape_json(structured.value)) is not structured.value:
         structured = Structured(value)
     needs = None if reply.needs is None else _sanitize_needs(reply.needs)
+    meta = _sanitize_object(reply.meta)
     same = all(new is old for new, old in zip(content, reply.content, strict=True))
-    if same and structured is reply.structured and needs is reply.needs:
+    if same and structured is reply.structured and needs is reply.needs and meta is reply.meta:
         return reply
-    return replace(reply, content=tuple(content), structured=structured, needs=needs)
+    return replace(reply, content=tuple(content), structured=structured, needs=needs, meta=meta)
 
 
 def _sanitize_block(block: Block) -> Steps[Block]:
@@ -251,14 +262,16 @@ def _sanitize_needs(needs: Needs) -> Needs:
 
 def sanitize_contents(contents: Contents) -> Contents:
     needs = None if contents.needs is None else _sanitize_needs(contents.needs)
-    return replace(contents, contents=tuple(map(_sanitize_object, contents.contents)), needs=needs)
+    safe = tuple(map(_sanitize_object, contents.contents))
+    return replace(contents, contents=safe, needs=needs, meta=_sanitize_object(contents.meta))
 
 
 def sanitize_messages(prompt: PromptMessages) -> PromptMessages:
     needs = None if prompt.needs is None else _sanitize_needs(prompt.needs)
     description = None if prompt.description is None else remove_invisible(prompt.description)
     messages: Sequence[JsonObject] = [_sanitize_message(message) for message in prompt.messages]
-    return replace(prompt, messages=tuple(messages), description=description, needs=needs)
+    meta = _sanitize_object(prompt.meta)
+    return replace(prompt, messages=tuple(messages), description=description, needs=needs, meta=meta)
 
 
 def _sanitize_message(message: JsonObject) -> JsonObject:
@@ -289,13 +302,21 @@ def _ask_escaped(ask: Ask) -> Ask:
 
 def _tell_escaped(tell: Tell) -> Tell:
     async def escaped(method: str, params: JsonObject) -> None:
+        if _is_oversized(params):
+            params = {key: value for key, value in params.items() if not _is_oversized(value)}
+            params = {**params, "data": _LEFT_OUT} if method == "notifications/message" else params
         await tell(method, await sanitized_json(params))
 
     return escaped
 
 
+def _is_oversized(value: object) -> bool:
+    """Whether a log message or another notification is too large to pass on."""
+    return _exceeds(_OVERSIZED, value)
+
+
 def _progress_escaped(progress: Progress) -> Progress:
     async def escaped(done: float, total: float | None, message: str | None) -> None:
-        await progress(done, total, None if message is None else escape_invisible(message))
+        await progress(done, total, None if message is None else escape_invisible(message[:_LONGEST_MESSAGE]))
 
     return escaped

@@ -170,7 +170,7 @@ class Merge:
             raise
         except UllageError as error:
             reply = failed(error if entry.member.own else advised(error, is_read_only=entry.is_read_only))
-        content = self._resources.blocks_shown(entry.server, reply.content)
+        content = await self._resources.blocks_shown(entry.server, reply.content)
         reply = replace(reply, content=content, origin=Origin(entry.server, entry.original))
         return await sanitized_result(reply)
 

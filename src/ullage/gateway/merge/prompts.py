@@ -3,7 +3,7 @@
 Prompts of all members in one list, named as tools are (`names`), found in the same spellings (`spelling`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard, cast
 
@@ -58,6 +58,8 @@ class Prompts:
         self._patience = patience
         self._given: Mapping[str, Origin] = NOBODY
         self._made: tuple[object, tuple[Prompt, ...], Book[Prompt]] | None = None
+        self._shown: tuple[tuple[Prompt, ...], _Offered] | None = None
+        """The prompts, and the list of them as clients see it."""
 
     def replace(self, members: tuple[Member, ...]) -> None:
         self._round.replace(members)
@@ -78,7 +80,11 @@ class Prompts:
 
     def known(self) -> _Offered:
         """The list as far as known, without asking."""
-        return tuple({**sanitize_item(one.definition)[0], "name": one.listed} for one in self._current()[0])
+        prompts = self._current()[0]
+        if self._shown is None or self._shown[0] is not prompts:
+            shown = tuple({**sanitize_item(one.definition)[0], "name": one.listed} for one in prompts)
+            self._shown = prompts, shown
+        return self._shown[1]
 
     async def find(self, name: str) -> Prompt:
         found = self._current()[1].find(name)
@@ -106,14 +112,21 @@ class Prompts:
         return None
 
     async def prompt(
-        self, request: PromptRequest, blocks_shown: Callable[[str, tuple[Block, ...]], tuple[Block, ...]]
+        self, request: PromptRequest, blocks_shown: Callable[[str, tuple[Block, ...]], Awaitable[tuple[Block, ...]]]
     ) -> PromptMessages:
         found = await self.find(request.name)
         originals = sanitize_item(found.definition)[1]
         arguments = cast("Mapping[str, str]", restore_arguments(request.arguments, originals))
         answer = await found.source.prompt(replace(request, name=found.original, arguments=arguments))
-        messages = tuple(_message_shown(one, found.server, blocks_shown) for one in answer.messages)
-        return replace(answer, messages=messages)
+        # One message has one block. Those without one keep their place.
+        contents = [one.get("content") for one in answer.messages]
+        blocks = tuple(content if isinstance(content, dict) else {} for content in contents)
+        shown = await blocks_shown(found.server, blocks)
+        messages = (
+            one if new is old else {**one, "content": dict(new)}
+            for one, old, new in zip(answer.messages, blocks, shown, strict=True)
+        )
+        return replace(answer, messages=tuple(messages))
 
     def _current(self) -> tuple[tuple[Prompt, ...], Book[Prompt]]:
         heard = self._round.known()
@@ -148,16 +161,6 @@ def _named(heard: tuple[tuple[Member, _Offered], ...], given: Mapping[str, Origi
 
 def _name(definition: JsonObject) -> str:
     return str(definition.get("name"))
-
-
-def _message_shown(
-    message: JsonObject, server: str, blocks_shown: Callable[[str, tuple[Block, ...]], tuple[Block, ...]]
-) -> JsonObject:
-    content = message.get("content")
-    if not isinstance(content, dict):
-        return message
-    (shown,) = blocks_shown(server, (content,))
-    return message if shown is content else {**message, "content": dict(shown)}
 
 
 def _prompts_of(member: Member) -> Question[_Offered] | None:

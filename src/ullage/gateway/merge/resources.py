@@ -24,6 +24,8 @@ from .view import Member, Missing
 __all__ = ["Place", "Resources"]
 
 _Offered = tuple[JsonObject, ...]
+_BLOCKS_AT_ONCE = 20
+"""Blocks of a reply whose addresses are looked up before others have their turn."""
 _MOST_TRIED = 16
 """Members asked for an address that none of them lists."""
 _SILENT = "it did not answer in time"
@@ -52,6 +54,8 @@ class Resources:
         self._seen: OrderedDict[str, str] = OrderedDict()
         """Addresses that nobody lists, from replies: to the server whose reply it was."""
         self._owners: tuple[object, object, Owners] | None = None
+        self._lists: dict[str, tuple[Owners, object, _Offered]] = {}
+        """By the key of an address: the list as it is shown, and what it was made of."""
         self._subscribed: dict[tuple[str, str], Counter[str]] = {}
         """Server and its own address: to the addresses subscribed by, and how often."""
 
@@ -115,11 +119,17 @@ class Resources:
             server = self._owner(uri)
         return None if server is None else self._at(server, uri)
 
-    def blocks_shown(self, server: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    async def blocks_shown(self, server: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
         """A reply's content with the addresses in it such that reading them leads back to the same server."""
         if not any(block.get("type") in ("resource", "resource_link") for block in blocks):
             return blocks
-        return tuple(block_mapped(block, partial(self._noted, server)) for block in blocks)
+        shown: list[Block] = []
+        for number, block in enumerate(blocks, 1):
+            shown.append(block_mapped(block, partial(self._noted, server)))
+            if number % _BLOCKS_AT_ONCE == 0:
+                # Each address is held against every template.
+                await anyio.sleep(0)
+        return tuple(shown)
 
     def changes_shown(self, server: str, change: Change) -> tuple[Change, ...]:
         """A change of one resource, under each address by which someone subscribed to it."""
@@ -169,12 +179,16 @@ class Resources:
         return self._owners[2]
 
     def _shown(self, heard: Round[_Offered], key: str) -> _Offered:
-        owners = self._known_owners()
-        return tuple(
-            with_uri(sanitize_item(one)[0], partial(owners.outward, member.name), key)
-            for member, offered in heard.known()
-            for one in offered
-        )
+        owners, known = self._known_owners(), heard.known()
+        made = self._lists.get(key)
+        if made is None or made[0] is not owners or made[1] != known:
+            shown = tuple(
+                with_uri(sanitize_item(one)[0], partial(owners.outward, member.name), key)
+                for member, offered in known
+                for one in offered
+            )
+            made = self._lists[key] = owners, known, shown
+        return made[2]
 
     def _contents_shown(self, member: Member, read: Read, contents: Contents) -> Contents:
         """Addresses in what was read are of the same kind as the one that was asked for."""

@@ -6,6 +6,7 @@ Nothing is sent from here, and no schema is judged beyond its outermost shape.
 """
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
@@ -51,8 +52,21 @@ _VALUES, _LETTERS = 20_000, 400_000
 of 2,638 recorded definitions has 89,000 characters."""
 _SENTENCES = 1_000
 """Characters that are kept of such a tool's description."""
+_META_VALUES, _META_LETTERS = 2_000, 200_000
+"""JSON values and characters of a result's metadata beyond which members of it are left out."""
+_LEFT_OUT = "dev.ullage/left_out"
+"""Key of `_meta` under which the names of members that were left out are listed."""
+_ITEM_VALUES, _ITEM_LETTERS = 2_000, 100_000
+"""The same for a prompt, a resource or a template, of which then only names and addresses are kept."""
+_MOST_ITEMS = {"name": 2_000, "uri": 5_000, "uriTemplate": 200}
+"""Prompts, resources and templates that are listed of one server."""
+_LIST_LETTERS = 4_000_000
+"""Characters of such a list beyond which the rest of it is left out."""
+_ITEM_KEYS = ("name", "uri", "uriTemplate", "mimeType", "size")
 _BLOCKS = 2_000
-"""Content blocks beyond which texts are joined, and other blocks left out."""
+"""Content blocks beyond which texts are joined, and other blocks left out; also messages and contents that are kept."""
+_COMPLETIONS = 100
+"""Values of a completion, as many as the protocol allows."""
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 """Says who answered on this hop; on the next it is Ullage."""
 _KNOWN = frozenset({"name", "title", "description", "inputSchema", "outputSchema", "annotations"})
@@ -202,20 +216,40 @@ def _mended(schema: dict[str, Json]) -> dict[str, Json]:
     return mended
 
 
-def read_items(items: Iterable[Json], key: str, note: Callable[[str], None]) -> tuple[JsonObject, ...]:
-    """The resources, templates or prompts that have their `key`; the first of several that share one."""
+def read_items(items: Sequence[Json], key: str, note: Callable[[str], None]) -> tuple[JsonObject, ...]:
+    """The resources, templates or prompts that have their `key`; the first of several that share one.
+
+    A list that is too long to work with is cut: what is not listed can still be read by its address.
+    """
+    most, left = _MOST_ITEMS[key], _LIST_LETTERS
     found: dict[str, JsonObject] = {}
-    for item in items:
+    for number, item in enumerate(items):
         raw = as_object(item)
         name = raw.get(key)
-        if isinstance(name, str) and name:
-            found[name] = found.get(name) or _read_item(raw, name, PROMPT if key == "name" else RESOURCE, note)
-        else:
+        if not isinstance(name, str) or not name:
             note(f"lists an item without `{key}`; it is left out")
+        elif name not in found:
+            if len(found) == most or left < 0:
+                note(f"lists {len(items):,} items with a `{key}`, too many or too long; the first {number:,} are kept")
+                break
+            found[name] = _read_item(raw, name, PROMPT if key == "name" else RESOURCE, note)
+            left -= _letters(found[name])
     return tuple(found.values())
 
 
+def _letters(value: Json | JsonObject) -> int:
+    """The characters of a value that is known to be small."""
+    if isinstance(value, Mapping):
+        return sum(len(key) + _letters(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return sum(map(_letters, value))
+    return len(value) if isinstance(value, str) else 8
+
+
 def _read_item(raw: dict[str, Json], key: str, fits: Mapping[str, Fit], note: Callable[[str], None]) -> dict[str, Json]:
+    if _is_larger(raw, _ITEM_VALUES, _ITEM_LETTERS):
+        note(f"lists `{_short(key)}` with a definition that is too large; its name and address are kept")
+        raw = {key: value for key, value in raw.items() if key in _ITEM_KEYS and not _is_larger(value, 0, _SENTENCES)}
     whole = _fitted(raw, fits, f"`{_short(key)}`", note)
     if isinstance(whole.get("name"), str):
         return whole
@@ -237,7 +271,22 @@ def read_reply(result: Mapping[str, Json]) -> Reply:
 
 def _meta(result: Mapping[str, Json]) -> JsonObject:
     meta = as_object(result.get("_meta"))
-    return {key: value for key, value in passed_on(meta).items() if key != _SERVER_INFO} if meta else meta
+    if not meta:
+        return meta
+    kept = {key: value for key, value in passed_on(meta).items() if key != _SERVER_INFO}
+    return _smaller_meta(kept) if _is_larger(kept, _META_VALUES, _META_LETTERS) else kept
+
+
+def _smaller_meta(meta: dict[str, Json]) -> dict[str, Json]:
+    """The members that are small enough to pass on, in their order, and the names of some of the others."""
+    kept: dict[str, Json] = {}
+    left_out: list[Json] = []
+    for key, value in itertools.islice(meta.items(), _META_VALUES):
+        if len(key) > _SENTENCES or _is_larger(value, _META_VALUES // 20, _META_LETTERS // 20) or len(kept) >= 20:
+            left_out.append(_short(key))
+        else:
+            kept[key] = value
+    return {**kept, _LEFT_OUT: left_out[:20]}
 
 
 def _read_content(result: Mapping[str, Json]) -> tuple[Block, ...]:
@@ -279,13 +328,13 @@ def _read_needs(result: Mapping[str, Json]) -> Needs | None:
 
 
 def read_contents(result: Mapping[str, Json]) -> Contents:
-    contents = tuple(fitted(one, BLOCK)[0] for one in _objects(result.get("contents")))
+    contents = tuple(fitted(one, BLOCK)[0] for one in _objects(result.get("contents"))[:_BLOCKS])
     return Contents(contents=contents, meta=_meta(result), needs=_read_needs(result))
 
 
 def read_prompt(result: Mapping[str, Json]) -> PromptMessages:
     return PromptMessages(
-        messages=tuple(_read_message(one) for one in _objects(result.get("messages"))),
+        messages=tuple(_read_message(one) for one in _objects(result.get("messages"))[:_BLOCKS]),
         description=as_text(result.get("description")),
         meta=_meta(result),
         needs=_read_needs(result),
@@ -301,7 +350,7 @@ def _read_message(message: dict[str, Json]) -> JsonObject:
 def read_completion(result: Mapping[str, Json]) -> JsonObject:
     completion = as_object(result.get("completion"))
     values = completion.get("values")
-    return {**completion, "values": values if isinstance(values, list) else []}
+    return {**completion, "values": values[:_COMPLETIONS] if isinstance(values, list) else []}
 
 
 def _objects(value: Json) -> tuple[dict[str, Json], ...]:

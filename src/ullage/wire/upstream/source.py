@@ -42,6 +42,7 @@ _NOBODY = Asked()
 _PAGES = 1000
 _ITEMS = 100_000
 _TOOLS = 20_000
+"""Tools that are taken of one server."""
 _BLOCKS = 500
 """Content blocks of a reply that is read at once."""
 _NOTES = 100
@@ -153,17 +154,17 @@ class Upstream:
         return read_reply(result)
 
     async def resources(self) -> tuple[JsonObject, ...]:
-        return read_items(await self._declared("resources", "resources/list", "resources"), "uri", self._note)
+        return await self._items(await self._declared("resources", "resources/list", "resources"), "uri")
 
     async def templates(self) -> tuple[JsonObject, ...]:
         listed = await self._declared("resources", "resources/templates/list", "resourceTemplates")
-        return read_items(listed, "uriTemplate", self._note)
+        return await self._items(listed, "uriTemplate")
 
     async def read(self, read: Read) -> Contents:
         return read_contents(await self._ask("resources/read", {"uri": read.uri}, read))
 
     async def prompts(self) -> tuple[JsonObject, ...]:
-        return read_items(await self._declared("prompts", "prompts/list", "prompts"), "name", self._note)
+        return await self._items(await self._declared("prompts", "prompts/list", "prompts"), "name")
 
     async def prompt(self, request: PromptRequest) -> PromptMessages:
         params: Message = {"name": request.name, "arguments": dict(request.arguments)}
@@ -238,6 +239,10 @@ class Upstream:
                 self._note(f"lists the tool `{tool.name[:80]}` with headers that cannot be meant; it is left out")
         self._parameter_headers = wishes
         return tuple(kept)
+
+    async def _items(self, listed: list[Json], key: str) -> tuple[JsonObject, ...]:
+        # In a worker thread, as for tools.
+        return await anyio.to_thread.run_sync(read_items, listed, key, self._note)
 
     async def _declared(self, capability: str, method: str, key: str) -> list[Json]:
         """A list that the server says it has; others are not asked for, as some servers never answer then."""
