@@ -6,6 +6,7 @@ the worker are loaded and started when they are first needed.
 
 from collections.abc import Iterable, Sequence
 
+import anyio
 import anyio.to_thread
 
 from ullage.sql.embedded import TableWorker
@@ -15,6 +16,7 @@ __all__ = ["HeldTables"]
 
 _ROWS = 10_000
 """Of an answer at most; its tokens are bounded elsewhere."""
+_FREED_AT_ONCE = 500
 
 
 class HeldTables:
@@ -30,12 +32,22 @@ class HeldTables:
         # The seconds are the statement's: reading what we hold ourselves is not its fault.
         held = await anyio.to_thread.run_sync(list[Row], rows)
         self._worker = self._worker or TableWorker()
-        answer = await self._worker.ask_table(columns, held, statement, seconds=seconds, limit=_ROWS)
+        try:
+            answer = await self._worker.ask_table(columns, held, statement, seconds=seconds, limit=_ROWS)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(_free, held)
         return answer.columns, answer.rows, answer.more
 
     async def close(self) -> None:
         if self._worker is not None:
             await self._worker.close()
+
+
+def _free(rows: list[Row]) -> None:
+    """Empty a list a few rows at a time: the memory of a million at once is given back with everybody waiting."""
+    while rows:
+        del rows[-_FREED_AT_ONCE:]
 
 
 def _judged(sql: str) -> str:
