@@ -8,20 +8,20 @@ from typing import Any, cast
 
 import anyio
 import pytest
-from talking import ERAS, LEGACY, MODERN, Refused, talking
+from talking import ADA, ERAS, LEGACY, MODERN, Refused, Served, talking, transport
 
 from ullage.errors import UnknownResource
 from ullage.testing import FakeSource
-from ullage.tool import Call, Caller, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool
+from ullage.tool import Call, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool
 from ullage.wire.serve.announce import Announcer
-from ullage.wire.serve.line import connection_of
 from ullage.wire.serve.loudness import is_heard, most_talkative
+from ullage.wire.serve.profile import Identity
 from ullage.wire.serve.refusal import refusal
-from ullage.wire.serve.serve import Identity, build_server
 
 pytestmark = pytest.mark.anyio
 
-ADA = Caller(principal="ada", session="s")
+__all__ = ["transport"]
+
 TOOL = Tool(name="toy", description="a toy", input_schema={"type": "object"})
 
 
@@ -69,6 +69,7 @@ class FakeConnection:
     """As much of a client's connection as announcing needs."""
 
     exit_stack: AsyncExitStack
+    notify: Any = None
 
 
 def rich(**more) -> Rich:
@@ -76,7 +77,7 @@ def rich(**more) -> Rich:
 
 
 def server_of(source, instructions: Any = "Toys."):  # noqa: ANN401
-    return build_server(source, Identity(name="toy", version="1", instructions=instructions), lambda _: ADA)
+    return Served(source=source, identity=Identity(name="toy", version="1", instructions=instructions))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -239,11 +240,11 @@ async def test_a_session_that_ended_leaves_nothing_behind():
     kept: list[weakref.ref[Any]] = []
     source = rich()
 
-    def who_calls(context):
-        kept.append(weakref.ref(connection_of(context)))
+    def who_calls(request):
+        kept.append(weakref.ref(request.connection))
         return ADA
 
-    server = build_server(source, Identity(name="toy", version="1"), who_calls)
+    server = Served(source=source, identity=Identity(name="toy", version="1"), who_calls=who_calls)
     async with talking(server, LEGACY) as talk:
         await talk.request("resources/subscribe", {"uri": "a:b"})
         await talk.request("logging/setLevel", {"level": "error"})

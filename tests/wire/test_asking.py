@@ -8,13 +8,12 @@ import anyio
 import pytest
 from mcp import Client
 from mcp_types import ElicitResult, ErrorData, TextContent
-from talking import LEGACY, MODERN, Refused, talking
+from talking import ADA, LEGACY, MODERN, Refused, Served, talking, transport
 
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.testing import FakeSource
 from ullage.tool import (
     Call,
-    Caller,
     Complete,
     Contents,
     JsonObject,
@@ -28,12 +27,13 @@ from ullage.tool import (
 from ullage.wire.serve.ability import can_be_asked, require
 from ullage.wire.serve.asking import answers_to
 from ullage.wire.serve.held import Holding, Target, is_ours, marked, unmarked
-from ullage.wire.serve.serve import Identity, build_server
+from ullage.wire.serve.profile import Identity
 
 pytestmark = pytest.mark.anyio
 
+__all__ = ["transport"]
+
 IDENTITY = Identity(name="toy", version="1")
-ADA = Caller(principal="ada", session="s")
 FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 ALL = {"elicitation": {}, "sampling": {}, "roots": {}}
 ACCEPTED = {"action": "accept", "content": {"name": "Ada"}}
@@ -45,7 +45,7 @@ def toy(answer, **more) -> FakeSource:
 
 
 def server_of(source, who_calls=lambda _: ADA):
-    return build_server(source, IDENTITY, who_calls)
+    return Served(source=source, identity=IDENTITY, who_calls=who_calls)
 
 
 async def asks(call: Call) -> Reply:
@@ -112,7 +112,7 @@ async def test_a_refusal_of_the_client_is_an_error_of_the_protocol():
         del context, params
         return ErrorData(code=-1, message="no", data={"why": 1})
 
-    async with Client(server_of(toy(answer)), mode="legacy", elicitation_callback=elicit) as client:
+    async with Client(server_of(toy(answer)).sdk(), mode="legacy", elicitation_callback=elicit) as client:
         with pytest.raises(Exception, match="no"):
             await client.call_tool("toy", {})
     assert isinstance(seen[0], ProtocolError)
@@ -142,7 +142,7 @@ async def test_a_real_later_client_answers_without_knowing_more_than_the_protoco
         return ElicitResult(action="accept", content={"name": "Ada"})
 
     source = toy(asks)
-    async with Client(server_of(source), mode=MODERN, elicitation_callback=elicit) as client:
+    async with Client(server_of(source).sdk(), mode=MODERN, elicitation_callback=elicit) as client:
         result = await client.call_tool("toy", {})
     assert isinstance(result.content[0], TextContent)
     assert json.loads(result.content[0].text) == ACCEPTED
@@ -381,7 +381,7 @@ class _Line:
     """As much of a client as a held call looks at."""
 
     capabilities = ALL
-    context: Any = None
+    request: Any = None
 
 
 async def _begun(holding: Holding, principal: str = "ada", work: Any = None) -> Any:  # noqa: ANN401

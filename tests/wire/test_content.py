@@ -5,19 +5,21 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from talking import ERAS, LEGACY, MODERN, Refused, talking
+from talking import ERAS, LEGACY, MODERN, Refused, Served, talking, transport
 
 from ullage.errors import ProtocolError, SourceFailed, UnknownTool
 from ullage.testing import FakeSource
-from ullage.tool import Call, Caller, Contents, PromptMessages, Read, Reply, Structured, Tool
+from ullage.tool import Call, Contents, PromptMessages, Read, Reply, Structured, Tool
 from ullage.wire.serve.content import block_to_wire, contents_to_wire, prompt_to_wire, reply_to_wire, tool_to_wire
 from ullage.wire.serve.envelope import Envelope
-from ullage.wire.serve.serve import Context, Identity, build_server
+from ullage.wire.serve.profile import Identity
+from ullage.wire.serve.sdk import _Results
 
 pytestmark = pytest.mark.anyio
 
+__all__ = ["transport"]
+
 IDENTITY = Identity(name="toy", version="1", instructions="Toys.")
-ADA = Caller(principal="ada", session="s")
 
 
 def toy(answer=None, **tool) -> FakeSource:
@@ -33,7 +35,7 @@ def replying(reply: Reply) -> FakeSource:
 
 
 def server_of(source):
-    return build_server(source, IDENTITY, lambda _: ADA)
+    return Served(source=source, identity=IDENTITY)
 
 
 KNOWN = (
@@ -180,8 +182,21 @@ async def test_a_request_without_a_place_for_errors_gets_the_shape_as_data(era: 
     assert missing.value.code == -32602
 
 
-def test_a_result_is_not_lost_where_the_sdk_would_pass_another_context():
-    envelope = Envelope("toy", "1", lambda: None, dict)
-    context = cast("Context", SimpleNamespace(protocol_version=LEGACY, method="tools/call"))
-    result = {"content": [], "isError": False}
-    assert envelope.leave(context, result) == result
+async def test_a_result_is_not_lost_where_the_sdk_would_pass_another_context():
+    async def handler(request: object, live: object) -> dict[str, Any]:
+        del request, live
+        return {"content": [], "isError": False}
+
+    results = _Results(Envelope("toy", "1", lambda: None, dict))
+    connection = SimpleNamespace(state={}, notify=None, exit_stack=None, client_capabilities=None)
+    session = SimpleNamespace(_connection=connection, _request_outbound=None)
+    context = SimpleNamespace(
+        protocol_version=LEGACY,
+        method="tools/call",
+        params={},
+        request_id=1,
+        request=None,
+        session=session,
+        lifespan_context=None,
+    )
+    assert await results.adapt(handler)(cast("Any", context), None) == {"content": [], "isError": False}

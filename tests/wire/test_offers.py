@@ -8,7 +8,8 @@ from mcp import Client
 from ullage.testing import FakeSource
 from ullage.tool import Caller, Complete, JsonObject, Tool
 from ullage.wire.serve.offers import offers_of
-from ullage.wire.serve.serve import Identity, build_server
+from ullage.wire.serve.profile import Identity
+from ullage.wire.serve.sdk import build_server
 
 pytestmark = pytest.mark.anyio
 

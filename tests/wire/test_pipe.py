@@ -12,9 +12,10 @@ import pytest
 
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
+from ullage.wire.json_lines import LineSplitter, TooLong
 from ullage.wire.upstream import group
 from ullage.wire.upstream.pipe import Pipe, open_pipe
-from ullage.wire.upstream.tail import Lines, Tail, TooLong
+from ullage.wire.upstream.tail import Tail
 
 pytestmark = pytest.mark.anyio
 ENVIRONMENT = dict(os.environ)
@@ -372,7 +373,7 @@ async def test_a_group_that_is_gone_is_no_error():
 
 
 def test_lines_are_put_together_from_any_chunks():
-    lines = Lines(10)
+    lines = LineSplitter(10)
     assert [list(lines.split(chunk)) for chunk in (b"ab", b"c\nd", b"e", b"\n\nf\n")] == [
         [],
         [b"abc"],

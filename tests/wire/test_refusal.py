@@ -16,7 +16,7 @@ from ullage.wire.serve.refusal import refusal
     ],
 )
 def test_errors_of_servers_reach_a_client_escaped(error: ProtocolError | SourceFailed):
-    refused = refusal(error, modern=True).error
+    refused = refusal(error, modern=True)
     assert not has_invisible(refused.message)
     assert not has_invisible(json.dumps(refused.data, ensure_ascii=False))
     assert "\\u" in refused.message

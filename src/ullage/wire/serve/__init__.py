@@ -4,7 +4,7 @@ from .address import Address, listen
 from .bearer import TOKENS_VARIABLE, Tokens
 from .http import http_app, serve_http
 from .profile import Identity, Profile, Profiles, single
-from .serve import build_server, user_name
+from .serve import Presentation, user_name
 from .shutdown import Shutdown
 from .stdio import serve_stdio
 
@@ -12,11 +12,11 @@ __all__ = [
     "TOKENS_VARIABLE",
     "Address",
     "Identity",
+    "Presentation",
     "Profile",
     "Profiles",
     "Shutdown",
     "Tokens",
-    "build_server",
     "http_app",
     "listen",
     "serve_http",

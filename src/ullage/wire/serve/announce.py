@@ -1,49 +1,62 @@
-"""How do clients learn that something changed?
+"""Announcements of changes to clients.
 
-A client of the earlier era is sent a notification on its session, a later one on the stream it opened with
-`subscriptions/listen`. What changes in a short while is told once, and one client that does not read holds up no other.
+A client of the earlier era is sent a notification on its session, a later one on the stream that it opened with
+`subscriptions/listen`. Changes within a short while are told once, and one client that does not read holds up no other.
 Whether something changed at all is the source's affair.
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 import anyio
 from anyio.abc import TaskGroup
-from mcp.server.connection import Connection
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ServerEvent,
-    ToolsListChanged,
-)
 
 from ullage.errors import UllageError
 from ullage.tool import Change, Subscribed
+
+from ..jsonrpc import INTERNAL_ERROR, Message
+from ..protocol import SUBSCRIPTION_KEY
+from .refusal import RefusedRequest
+from .request import Connection, Request
 
 __all__ = ["Announcer"]
 
 _GATHER = 0.05
 """Seconds in which changes are gathered: ten servers that start together change the list ten times."""
+_MOST_STREAMS = 1024
+_KINDS = ("tools", "resources", "prompts")
 
 
 @dataclass(slots=True, eq=False)
-class _Ear:
-    """One who is told: a session of the earlier era, or all the later streams together."""
+class _Listener:
+    """A session of the earlier era, or one stream of the later."""
 
-    connection: Connection | None = None
+    send: Callable[[str, Message | None], Awaitable[None]]
+    kinds: frozenset[str] = frozenset(_KINDS)
     uris: set[str] = field(default_factory=set[str])
+    meta: Message | None = None
+    """Goes with each notification: the stream that it belongs to."""
     pending: dict[Change, None] = field(default_factory=dict[Change, None])
-    telling: bool = False
+    stirred: anyio.Event = field(default_factory=anyio.Event)
+    is_telling: bool = False
 
     def wants(self, change: Change) -> bool:
-        return self.connection is None or change.kind != "resource" or change.uri in self.uris
+        return change.uri in self.uris if change.kind == "resource" else change.kind in self.kinds
+
+    async def tell(self, gather: float) -> None:
+        """Send what is pending, and what comes meanwhile."""
+        await anyio.sleep(gather)
+        while self.pending:
+            change = next(iter(self.pending))
+            del self.pending[change]
+            if change.kind == "resource":
+                method, params = "notifications/resources/updated", {"uri": change.uri or ""}
+            else:
+                method, params = f"notifications/{change.kind}/list_changed", None
+            await self.send(method, params if self.meta is None else {**(params or {}), "_meta": self.meta})
 
 
 class Announcer:
@@ -53,32 +66,54 @@ class Announcer:
         self._tasks = tasks
         self._subscribed = subscribed
         self._gather = gather
-        self._bus = InMemorySubscriptionBus()
-        self._streams = _Ear()
-        self._sessions: dict[int, _Ear] = {}
+        self._streams: set[_Listener] = set()
+        self._sessions: dict[int, _Listener] = {}
+        self._owed: dict[Change, None] = {}
+        self._is_closed = False
         self._followers: Counter[str] = Counter()
         self._turns: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         """What is done about one resource is done one after the other; each lives while somebody has or awaits it."""
-        self.listen = ListenHandler(self._bus)
 
     @property
     def sessions(self) -> int:
         return len(self._sessions)
 
     def hear(self, change: Change) -> None:
-        """Takes in a change; the telling happens in a task."""
-        for ear in (self._streams, *self._sessions.values()):
-            if ear.wants(change):
-                ear.pending[change] = None
-                if not ear.telling:
-                    ear.telling = True
-                    self._tasks.start_soon(self._tell, ear)
+        """Take in a change; clients are told in a task."""
+        for listener in (*self._streams, *self._sessions.values()):
+            self._put(listener, change)
+
+    def owe(self, change: Change) -> None:
+        """Take in a change that a client must hear of, also where it begins to listen only later."""
+        self._owed[change] = None
+        self.hear(change)
+
+    def settle(self, change: Change) -> None:
+        """Forget a change of which no client must be told any more, since the present state was asked for."""
+        self._owed.pop(change, None)
+
+    def _put(self, listener: _Listener, change: Change) -> None:
+        if not listener.wants(change):
+            return
+        self._owed.pop(change, None)
+        listener.pending[change] = None
+        if listener.meta is not None:
+            listener.stirred.set()
+        elif not listener.is_telling:
+            listener.is_telling = True
+            self._tasks.start_soon(self._tell, listener)
+
+    async def _tell(self, listener: _Listener) -> None:
+        await listener.tell(self._gather)
+        listener.is_telling = False
 
     def add(self, connection: Connection) -> None:
-        """Tells this session from now on, until it ends."""
+        """Tell this session from now on, until it ends."""
         if id(connection) not in self._sessions:
-            self._sessions[id(connection)] = _Ear(connection)
+            listener = self._sessions[id(connection)] = _Listener(connection.notify)
             connection.exit_stack.push_async_callback(self._remove, connection)
+            for change in tuple(self._owed):
+                self._put(listener, change)
 
     async def subscribe(self, connection: Connection, uri: str) -> None:
         self.add(connection)
@@ -88,14 +123,50 @@ class Announcer:
             uris.add(uri)
 
     async def unsubscribe(self, connection: Connection, uri: str) -> None:
-        ear = self._sessions.get(id(connection))
-        if ear is not None and uri in ear.uris:
-            ear.uris.discard(uri)
+        listener = self._sessions.get(id(connection))
+        if listener is not None and uri in listener.uris:
+            listener.uris.discard(uri)
             await self._leave(uri)
 
+    async def listen(self, request: Request) -> Message:
+        """Serve one `subscriptions/listen` until the client takes it back or the server ends.
+
+        The acknowledgement is sent first; every notification is stamped with the id of the request.
+        """
+        if len(self._streams) >= _MOST_STREAMS:
+            raise RefusedRequest(INTERNAL_ERROR, "Subscription limit reached")
+        wanted: Message = request.params["notifications"]
+        uris: list[str] = wanted.get("resourceSubscriptions") or []
+        honored: Message = {flag: True for kind in _KINDS if wanted.get(flag := f"{kind}ListChanged") is True}
+        if uris:
+            honored["resourceSubscriptions"] = list(uris)
+        kinds = frozenset(kind for kind in _KINDS if f"{kind}ListChanged" in honored)
+        listener = _Listener(request.notify, kinds, set(uris), {SUBSCRIPTION_KEY: request.number})
+        async with self._following(uris):
+            # Before the acknowledgement, so that a change meanwhile is not lost; told after it.
+            self._streams.add(listener)
+            try:
+                acknowledged = {"notifications": honored, "_meta": listener.meta}
+                await request.notify("notifications/subscriptions/acknowledged", acknowledged)
+                for change in tuple(self._owed):
+                    self._put(listener, change)
+                while not self._is_closed:
+                    await listener.stirred.wait()
+                    listener.stirred = anyio.Event()
+                    await listener.tell(self._gather)
+            finally:
+                self._streams.discard(listener)
+        return {"_meta": listener.meta}
+
+    def close(self) -> None:
+        """End every stream; each is answered after what is pending for it."""
+        self._is_closed = True
+        for listener in self._streams:
+            listener.stirred.set()
+
     @asynccontextmanager
-    async def following(self, uris: Iterable[str]) -> AsyncGenerator[None]:
-        """Has the source say when these change; one it does not know may yet come to be."""
+    async def _following(self, uris: Iterable[str]) -> AsyncGenerator[None]:
+        """Have the source say when these change; one that it does not know may yet come to be."""
         followed: list[str] = []
         try:
             for uri in set(uris):
@@ -109,9 +180,9 @@ class Announcer:
                     await self._leave(uri)
 
     async def _remove(self, connection: Connection) -> None:
-        ear = self._sessions.pop(id(connection))
-        ear.pending.clear()
-        for uri in ear.uris:
+        listener = self._sessions.pop(id(connection))
+        listener.pending.clear()
+        for uri in listener.uris:
             with suppress(UllageError):
                 await self._leave(uri)
 
@@ -138,39 +209,3 @@ class Announcer:
             return False
         del self._followers[uri]
         return True
-
-    async def _tell(self, ear: _Ear) -> None:
-        await anyio.sleep(self._gather)
-        while ear.pending:
-            change = next(iter(ear.pending))
-            del ear.pending[change]
-            if ear.connection is None:
-                await self._bus.publish(_event(change))
-            else:
-                await _notify(ear.connection, change)
-        ear.telling = False
-
-
-async def _notify(connection: Connection, change: Change) -> None:
-    """Where the client has gone the SDK drops it in silence."""
-    match change.kind:
-        case "tools":
-            await connection.send_tool_list_changed()
-        case "resources":
-            await connection.send_resource_list_changed()
-        case "prompts":
-            await connection.send_prompt_list_changed()
-        case "resource":
-            await connection.send_resource_updated(change.uri or "")
-
-
-def _event(change: Change) -> ServerEvent:
-    match change.kind:
-        case "tools":
-            return ToolsListChanged()
-        case "resources":
-            return ResourcesListChanged()
-        case "prompts":
-            return PromptsListChanged()
-        case "resource":
-            return ResourceUpdated(uri=change.uri or "")

@@ -1,8 +1,8 @@
-"""How is each request answered?
+"""Answers to the requests of clients, from one source.
 
 Every handler makes a request of ours out of the protocol's, lets the source answer, and writes that down as the
 protocol's JSON. A tool that fails is a result of the one shape; what a source's own server said as a protocol error is
-handed on with its number, message and data. Which of these a server offers is decided elsewhere.
+handed on with its number, message and data. Only methods that the source can answer have a handler.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -12,8 +12,6 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar, cast
 
 import anyio
-import mcp_types
-from mcp.server.connection import Connection
 
 from ullage.errors import InvalidArguments, ProtocolError, UllageError, UnknownTool
 from ullage.gateway import failed
@@ -36,17 +34,17 @@ from .ability import can_be_asked
 from .announce import Announcer
 from .asking import settled
 from .content import contents_to_wire, prompt_to_wire, reply_to_wire, tool_to_wire
-from .envelope import Envelope
 from .held import Holding, Target, Work, is_ours, unmarked
-from .line import Context, Line, connection_of, is_modern, set_threshold
+from .line import Line
 from .loudness import most_talkative
 from .offers import Offers
 from .refusal import or_refused, refusal
+from .request import Connection, Request
 from .shutdown import Activity
 
-__all__ = ["Answering", "WhoCalls"]
+__all__ = ["Answering", "Handler", "Live", "WhoCalls"]
 
-WhoCalls = Callable[[Context], Caller]
+WhoCalls = Callable[[Request], Caller]
 """Tells the caller from the transport's own facts, never from what the client says of itself."""
 
 Wire = dict[str, Any]
@@ -59,6 +57,10 @@ class Live:
 
     holding: Holding
     announcer: Announcer
+
+
+Handler = Callable[[Request, Live], Awaitable[Wire]]
+"""Answers a request with the content of its result; raises `RefusedRequest`."""
 
 
 class _Carried(TypedDict):
@@ -75,21 +77,40 @@ class _Carried(TypedDict):
 class Answering:
     """The handlers of one server."""
 
-    def __init__(
-        self, source: ToolSource, offers: Offers, who_calls: WhoCalls, activity: Activity, envelope: Envelope
-    ) -> None:
+    def __init__(self, source: ToolSource, offers: Offers, who_calls: WhoCalls, activity: Activity) -> None:
         self._source = source
         self._offers = offers
         self._who_calls = who_calls
         self._activity = activity
         self._run = activity.requests.run
-        self._envelope = envelope
         self._levels: dict[int, str] = {}
         self.when_listed: Callable[[Listing | None], None] = lambda _: None
         """Told each listing that goes out, and None when it is no longer true."""
 
+    def handlers(self) -> dict[str, Handler]:
+        """The methods that can be answered."""
+        offers = self._offers
+        found: dict[str, Handler] = {"tools/list": self._list_tools, "tools/call": self._call_tool}
+        if offers.resources is not None:
+            found["resources/list"] = self._list_resources
+            found["resources/templates/list"] = self._list_templates
+            found["resources/read"] = self._read_resource
+        if offers.prompts is not None:
+            found["prompts/list"] = self._list_prompts
+            found["prompts/get"] = self._get_prompt
+        if offers.completion is not None:
+            found["completion/complete"] = self._complete
+        if offers.log is not None:
+            found["logging/setLevel"] = self._set_level
+        if offers.watched is not None:
+            found["subscriptions/listen"] = self._listen
+            if offers.subscribed is not None and offers.resources is not None:
+                found["resources/subscribe"] = self._subscribe
+                found["resources/unsubscribe"] = self._unsubscribe
+        return found
+
     @asynccontextmanager
-    async def live(self, _: object) -> AsyncGenerator[Live]:
+    async def live(self) -> AsyncGenerator[Live]:
         async with anyio.create_task_group() as tasks:
             live = Live(Holding(tasks), Announcer(tasks, self._offers.subscribed))
 
@@ -106,20 +127,31 @@ class Answering:
                     unwatch()
                 tasks.cancel_scope.cancel()
 
-    async def list_tools(self, context: Context, params: mcp_types.PaginatedRequestParams) -> Any:  # noqa: ANN401
-        modern = is_modern(context)
-        listing = await self._listed(params, self._source.tools)
-        self.when_listed(listing)
-        tools = [tool_to_wire(tool, modern=modern) for tool in listing.tools]
-        return self._envelope.leave(context, {"tools": tools})
+    def initialized(self, connection: Connection, live: Live) -> None:
+        """Announce changes to a client of the earlier era, where the source says what changes."""
+        if self._offers.watched is not None:
+            live.announcer.add(connection)
 
-    async def call_tool(self, context: Context, params: mcp_types.CallToolRequestParams) -> Any:  # noqa: ANN401
-        line, carried = self._begun(context)
+    async def tools(self, *, modern: bool) -> list[Json]:
+        """The tools as a client of this era is shown them."""
+        listing = await or_refused(self._run(self._source.tools), modern=True)
+        self.when_listed(listing)
+        return [tool_to_wire(tool, modern=modern) for tool in listing.tools]
+
+    async def _list_tools(self, request: Request, live: Live) -> Wire:
+        _refuse_cursor(request)
+        tools = await self.tools(modern=request.is_modern)
+        live.announcer.settle(Change("tools"))
+        return {"tools": tools}
+
+    async def _call_tool(self, request: Request, live: Live) -> Wire:
+        line, carried = self._begun(request)
+        name: str = request.params["name"]
 
         async def work(ask: Ask) -> Wire:
             call = Call(
-                tool=params.name,
-                arguments=params.arguments or {},
+                tool=name,
+                arguments=request.params.get("arguments") or {},
                 progress=line.progress if "progressToken" in carried["meta"] else None,
                 ask=ask,
                 **carried,
@@ -132,21 +164,17 @@ class Answering:
                 reply = failed(error)
             return reply_to_wire(reply, modern=line.modern)
 
-        return await self._finished(
-            context, line, Target(carried["caller"].principal, context.method, params.name), work
-        )
+        return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, name), work)
 
-    async def list_resources(self, context: Context, params: mcp_types.PaginatedRequestParams) -> Any:  # noqa: ANN401
-        found = await self._listed(params, _given(self._offers.resources).resources)
-        return self._envelope.leave(context, {"resources": list(found)})
+    async def _list_resources(self, request: Request, _: Live) -> Wire:
+        return {"resources": list(await self._listed(request, _given(self._offers.resources).resources))}
 
-    async def list_templates(self, context: Context, params: mcp_types.PaginatedRequestParams) -> Any:  # noqa: ANN401
-        found = await self._listed(params, _given(self._offers.resources).templates)
-        return self._envelope.leave(context, {"resourceTemplates": list(found)})
+    async def _list_templates(self, request: Request, _: Live) -> Wire:
+        return {"resourceTemplates": list(await self._listed(request, _given(self._offers.resources).templates))}
 
-    async def read_resource(self, context: Context, params: mcp_types.ReadResourceRequestParams) -> Any:  # noqa: ANN401
-        line, carried = self._begun(context)
-        uri = str(params.uri)
+    async def _read_resource(self, request: Request, live: Live) -> Wire:
+        line, carried = self._begun(request)
+        uri: str = request.params["uri"]
 
         async def work(ask: Ask) -> Wire:
             read = Read(uri=uri, ask=ask, **carried)
@@ -155,120 +183,102 @@ class Answering:
             contents = await or_refused(reading, modern=line.modern, uri=uri)
             return contents_to_wire(contents, uri, modern=line.modern)
 
-        return await self._finished(context, line, Target(carried["caller"].principal, context.method, uri), work)
+        return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, uri), work)
 
-    async def list_prompts(self, context: Context, params: mcp_types.PaginatedRequestParams) -> Any:  # noqa: ANN401
-        found = await self._listed(params, _given(self._offers.prompts).prompts)
-        return self._envelope.leave(context, {"prompts": list(found)})
+    async def _list_prompts(self, request: Request, _: Live) -> Wire:
+        return {"prompts": list(await self._listed(request, _given(self._offers.prompts).prompts))}
 
-    async def get_prompt(self, context: Context, params: mcp_types.GetPromptRequestParams) -> Any:  # noqa: ANN401
-        line, carried = self._begun(context)
+    async def _get_prompt(self, request: Request, live: Live) -> Wire:
+        line, carried = self._begun(request)
+        name: str = request.params["name"]
+        arguments: dict[str, str] = request.params.get("arguments") or {}
 
         async def work(ask: Ask) -> Wire:
-            request = PromptRequest(name=params.name, arguments=params.arguments or {}, ask=ask, **carried)
+            asked = PromptRequest(name=name, arguments=arguments, ask=ask, **carried)
             source = _given(self._offers.prompts)
-            getting = self._run(partial(settled, request, source.prompt, modern=line.modern))
+            getting = self._run(partial(settled, asked, source.prompt, modern=line.modern))
             prompt = await or_refused(getting, modern=line.modern)
             return prompt_to_wire(prompt, modern=line.modern)
 
-        return await self._finished(
-            context, line, Target(carried["caller"].principal, context.method, params.name), work
-        )
+        return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, name), work)
 
-    async def complete(self, context: Context, _: mcp_types.CompleteRequestParams) -> Any:  # noqa: ANN401
-        line, carried = self._begun(context)
-        request = Complete(
-            reference=_raw(context, "ref", {}),
-            argument=_raw(context, "argument", {}),
-            context=_raw(context, "context", {}),
+    async def _complete(self, request: Request, _: Live) -> Wire:
+        line, carried = self._begun(request)
+        complete = Complete(
+            reference=request.params["ref"],
+            argument=request.params["argument"],
+            context=request.params.get("context") or {},
             ask=line.ask,
             **carried,
         )
         source = _given(self._offers.completion)
-        found = await or_refused(self._run(partial(source.complete, request)), modern=line.modern)
-        return self._envelope.leave(context, {"completion": {"values": [], **found}})
+        found = await or_refused(self._run(partial(source.complete, complete)), modern=line.modern)
+        return {"completion": {"values": [], **found}}
 
-    async def listen(self, context: Context, params: mcp_types.SubscriptionsListenRequestParams) -> Any:  # noqa: ANN401
-        announcer = _live(context).announcer
+    async def _listen(self, request: Request, live: Live) -> Wire:
         self._activity.streams += 1
         try:
-            async with announcer.following(params.notifications.resource_subscriptions or ()):
-                return await announcer.listen(context, params)
+            return await live.announcer.listen(request)
         finally:
             self._activity.streams -= 1
 
-    async def initialized(self, context: Context, _: mcp_types.NotificationParams) -> None:
-        if not is_modern(context):
-            _live(context).announcer.add(connection_of(context))
+    async def _subscribe(self, request: Request, live: Live) -> Wire:
+        uri: str = request.params["uri"]
+        await or_refused(live.announcer.subscribe(request.connection, uri), modern=False, uri=uri)
+        return {}
 
-    async def subscribe(self, context: Context, params: mcp_types.SubscribeRequestParams) -> Any:  # noqa: ANN401
-        uri = str(params.uri)
-        await or_refused(_live(context).announcer.subscribe(connection_of(context), uri), modern=False, uri=uri)
-        return mcp_types.EmptyResult()
+    async def _unsubscribe(self, request: Request, live: Live) -> Wire:
+        uri: str = request.params["uri"]
+        await or_refused(live.announcer.unsubscribe(request.connection, uri), modern=False, uri=uri)
+        return {}
 
-    async def unsubscribe(self, context: Context, params: mcp_types.UnsubscribeRequestParams) -> Any:  # noqa: ANN401
-        uri = str(params.uri)
-        await or_refused(_live(context).announcer.unsubscribe(connection_of(context), uri), modern=False, uri=uri)
-        return mcp_types.EmptyResult()
-
-    async def set_level(self, context: Context, params: mcp_types.SetLevelRequestParams) -> Any:  # noqa: ANN401
+    async def _set_level(self, request: Request, _: Live) -> Wire:
         """One source serves many sessions: it is asked for what the most curious of them wants, and each is sent only
         what it asked for itself."""
-        connection = connection_of(context)
+        connection, level = request.connection, cast("str", request.params["level"])
         if id(connection) not in self._levels:
             connection.exit_stack.callback(self._forget_level, connection)
-        self._levels[id(connection)] = params.level
-        set_threshold(context, params.level)
+        self._levels[id(connection)] = connection.log_level = level
         await or_refused(_given(self._offers.log).set_log_level(most_talkative(self._levels.values())), modern=False)
-        return mcp_types.EmptyResult()
+        return {}
 
     def _forget_level(self, connection: Connection) -> None:
         del self._levels[id(connection)]
 
-    async def _listed(self, params: mcp_types.PaginatedRequestParams, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        if params.cursor is not None:
-            raise refusal(InvalidArguments("there is one page, and it has no cursor"), modern=True)
+    async def _listed(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        _refuse_cursor(request)
         return await or_refused(self._run(ask), modern=True)
 
-    def _begun(self, context: Context) -> tuple[Line, _Carried]:
-        meta: dict[str, Json] = _raw(context, "_meta", {})
-        line = Line(context, meta)
+    def _begun(self, request: Request) -> tuple[Line, _Carried]:
+        line = Line(request)
         return line, {
-            "caller": self._who_calls(context),
-            "meta": meta,
-            "answers": _raw(context, "inputResponses", {}),
-            "state": unmarked(_raw(context, "requestState", None)),
+            "caller": self._who_calls(request),
+            "meta": request.meta,
+            "answers": request.params.get("inputResponses") or {},
+            "state": unmarked(request.params.get("requestState") or None),
             "capabilities": line.capabilities,
             "tell": line.tell,
         }
 
-    async def _finished(self, context: Context, line: Line, target: Target, work: Work) -> Wire:
-        result = await (self._held(context, line, target, work) if line.modern else work(line.ask))
-        return self._envelope.leave(context, result)
-
-    async def _held(self, context: Context, line: Line, target: Target, work: Work) -> Wire:
+    async def _finish(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
         """In a task of its own where the client might be asked something, since the call then outlives the request."""
-        state: str | None = _raw(context, "requestState", None)
-        if not is_ours(state) and not can_be_asked(line.capabilities):
+        state: str | None = request.params.get("requestState") or None
+        if not line.modern or (not is_ours(state) and not can_be_asked(line.capabilities)):
             return await work(line.ask)
-        holding = _live(context).holding
         try:
             if is_ours(state):
-                return await holding.resume(cast("str", state), target, context, _raw(context, "inputResponses", {}))
-            return await holding.begin(target, line, work)
+                answers: Wire = request.params.get("inputResponses") or {}
+                return await live.holding.resume(cast("str", state), target, request, answers)
+            return await live.holding.begin(target, line, work)
         except UllageError as error:
             raise refusal(error, modern=True) from error
 
 
-def _live(context: Context) -> Live:
-    return context.lifespan_context
+def _refuse_cursor(request: Request) -> None:
+    if request.params.get("cursor") is not None:
+        raise refusal(InvalidArguments("there is one page, and it has no cursor"), modern=True)
 
 
 def _given(part: ResultT | None) -> ResultT:
     assert part is not None, "a handler is registered only where the source offers what it is for"
     return part
-
-
-def _raw(context: Context, key: str, default: Any) -> Any:  # noqa: ANN401
-    """A key of the request as it came, before the SDK's types dropped what they do not know."""
-    return (context.params or {}).get(key) or default

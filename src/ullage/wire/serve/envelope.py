@@ -1,28 +1,19 @@
-"""How does a result reach the client whole?
+"""What a result carries besides its content, and what the server says of itself.
 
-The SDK rebuilds every result from its own types: keys those do not know vanish, and a result that does not fit them
-becomes an internal error. Its last word belongs to a server's middleware, though; so a handler leaves the real result
-here, returns an empty one for the SDK to look at, and the middleware puts the real one in its place. Requests are still
-checked by the SDK. It also writes what the SDK cannot know: instructions as they are now, and capabilities as they are.
+Every result of 2026-07-28 says its kind, who answered, and for how long a list may be kept. Capabilities and
+instructions are written as they are at the moment.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcp.server.context import CallNext, HandlerResult
-from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, SERVER_INFO_META_KEY
-from pydantic import ValidationError
-
 from ullage.tool import Json
 
+from ..jsonrpc import Message
+from ..protocol import MODERN_VERSIONS, SERVER_INFO_KEY
 from .content import COMPLETE
-from .line import Context, is_modern
 
 __all__ = ["FRESH_MS", "Envelope"]
-
-_log = logging.getLogger(__name__)
 
 FRESH_MS: Mapping[str, int] = {
     "tools/list": 60_000,
@@ -34,21 +25,9 @@ FRESH_MS: Mapping[str, int] = {
 }
 """For how long a client may keep an answer, each for itself alone: lists differ by who asks."""
 
-_EMPTY: Mapping[str, Mapping[str, Any]] = {
-    "tools/list": {"tools": []},
-    "tools/call": {"content": []},
-    "resources/list": {"resources": []},
-    "resources/templates/list": {"resourceTemplates": []},
-    "resources/read": {"contents": []},
-    "prompts/list": {"prompts": []},
-    "prompts/get": {"messages": []},
-    "completion/complete": {"completion": {"values": []}},
-}
-_INTRODUCTIONS = ("initialize", "server/discover")
-
 
 class Envelope:
-    """The middleware of one server."""
+    """The identity of one server, and its marks on results."""
 
     def __init__(
         self,
@@ -57,39 +36,13 @@ class Envelope:
         instructions: Callable[[], str | None],
         capabilities: Callable[[], dict[str, Json]],
     ) -> None:
-        self._stamp: dict[str, Json] = {SERVER_INFO_META_KEY: {"name": name, "version": version}}
+        self._info: dict[str, Json] = {"name": name, "version": version}
+        self._stamp: dict[str, Json] = {SERVER_INFO_KEY: self._info}
         self._instructions = instructions
         self._capabilities = capabilities
-        self._whole: dict[int, dict[str, Any] | None] = {}
 
-    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        key = id(ctx)
-        self._whole[key] = None
-        try:
-            seen = await call_next(ctx)
-        except (MCPError, ValidationError):
-            raise
-        except Exception as error:
-            # The edge: what no one foresaw is logged here, and the client learns no more than that it happened.
-            _log.exception("answering `%s` failed", ctx.method)
-            raise MCPError(INTERNAL_ERROR, "Internal error") from error
-        finally:
-            whole = self._whole.pop(key)
-        if ctx.method in _INTRODUCTIONS and isinstance(seen, dict):
-            return self._introduced(seen)
-        return seen if whole is None else whole
-
-    def leave(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
-        """Keeps a result for the client; returns what to show to the SDK."""
-        if is_modern(context):
-            self._seal(context.method, result)
-        if id(context) not in self._whole:
-            return result
-        self._whole[id(context)] = result
-        return {"resultType": COMPLETE, **_EMPTY[context.method]}
-
-    def _seal(self, method: str, result: dict[str, Any]) -> None:
-        """Adds what every result of 2026-07-28 carries."""
+    def seal(self, method: str, result: Message) -> Message:
+        """Add what every result of 2026-07-28 carries."""
         result.setdefault("resultType", COMPLETE)
         # Over what a server behind us said of itself: it is we who are spoken to.
         result["_meta"] = {**result.get("_meta", {}), **self._stamp}
@@ -97,8 +50,17 @@ class Envelope:
         if fresh is not None and result["resultType"] == COMPLETE:
             result["ttlMs"] = fresh
             result["cacheScope"] = "private"
+        return result
 
-    def _introduced(self, result: dict[str, Any]) -> dict[str, Any]:
+    def initialization(self, version: str) -> Message:
+        """The result of `initialize` for a client that is spoken to in this revision."""
+        return {"protocolVersion": version, **self.introduction(), "serverInfo": dict(self._info)}
+
+    def discovery(self) -> Message:
+        """The result of `server/discover`."""
+        return self.seal("server/discover", {"supportedVersions": list(MODERN_VERSIONS), **self.introduction()})
+
+    def introduction(self) -> dict[str, Any]:
+        """Capabilities, and instructions where there are any."""
         told = self._instructions()
-        rest = {key: value for key, value in result.items() if key != "instructions"}
-        return rest | {"capabilities": self._capabilities()} | ({} if told is None else {"instructions": told})
+        return {"capabilities": self._capabilities(), **({} if told is None else {"instructions": told})}

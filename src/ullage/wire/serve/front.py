@@ -26,10 +26,12 @@ from ullage.tool import Caller
 
 from .address import PATH
 from .allowed_hosts import AllowedHosts
+from .answering import WhoCalls
 from .bearer import Tokens
-from .line import Context, connection_of, is_modern
 from .profile import Profiles, SessionEnd
-from .serve import WhoCalls, build_server, user_name
+from .request import Request as ClientRequest
+from .sdk import build_server
+from .serve import user_name
 from .sessions import InferredSessions
 from .shutdown import Activity, Shutdown, finish_requests
 
@@ -37,6 +39,7 @@ __all__ = ["Front"]
 
 _LARGEST_BODY = 64 * 1024 * 1024
 _MOST_PROFILES = 64
+_POLL_SECONDS = 0.02
 _PRINCIPAL = "ullage.principal"
 _ENDS = "ullage.session_end"
 
@@ -124,7 +127,11 @@ class Front:
     async def finish(self, shutdown: Shutdown) -> None:
         """Refuse new requests and wait until the open ones are answered, with an error after the grace."""
         self._is_ending = True
-        await finish_requests(self._is_idle, self._activity, shutdown)
+        await finish_requests(self._wait_idle, self._activity, shutdown)
+
+    async def _wait_idle(self) -> None:
+        while not self._is_idle():
+            await anyio.sleep(_POLL_SECONDS)
 
     def _is_idle(self) -> bool:
         """Whether nothing but streams for notifications is open."""
@@ -169,10 +176,10 @@ class Front:
         return manager
 
     def _who_calls(self, client: str | None, model: str | None) -> WhoCalls:
-        def who_calls(context: Context) -> Caller:
-            request = cast("Request[Any]", context.request)
+        def who_calls(asked: ClientRequest) -> Caller:
+            request = cast("Request[Any]", asked.transport)
             principal: str = request.scope[_PRINCIPAL]
-            session = self._session(context, request, principal)
+            session = self._session(asked, request, principal)
             return Caller(
                 principal=principal,
                 session=session or self._sessions.of(principal, client, self._clock()),
@@ -183,12 +190,12 @@ class Front:
 
         return who_calls
 
-    def _session(self, context: Context, request: "Request[Any]", principal: str) -> str | None:
+    def _session(self, asked: ClientRequest, request: "Request[Any]", principal: str) -> str | None:
         """The session that the SDK opened for this principal. In the later era nobody checks such a header, and what
         it names may be somebody else's."""
-        session = None if is_modern(context) else request.headers.get("mcp-session-id")
+        session = None if asked.is_modern else request.headers.get("mcp-session-id")
         if session is not None and self._on_session_end is not None:
-            connection = connection_of(context)
+            connection = asked.connection
             if _ENDS not in connection.state:
                 connection.state[_ENDS] = session
                 connection.exit_stack.callback(self._on_session_end, principal, session)

@@ -19,7 +19,8 @@ from ullage.tool import Ask, Json, JsonObject, Needs
 
 from .ability import require
 from .content import needs_to_wire
-from .line import Context, Line
+from .line import Line
+from .request import Request
 
 __all__ = ["Holding", "Target", "Work", "is_ours", "marked", "unmarked"]
 
@@ -121,7 +122,7 @@ class Holding:
         self._tasks.start_soon(self._run, held, work)
         return await self._met(held)
 
-    async def resume(self, state: str, target: Target, context: Context, answers: Mapping[str, Any]) -> Wire:
+    async def resume(self, state: str, target: Target, request: Request, answers: Mapping[str, Any]) -> Wire:
         """Goes on with the call that waits under `state`."""
         held = self._waiting.get(state)
         if held is None or held.target != target:
@@ -132,7 +133,7 @@ class Holding:
             )
         del self._waiting[state]
         held.state = None
-        held.line.context = context
+        held.line.request = request
         held.scope.deadline = float("inf")
         if held.collected is None:
             held.stirred = anyio.Event()
@@ -167,7 +168,7 @@ class Holding:
             raise Unavailable(
                 f"{self._most} calls of `{principal}` wait for answers already", suggestion="answer those first"
             )
-        held.line.context = None
+        held.line.request = None
         held.state = _OURS + secrets.token_urlsafe(24)
         held.scope.deadline = anyio.current_time() + self._longest
         self._waiting[held.state] = held

@@ -1,7 +1,7 @@
-"""How does an error of ours look as one of the protocol's?
+"""Errors of ours as errors of the protocol.
 
 For requests whose results have no place for an error, and for what the protocol wants refused outright. What another
-program refused passes unchanged.
+program refused passes unchanged but for invisible characters.
 """
 
 from collections.abc import Awaitable
@@ -9,22 +9,41 @@ from functools import partial
 from typing import TypeVar, cast
 
 import anyio.to_thread
-import mcp_types
-from mcp.shared.exceptions import MCPError
 
 from ullage.errors import BadInput, ProtocolError, UllageError, UnknownResource
 from ullage.invisible import escape_invisible, escape_json
 from ullage.tool import Json
 
-__all__ = ["or_refused", "refusal"]
+from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+
+__all__ = ["RefusedRequest", "invalid_params", "or_refused", "refusal", "unknown_method"]
 
 ResultT = TypeVar("ResultT")
 
 _RESOURCE_NOT_FOUND = -32002
-"""What the earlier era calls a resource that is not there; the later one has no number of its own for it."""
+"""A resource that is not there, in the earlier era; the later one has no number of its own for it."""
+
+
+class RefusedRequest(Exception):
+    """A request is answered with an error of the protocol."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+def invalid_params() -> RefusedRequest:
+    return RefusedRequest(INVALID_PARAMS, "Invalid request parameters", "")
+
+
+def unknown_method(method: str) -> RefusedRequest:
+    return RefusedRequest(METHOD_NOT_FOUND, "Method not found", method)
 
 
 async def or_refused(answer: Awaitable[ResultT], *, modern: bool, uri: str | None = None) -> ResultT:
+    """The answer; raises `RefusedRequest` for an error of ours."""
     try:
         return await answer
     except UllageError as error:
@@ -34,13 +53,13 @@ async def or_refused(answer: Awaitable[ResultT], *, modern: bool, uri: str | Non
         raise refusal(error, modern=modern, uri=uri) from error
 
 
-def refusal(error: UllageError, *, modern: bool, uri: str | None = None) -> MCPError:
-    """The protocol's own error; ours rides along for those who read `data`, with the address that was asked for."""
+def refusal(error: UllageError, *, modern: bool, uri: str | None = None) -> RefusedRequest:
+    """The protocol's own error; ours is in its `data`, with the address that was asked for."""
     if isinstance(error, ProtocolError):
         data = escape_json(cast("Json", error.data))
-        return MCPError(error.number, escape_invisible(error.message), data)
-    number = mcp_types.INVALID_PARAMS if isinstance(error, BadInput) else mcp_types.INTERNAL_ERROR
+        return RefusedRequest(error.number, escape_invisible(error.message), data)
+    number = INVALID_PARAMS if isinstance(error, BadInput) else INTERNAL_ERROR
     if isinstance(error, UnknownResource) and uri is not None and not modern:
         number = _RESOURCE_NOT_FOUND
     data = cast("dict[str, Json]", escape_json(cast("Json", dict(error.wire()))))
-    return MCPError(number, escape_invisible(error.message), data | ({} if uri is None else {"uri": uri}))
+    return RefusedRequest(number, escape_invisible(error.message), data | ({} if uri is None else {"uri": uri}))

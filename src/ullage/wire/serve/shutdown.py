@@ -1,7 +1,6 @@
 """Graceful shutdown of a server: open requests finish within the grace, the rest are answered with an error."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -12,7 +11,6 @@ __all__ = ["Activity", "Shutdown", "finish_requests"]
 
 _ANSWER_SECONDS = 1.0
 """Time for the errors of requests that were ended to be written."""
-_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +34,18 @@ class Activity:
     """Open `subscriptions/listen` requests, which have no answer to wait for."""
 
 
-async def finish_requests(is_idle: Callable[[], bool], activity: Activity, shutdown: Shutdown) -> None:
-    """Wait until all requests are answered; after the grace, have the rest answered with an error."""
-    if await _wait_for(is_idle, shutdown.grace()):
-        return
+async def finish_requests(wait_idle: Callable[[], Awaitable[None]], activity: Activity, shutdown: Shutdown) -> None:
+    """Wait until all requests are answered; after the grace, have the rest answered with an error.
+
+    Args:
+        wait_idle: Returns when every request has been answered.
+    """
+    with anyio.move_on_after(shutdown.grace()):
+        return await wait_idle()
     shutdown.end_calls()
-    if await _wait_for(is_idle, _ANSWER_SECONDS):
-        return
+    with anyio.move_on_after(_ANSWER_SECONDS):
+        return await wait_idle()
     activity.requests.end()
-    await _wait_for(is_idle, _ANSWER_SECONDS)
-
-
-async def _wait_for(condition: Callable[[], bool], seconds: float = math.inf) -> bool:
-    ends = anyio.current_time() + seconds
-    while not condition():
-        if anyio.current_time() >= ends:
-            return False
-        await anyio.sleep(_POLL_SECONDS)
-    return True
+    with anyio.move_on_after(_ANSWER_SECONDS):
+        await wait_idle()
+    return None

@@ -1,30 +1,31 @@
-"""How are standard input and output read and written without holding anyone up?
+"""Standard input and output, read and written without holding up the event loop.
 
-Pipes and sockets, which is what clients use, are waited for by the event loop itself; a thread for each line would
-cost more than the call it carries. Terminals and files, which cannot be waited for so, get a thread. What is on a line
-is not known here.
+Pipes and sockets, which is what clients use, are watched by the event loop itself; a thread or a task for each line
+would cost more than the call on it. Terminals and files, which cannot be watched so, get a thread. What is on a line is
+not known here.
 """
 
+import asyncio
 import os
 import select
 import stat
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-
-import anyio
-from anyio import from_thread
-from anyio.lowlevel import EventLoopToken, current_token
-from anyio.streams.memory import MemoryObjectSendStream
 
 from ullage.escaping import escape_json_controls
 
-__all__ = ["Output", "claim_input", "claim_output", "lines"]
+__all__ = ["Input", "Output", "claim_input", "claim_output"]
 
 _CHUNK = 65_536
 _AT_ONCE = 4_096 if sys.platform == "win32" else select.PIPE_BUF
 """Bytes that a pipe which can be written to takes without blocking."""
+_ONE_TURN = 262_144
+"""Bytes written in one turn of the event loop."""
+_MUCH = 1_048_576
+"""Unwritten bytes beyond which senders of notifications wait."""
 
 
 def claim_input() -> int:
@@ -43,85 +44,176 @@ def claim_output() -> int:
     return private
 
 
-class Output:
-    """Writes text to a descriptor, as the SDK expects a file to."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._is_terminal = os.isatty(descriptor)
-        self._writing = anyio.Lock(fast_acquire=True)
-        if sys.platform != "win32":
-            self._poll = select.poll()
-            self._poll.register(descriptor, select.POLLOUT)
-
-    async def write(self, text: str) -> None:
-        if self._is_terminal:
-            text = escape_json_controls(text)
-        async with self._writing:
-            await self._write(memoryview(text.encode()))
-
-    async def _write(self, rest: memoryview) -> None:
-        try:
-            while rest:
-                await self._writable()
-                rest = rest[os.write(self._descriptor, rest[:_AT_ONCE]) :]
-        except OSError as error:
-            # Whoever read this has gone, and the end of the input will say so too.
-            raise anyio.ClosedResourceError from error
-
-    async def _writable(self) -> None:
-        """Untested on Windows, where a pipe cannot be waited for: a client that does not read holds up the rest."""
-        if sys.platform != "win32" and not self._poll.poll(0):
-            await anyio.wait_writable(self._descriptor)
-
-    def is_abandoned(self) -> bool:
-        """Whether the other end was closed, so that nobody can read what is written; never True on Windows."""
-        if sys.platform == "win32":  # pragma: no cover
-            return False
-        gone = select.POLLERR | select.POLLHUP | select.POLLNVAL
-        return any(events & gone for _, events in self._poll.poll(0))
-
-
-async def lines(descriptor: int) -> AsyncIterator[str]:
-    """The lines of a descriptor, the last one whether or not it is ended."""
-    parts: list[bytes] = []
-    async for chunk in _waited_for(descriptor) if _can_be_waited_for(descriptor) else _pumped(descriptor):
-        first, *more = chunk.split(b"\n")
-        parts.append(first)
-        for part in more:
-            yield b"".join(parts).decode("utf-8", "replace")
-            parts = [part]
-    if any(parts):
-        yield b"".join(parts).decode("utf-8", "replace")
-
-
-def _can_be_waited_for(descriptor: int) -> bool:
+def _can_be_watched(descriptor: int) -> bool:
     mode = os.fstat(descriptor).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
 
 
-async def _waited_for(descriptor: int) -> AsyncIterator[bytes]:
-    with suppress(OSError):  # a socket that was reset has ended
-        while True:
-            await anyio.wait_readable(descriptor)
-            chunk = os.read(descriptor, _CHUNK)
-            if not chunk:
+class Output:
+    """Lines written to a descriptor in their order, at once where it takes them.
+
+    On Windows a pipe cannot be watched, and a client that does not read holds up the rest (untested there).
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._is_terminal = os.isatty(descriptor)
+        self._is_watched = self._is_terminal or _can_be_watched(descriptor)
+        """Whether the event loop says when it can be written to; a file always can."""
+        self._queue: deque[memoryview] = deque()
+        self._room = asyncio.Event()
+        self.unwritten = 0
+        """Bytes that the client has not taken yet."""
+        self.is_abandoned = False
+        """Whether nobody can read any more what is written."""
+        self.when_changed: Callable[[], None] = lambda: None
+        """Told when unwritten bytes were written, and when the other end was closed."""
+        if self._is_watched:
+            self._poll = select.poll()
+            self._poll.register(descriptor, select.POLLOUT)
+
+    def send(self, line: bytes) -> None:
+        """Write a line, now or as soon as the client reads; dropped where nobody can read it."""
+        if self.is_abandoned:
+            return
+        if self._is_terminal:
+            line = escape_json_controls(line.decode()).encode()
+        rest = memoryview(line)
+        if not self._queue:
+            rest = self._write(rest)
+            if not rest or self.is_abandoned:
                 return
-            yield chunk
+            asyncio.get_running_loop().add_writer(self._descriptor, self._go_on)
+        self._queue.append(rest)
+        self.unwritten += len(rest)
+
+    async def wait_for_room(self) -> None:
+        """Return when little is unwritten, or nobody reads any more."""
+        while self.unwritten > _MUCH:
+            self._room.clear()
+            await self._room.wait()
+
+    def watch_closing(self) -> None:
+        """From now on notice it where the other end of a pipe is closed; otherwise it is noticed in writing."""
+        if self._is_watched and stat.S_ISFIFO(os.fstat(self._descriptor).st_mode) and not self.is_abandoned:
+            asyncio.get_running_loop().add_reader(self._descriptor, self._look)
+
+    def close(self) -> None:
+        """Write no more."""
+        self._abandon()
+
+    def _look(self) -> None:
+        gone = select.POLLERR | select.POLLHUP | select.POLLNVAL
+        if any(events & gone for _, events in self._poll.poll(0)):
+            self._abandon()
+
+    def _write(self, rest: memoryview) -> memoryview:
+        """Write what is taken without waiting; returns what is left."""
+        turn = _ONE_TURN
+        try:
+            while rest and (not self._is_watched or (turn > 0 and self._poll.poll(0))):
+                written = os.write(self._descriptor, rest[:_AT_ONCE])
+                rest = rest[written:]
+                turn -= written
+        except OSError:
+            # Whoever read this has gone, and the end of the input will say so too.
+            self._abandon()
+        return rest
+
+    def _go_on(self) -> None:
+        rest = self._queue.popleft()
+        left = self._write(rest)
+        if self.is_abandoned:
+            return
+        self.unwritten -= len(rest) - len(left)
+        if left:
+            self._queue.appendleft(left)
+        elif not self._queue:
+            asyncio.get_running_loop().remove_writer(self._descriptor)
+        self._room.set()
+        self.when_changed()
+
+    def _abandon(self) -> None:
+        if self.is_abandoned:
+            return
+        self.is_abandoned = True
+        self._queue.clear()
+        self.unwritten = 0
+        with suppress(OSError, ValueError, NotImplementedError):
+            loop = asyncio.get_running_loop()
+            loop.remove_writer(self._descriptor)
+            loop.remove_reader(self._descriptor)
+        self._room.set()
+        self.when_changed()
 
 
-async def _pumped(descriptor: int) -> AsyncIterator[bytes]:
-    """A thread that nobody waits for reads: with the SDK's own reader, Ctrl-C waits for one more line."""
-    send, receive = anyio.create_memory_object_stream[bytes](0)
-    threading.Thread(target=_pump, args=(descriptor, send, current_token()), daemon=True).start()
-    async with receive:
-        async for chunk in receive:
-            yield chunk
+class Input:
+    """Chunks of bytes from a descriptor, handed on as they come."""
 
+    def __init__(self, descriptor: int, feed: Callable[[bytes], None], when_ended: Callable[[], None]) -> None:
+        self._descriptor = descriptor
+        self._feed = feed
+        self._when_ended = when_ended
+        self._is_watched = _can_be_watched(descriptor)
+        self._go_on = threading.Event()
+        self._is_stopped = False
 
-def _pump(descriptor: int, send: MemoryObjectSendStream[bytes], token: EventLoopToken) -> None:
-    with suppress(anyio.BrokenResourceError, anyio.RunFinishedError):
-        with suppress(OSError):  # a terminal that has vanished has ended
-            while chunk := os.read(descriptor, _CHUNK):
-                from_thread.run(send.send, chunk, token=token)
-        from_thread.run(send.aclose, token=token)
+    def start(self) -> None:
+        self._go_on.set()
+        if self._is_watched:
+            asyncio.get_running_loop().add_reader(self._descriptor, self._read)
+        else:
+            # Nobody waits for this thread: otherwise Ctrl-C would wait for one more line.
+            threading.Thread(target=self._pump, args=(asyncio.get_running_loop(),), daemon=True).start()
+
+    def pause(self) -> None:
+        self._go_on.clear()
+        if self._is_watched and not self._is_stopped:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+
+    def resume(self) -> None:
+        self._go_on.set()
+        if self._is_watched and not self._is_stopped:
+            asyncio.get_running_loop().add_reader(self._descriptor, self._read)
+
+    def stop(self) -> None:
+        if not self._is_stopped:
+            self.pause()
+            self._is_stopped = True
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._descriptor, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # a socket that was reset has ended
+            chunk = b""
+        self._took(chunk)
+
+    def _took(self, chunk: bytes) -> None:
+        if self._is_stopped:
+            return
+        if chunk:
+            self._feed(chunk)
+        else:
+            self.stop()
+            self._when_ended()
+
+    def _pump(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the event loop was closed
+            chunk = b" "
+            while chunk:
+                self._go_on.wait()
+                try:
+                    chunk = os.read(self._descriptor, _CHUNK)
+                except OSError:  # a terminal that has vanished has ended
+                    chunk = b""
+                taken = threading.Event()
+                loop.call_soon_threadsafe(self._took_from_thread, chunk, taken)
+                taken.wait()
+
+    def _took_from_thread(self, chunk: bytes, taken: threading.Event) -> None:
+        try:
+            self._took(chunk)
+        finally:
+            taken.set()

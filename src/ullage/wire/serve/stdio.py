@@ -5,164 +5,144 @@ answered before the process ends: when the input ends the calls in flight finish
 they have `shutdown_grace` seconds for it and are answered with an error otherwise.
 """
 
+import math
 import uuid
-from collections import Counter
-from contextlib import suppress
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
-from mcp_types import (
-    CONNECTION_CLOSED,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
-)
 
-from ullage.gateway import shutting_down
+from ullage.handover import Handover
 from ullage.tool import Caller
 
-from ..halves import whole
+from ..jsonrpc import LineReader
+from .answering import Answering, WhoCalls
+from .core import Core
+from .offers import offers_of
 from .profile import Profile
-from .refusal import refusal
-from .serve import Context, build_server, user_name
+from .request import Request
+from .serve import envelope_of, user_name
 from .shutdown import Activity, Shutdown, finish_requests
-from .standard import Output, claim_input, claim_output, lines
+from .standard import Input, Output, claim_input, claim_output
 from .unread import read_message
 
-__all__ = ["serve_stdio"]
+__all__ = ["serve_descriptors", "serve_stdio"]
 
 _FLUSH_SECONDS = 2.0
 """Time for the last answers to be written to a client that is slow to read them."""
-_POLL_SECONDS = 0.02
+_MOST_UNWRITTEN = 64 * 1024 * 1024
+"""Bytes of answers that the client has not read, beyond which no more of its requests are taken."""
 
 
-async def serve_stdio(profile: Profile, *, client: str | None = None, shutdown: Shutdown | None = None) -> None:
+async def serve_stdio(
+    profile: Profile,
+    *,
+    client: str | None = None,
+    shutdown: Shutdown | None = None,
+    handover: Handover | None = None,
+) -> None:
     """Serve until standard input ends or `shutdown` tells to, and every request is answered.
 
     The process is the session.
+
+    Args:
+        client: The name that the user gave this client by a flag.
+        handover: A connection on which the start module has answered requests already; None where it is new.
     """
     caller = Caller(principal=user_name(), session=uuid.uuid4().hex, client=client, model=profile.model)
-    activity = Activity()
 
-    def who_calls(_: Context) -> Caller:
+    def who_calls(_: Request) -> Caller:
         return caller
 
-    server = build_server(profile.source, profile.identity, who_calls, activity)
-    transport = _Transport(claim_input(), Output(claim_output()), activity, shutdown or Shutdown())
-    async with anyio.create_task_group() as writing:
-        # It ends with the last answer, when the server has closed its end of the stream, also where all is cancelled.
-        writing.start_soon(transport.write)
+    reader = claim_input() if handover is None else handover.reader
+    writer = claim_output() if handover is None else handover.writer
+    await serve_descriptors(profile, who_calls, reader, writer, shutdown=shutdown, handover=handover)
+
+
+async def serve_descriptors(  # noqa: PLR0913 - `serve_stdio` in its parts
+    profile: Profile,
+    who_calls: WhoCalls,
+    reader: int,
+    writer: int,
+    *,
+    shutdown: Shutdown | None = None,
+    handover: Handover | None = None,
+) -> None:
+    """Serve one client on two descriptors, which stay open."""
+    activity, shutdown, output = Activity(), shutdown or Shutdown(), Output(writer)
+    offers = offers_of(profile.source)
+    answering = Answering(profile.source, offers, who_calls, activity)
+    async with answering.live() as live:
+        core = Core(
+            answering=answering,
+            envelope=envelope_of(profile.identity, offers),
+            live=live,
+            output=output,
+            is_ending=shutdown.told.is_set,
+        )
+        reading = _Reading(reader, core)
         try:
-            async with anyio.create_task_group() as reading:
-                reading.start_soon(transport.read)
-                reading.start_soon(transport.end_when_told)
-                await server.run(transport.incoming, transport.outgoing, server.create_initialization_options())
-                reading.cancel_scope.cancel()
+            async with anyio.create_task_group() as tasks:
+                reading.start(handover)
+                if handover is not None and handover.tools_digest is not None:
+                    tasks.start_soon(core.correct_tools, handover.tools_digest)
+                tasks.start_soon(_end_when_told, core, activity, shutdown, tasks.cancel_scope)
+                await reading.ended.wait()
+                output.watch_closing()
+                await core.wait_idle_or_abandoned()
+                await finish_requests(core.wait_idle, activity, shutdown)
+                tasks.cancel_scope.cancel()
         finally:
-            transport.flushing.deadline = anyio.current_time() + _FLUSH_SECONDS
+            reading.stop()
+            await core.close(_FLUSH_SECONDS)
+            output.close()
 
 
-class _Transport:
-    """The SDK's two streams over two descriptors, and what is unanswered on them."""
-
-    incoming: MemoryObjectReceiveStream[SessionMessage | Exception]
-    outgoing: MemoryObjectSendStream[SessionMessage]
-
-    def __init__(self, descriptor: int, output: Output, activity: Activity, shutdown: Shutdown) -> None:
-        self._descriptor = descriptor
-        self._output = output
-        self._activity = activity
-        self._shutdown = shutdown
-        self._read, self.incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        self.outgoing, self._written = anyio.create_memory_object_stream[SessionMessage](0)
-        self._unanswered: Counter[str] = Counter()
-        """Requests of the client by id. An id that is used twice is answered twice."""
-        self._asked: dict[str, RequestId] = {}
-        """Requests to the client that it has not answered."""
-        self._input_ended = False
-        self._reading = anyio.CancelScope()
-        self.flushing = anyio.CancelScope(shield=True)
-        """Around the writer, whose time ends a while after the server has."""
-
-    async def read(self) -> None:
-        """Pass the client's messages on until its input ends; then wait until its requests are answered."""
-        async with self._read:
-            with self._reading:
-                async for line in lines(self._descriptor):
-                    await self._receive(whole(line))  # The SDK drops a request for half a character in it.
-                self._input_ended = True
-                for identity in tuple(self._asked.values()):
-                    await self._refuse_question(identity)
-                while not self._is_idle() and not self._output.is_abandoned():
-                    await anyio.sleep(_POLL_SECONDS)
-                await finish_requests(self._is_idle, self._activity, self._shutdown)
-
-    async def end_when_told(self) -> None:
-        await self._shutdown.told.wait()
-        await finish_requests(self._is_idle, self._activity, self._shutdown)
-        self._reading.cancel()
-
-    def _is_idle(self) -> bool:
-        return self._unanswered.total() == 0
-
-    async def _receive(self, line: str) -> None:
-        message = read_message(line)
-        if isinstance(message, tuple):
-            for refused in message:
-                await self._write_line(refused)
-            return
-        if isinstance(message, JSONRPCRequest):
-            if self._shutdown.told.is_set():
-                error = refusal(shutting_down("takes no further requests"), modern=True).error
-                await self._write_line(_to_line(JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))
-                return
-            if message.method != "subscriptions/listen":
-                self._unanswered[str(message.id)] += 1
-        elif isinstance(message, JSONRPCNotification):
-            if message.method == "notifications/cancelled":
-                # The client no longer waits for it, and may not be sent an answer.
-                self._answered((message.params or {}).get("requestId"))
-        else:
-            self._asked.pop(str(message.id), None)
-        await self._read.send(SessionMessage(message))
-
-    def _answered(self, identity: object) -> None:
-        key = str(identity)
-        if self._unanswered[key] > 1:
-            self._unanswered[key] -= 1
-        else:
-            del self._unanswered[key]
-
-    async def write(self) -> None:
-        """Write the server's messages until it has closed its end of the stream."""
-        with self.flushing, self._written:
-            async for sent in self._written:
-                message = sent.message
-                await self._write_line(_to_line(message))
-                if isinstance(message, JSONRPCResponse | JSONRPCError):
-                    self._answered(message.id)
-                elif isinstance(message, JSONRPCRequest):
-                    self._asked[str(message.id)] = message.id
-                    if self._input_ended:
-                        await self._refuse_question(message.id)
-
-    async def _write_line(self, line: str) -> None:
-        """Write a line; drop it where the client has stopped reading, so that no call waits."""
-        with suppress(anyio.ClosedResourceError):
-            await self._output.write(line)
-
-    async def _refuse_question(self, identity: RequestId) -> None:
-        """Answer a request to the client in its place, where it can no longer answer."""
-        self._asked.pop(str(identity), None)
-        error = ErrorData(code=CONNECTION_CLOSED, message="the client has closed its input and cannot answer")
-        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            await self._read.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=identity, error=error)))
+async def _end_when_told(core: Core, activity: Activity, shutdown: Shutdown, serving: anyio.CancelScope) -> None:
+    await shutdown.told.wait()
+    await finish_requests(core.wait_idle, activity, shutdown)
+    serving.cancel()
 
 
-def _to_line(message: JSONRPCMessage) -> str:
-    return message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+class _Reading:
+    """The client's lines on their way to the core; paused while the client does not read its answers."""
+
+    def __init__(self, descriptor: int, core: Core) -> None:
+        self._core = core
+        self._lines = LineReader(read_message, self._take, longest=math.inf)
+        self._input = Input(descriptor, self._lines.feed, self._input_ended)
+        self._lines.pause, self._lines.resume = self._input.pause, self._input.resume
+        self.ended = anyio.Event()
+
+    def start(self, handover: Handover | None) -> None:
+        if handover is None or not handover.is_ended:
+            self._input.start()
+        if handover is not None:
+            self._core.adopt(handover.initialize, handover.tools_digest)
+            self._lines.feed(b"".join(line.rstrip(b"\n") + b"\n" for line in handover.lines) + handover.rest)
+            if handover.is_ended:
+                self._input.stop()
+                self._input_ended()
+
+    def stop(self) -> None:
+        self._input.stop()
+        self._lines.stop()
+
+    def _take(self, _: bytes, message: object) -> None:
+        core, output = self._core, self._core.output
+        core.take(message)
+        if output.unwritten > _MOST_UNWRITTEN:
+            self._lines.hold(is_held=True)
+            output.when_changed = self._go_on
+
+    def _go_on(self) -> None:
+        output = self._core.output
+        if output.unwritten < _MOST_UNWRITTEN:
+            output.when_changed = self._core.stir
+            self._lines.hold(is_held=False)
+        self._core.stir()
+
+    def _input_ended(self) -> None:
+        self._lines.finish(self._all_taken, with_rest=True)
+
+    def _all_taken(self) -> None:
+        self._core.end_input()
+        self.ended.set()

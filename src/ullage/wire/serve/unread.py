@@ -1,7 +1,7 @@
-"""Read a JSON-RPC message from a line, and refuse requests on lines that cannot be read.
+"""Messages of a client on lines, and refusals of requests on lines that cannot be read.
 
-The SDK drops such a line, and the client waits for ever. Where the line still says which request it was, that one is
-answered with an error; a line without a request is dropped.
+Where such a line still says which request it was, that one is answered with an error, so that the client does not wait
+for ever; a line without a request is dropped. Pure.
 """
 
 import json
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, jsonrpc_message_adapter
-from pydantic import ValidationError
+from ..json_lines import TooDeep, read_line
+from ..jsonrpc import INVALID_REQUEST, PARSE_ERROR, Message, ReadLine, error_response
 
 __all__ = ["read_message"]
 
@@ -22,32 +22,38 @@ _LEADING = re.compile(rf"\s*\{{\s*(?:{_SCALAR}\s*,\s*)*{_ID}\s*,")
 _TRAILING = re.compile(rf",\s*{_ID}\s*(?:,\s*{_SCALAR}\s*)*\}}\s*\Z")
 _END = 4096
 """Characters in which the members after `params` stand."""
+_UNREADABLE = "Parse error: it is not JSON, or nested too deeply, or has a number that is too long"
+_INVALID = "Invalid request: send one JSON-RPC 2.0 request, with an object for `params`"
 
 
-def read_message(line: str) -> JSONRPCMessage | tuple[str, ...]:
-    """The message on a line; for a line that cannot be read, what to answer, one line each."""
+def read_message(line: bytes, read: ReadLine = read_line) -> Message | tuple[Message, ...]:
+    """The message on a line; for a line that cannot be read, the errors to answer."""
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValidationError as error:
-        is_json = all(one["type"] != "json_invalid" for one in error.errors(include_input=False, include_url=False))
-        refused = _INVALID if is_json else _UNREADABLE
-        return tuple(json.dumps({"jsonrpc": "2.0", "id": one, "error": refused}) + "\n" for one in _asked(line))
+        value = read(line)
+    except (TooDeep, ValueError, RecursionError):
+        code, text = PARSE_ERROR, _UNREADABLE
+    else:
+        if isinstance(value, dict) and _is_message(cast("Message", value)):
+            return cast("Message", value)
+        code, text = INVALID_REQUEST, _INVALID
+    return tuple(error_response(number, code, text) for number in _find_ids(line.decode("utf-8", "replace")))
 
 
-_UNREADABLE = {
-    "code": PARSE_ERROR,
-    "message": "Parse error: it is not JSON, or nested too deeply, or has a number that is too long",
-}
-_INVALID = {
-    "code": INVALID_REQUEST,
-    "message": "Invalid request: send one JSON-RPC 2.0 request, with an object for `params`",
-}
+def _is_message(value: Message) -> bool:
+    if value.get("jsonrpc") != "2.0":
+        return False
+    if "method" in value:
+        return isinstance(value["method"], str) and isinstance(value.get("params"), dict | None)
+    if isinstance(value.get("result"), dict):
+        number = value.get("id")
+        return isinstance(number, int | str) and not isinstance(number, bool)
+    return isinstance(value.get("error"), dict)
 
 
-def _asked(line: str) -> Iterator[int | str]:
+def _find_ids(line: str) -> Iterator[int | str]:
     """The ids of the requests on a line."""
     try:
-        value: Any = json.loads(line, parse_int=_number)
+        value: Any = json.loads(line, parse_int=_read_number)
     except (ValueError, RecursionError):
         found = _LEADING.match(line) or _TRAILING.search(line, max(0, len(line) - _END))
         if found is not None:
@@ -60,5 +66,5 @@ def _asked(line: str) -> Iterator[int | str]:
             yield identity
 
 
-def _number(digits: str) -> int | None:
+def _read_number(digits: str) -> int | None:
     return int(digits) if len(digits) < _LONGEST_NUMBER else None

@@ -11,41 +11,36 @@ from dataclasses import dataclass
 from importlib.metadata import version as installed_version
 from typing import Any
 
-from mcp.shared.inbound import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    encode_header_value,
-)
-from mcp_types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
-    LOG_LEVEL_META_KEY,
-    PROTOCOL_VERSION_META_KEY,
-    SERVER_INFO_META_KEY,
-)
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
-
 from ullage.errors import SourceFailed, Unavailable
 from ullage.gateway import Introduction
 from ullage.tool import Asked, Json, JsonObject
 
+from ..jsonrpc import Message
+from ..protocol import (
+    CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    HANDSHAKE_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    LOG_LEVEL_KEY,
+    METHOD_HEADER,
+    MODERN_VERSIONS,
+    NAME_HEADER,
+    RESERVED_PREFIX,
+    SERVER_INFO_KEY,
+    VERSION_HEADER,
+    VERSION_KEY,
+)
 from .raw import as_object, as_text, introduction_of
-from .rpc import Message, Peer
+from .rpc import Peer
 from .waiting import Answer
 
 __all__ = ["HESITATION", "Agreement", "agree", "era_of"]
 
 HESITATION = 3.0
 """Seconds after which a server that has not answered the one question is asked the other as well."""
-_OURS = "io.modelcontextprotocol/"
-"""Keys of `_meta` that speak of one hop, not of the whole way."""
+_NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The param of a method that is repeated in a header."""
 _INFO: Message = {"name": "ullage", "version": installed_version("ullage")}
 _ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
 """Declared in a handshake, which comes before any client is known; what a client then cannot do is refused."""
@@ -53,7 +48,7 @@ _ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "
 
 def era_of(version: str) -> str:
     """`stateless` for the revisions found by `server/discover`, `handshake` for those before them."""
-    return "stateless" if version in MODERN_PROTOCOL_VERSIONS else "handshake"
+    return "stateless" if version in MODERN_VERSIONS else "handshake"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,36 +61,40 @@ class Agreement:
 
     @property
     def modern(self) -> bool:
-        return self.version in MODERN_PROTOCOL_VERSIONS
+        return self.version in MODERN_VERSIONS
 
     def meta(self, asked: Asked, log_level: str | None) -> Message:
         """The `_meta` of a request: what the client sent along, and what this era wants to know with each."""
         meta: Message = {
-            key: value for key, value in asked.meta.items() if key != "progressToken" and not key.startswith(_OURS)
+            key: value
+            for key, value in asked.meta.items()
+            if key != "progressToken" and not key.startswith(RESERVED_PREFIX)
         }
         if not self.modern:
             return meta
-        level = asked.meta.get(LOG_LEVEL_META_KEY) or log_level
+        level = asked.meta.get(LOG_LEVEL_KEY) or log_level
         if level is not None:
-            meta[LOG_LEVEL_META_KEY] = level
+            meta[LOG_LEVEL_KEY] = level
         return meta | _envelope(self.version, asked.capabilities)
 
     def headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
         """What a request says of itself in HTTP's own headers."""
-        headers = {MCP_PROTOCOL_VERSION_HEADER: self.version}
+        headers = {VERSION_HEADER: self.version}
         if self.modern:
-            headers[MCP_METHOD_HEADER] = method
-            name = params.get(NAME_BEARING_METHODS.get(method, ""))
+            headers[METHOD_HEADER] = method
+            name = params.get(_NAME_BEARING.get(method, ""))
             if isinstance(name, str):
-                headers[MCP_NAME_HEADER] = encode_header_value(name)
+                from mcp.shared.inbound import encode_header_value  # the SDK has been loaded for HTTP already
+
+                headers[NAME_HEADER] = encode_header_value(name)
         return headers
 
 
 def _envelope(version: str, capabilities: JsonObject) -> Message:
     return {
-        PROTOCOL_VERSION_META_KEY: version,
-        CLIENT_INFO_META_KEY: _INFO,
-        CLIENT_CAPABILITIES_META_KEY: dict(capabilities),
+        VERSION_KEY: version,
+        CLIENT_INFO_KEY: _INFO,
+        CAPABILITIES_KEY: dict(capabilities),
     }
 
 
@@ -129,7 +128,7 @@ class _Asking:
         self._discovering = self._ask(
             "server/discover",
             {"_meta": _envelope(LATEST_MODERN_VERSION, _ABILITIES)},
-            {MCP_PROTOCOL_VERSION_HEADER: LATEST_MODERN_VERSION, MCP_METHOD_HEADER: "server/discover"},
+            {VERSION_HEADER: LATEST_MODERN_VERSION, METHOD_HEADER: "server/discover"},
         )
         await asyncio.wait({self._discovering}, timeout=hesitation)
         return self._discovery() if self._discovering.done() else None
@@ -166,16 +165,16 @@ class _Asking:
             return None
         result = self._discovering.result()
         spoken = result.get("supportedVersions")
-        common = [one for one in MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and one in spoken]
+        common = [one for one in MODERN_VERSIONS if isinstance(spoken, list) and one in spoken]
         if not common:
             return None
-        info = as_object(result.get("_meta")).get(SERVER_INFO_META_KEY)
+        info = as_object(result.get("_meta")).get(SERVER_INFO_KEY)
         return self._agreement(common[-1], info, result)
 
     def _greeted(self, result: Answer) -> Agreement:
         version = as_text(result.get("protocolVersion")) or ""
-        if version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            known = ", ".join((*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS))
+        if version not in HANDSHAKE_VERSIONS:
+            known = ", ".join((*HANDSHAKE_VERSIONS, *MODERN_VERSIONS))
             raise SourceFailed(
                 f"server `{self._peer.server}` speaks revision `{version[:40]}` of the protocol, which is unknown here",
                 suggestion=f"known are {known}",

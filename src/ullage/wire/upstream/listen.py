@@ -10,20 +10,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, cast
 
-from mcp_types import CONNECTION_CLOSED
-
 from ullage.errors import ProtocolError, Unavailable
 from ullage.tool import Change, JsonObject
 
+from ..jsonrpc import Message
+from ..protocol import CONNECTION_CLOSED, SUBSCRIPTION_KEY
 from .raw import as_object
-from .rpc import Message
 from .waiting import Answer
 
 __all__ = ["Listen", "Listening", "kinds_announced"]
 
 Kind = Literal["tools", "resources", "prompts"]
 _KINDS: tuple[Kind, ...] = ("tools", "resources", "prompts")
-_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 _ACKNOWLEDGING = 5.0
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
@@ -64,7 +62,7 @@ class Listening:
         await self._replace()
 
     def acknowledged(self, params: Message) -> None:
-        number = as_object(params.get("_meta")).get(_SUBSCRIPTION)
+        number = as_object(params.get("_meta")).get(SUBSCRIPTION_KEY)
         if isinstance(number, str) and number in self._expected:
             self._expected[number].set()
 

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,12 +30,13 @@ from ullage.processes import (
     signal_processes,
 )
 
+from ..json_lines import TooDeep, TooLong
+from ..jsonrpc import INTERNAL_ERROR, LineReader, Message, ReadLine, error_response
 from .child_env import DEEPEST, depth
 from .group import ask_to_end, is_alive, kill, own_group
 from .redaction import redacted, secrets_of
-from .rpc import UNREACHABLE, Message, Receiver
-from .sound import LONG, TooDeep, read_line, read_long_line
-from .tail import Lines, Tail, TooLong
+from .rpc import UNREACHABLE, Receiver
+from .tail import Tail
 
 __all__ = ["Pipe", "open_pipe"]
 
@@ -52,9 +52,8 @@ _SHOWN = 300
 _LINGERING = 0.5
 """Seconds between a server's end and the end of its output, or the other way round, that are nothing to remark on."""
 _STEP = 0.02
-_AT_ONCE = 200
-"""Lines taken in one turn of the event loop, so that a server that floods us does not hold up the others."""
-_BREATH = 0.005
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+"""In ASCII, since not every server reads its input as UTF-8."""
 
 
 class Pipe(asyncio.SubprocessProtocol):
@@ -73,9 +72,7 @@ class Pipe(asyncio.SubprocessProtocol):
         self._receiver = receiver
         self._transport: asyncio.SubprocessTransport | None = None
         self._input: asyncio.WriteTransport | None = None
-        self._output: asyncio.ReadTransport | None = None
-        self._lines = Lines(_LINE)
-        self._untaken: deque[bytes] = deque()
+        self._lines = LineReader(_read, self._take, longest=_LINE)
         self._tail = Tail()
         self._secrets = secrets
         self._is_understood = False
@@ -84,17 +81,13 @@ class Pipe(asyncio.SubprocessProtocol):
         self._output_ended = False
         self._exited = asyncio.Event()
         self._closed = asyncio.Event()
-        self._is_paused = False
-        self._reading: asyncio.Task[None] | None = None
-        """Of a long line, in a worker thread; those behind it wait."""
-        self._lost_meanwhile: str | None = None
 
     def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
         """Writes a message; False where the server no longer reads."""
         del headers
         if self._input is None or self._input.is_closing() or self._input.get_write_buffer_size() > _UNREAD:
             return False
-        self._input.write(json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+        self._input.write(_encode(message).encode() + b"\n")
         return True
 
     def stderr_tail(self) -> str:
@@ -123,7 +116,8 @@ class Pipe(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._input = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
-        self._output = cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1))
+        output = cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1))
+        self._lines.pause, self._lines.resume = output.pause_reading, output.resume_reading
         self.process_id = self._transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -131,54 +125,17 @@ class Pipe(asyncio.SubprocessProtocol):
             self._tail.add(data)
             return
         try:
-            self._untaken.extend(self._lines.split(data))
+            self._lines.feed(data)
         except TooLong:
             self._receiver.lost(f"sent a line longer than {_LINE >> 20} MiB")
             kill(self.process_id)
-        self._take_some()
 
-    def _take_some(self) -> None:
-        """Takes the lines that came, and reads no more before all are taken."""
-        for _ in range(min(len(self._untaken), _AT_ONCE)):
-            if self._reading is not None:
-                break
-            line = self._untaken.popleft()
-            if len(line) > LONG:
-                self._reading = asyncio.get_running_loop().create_task(self._take_long(line))
-            else:
-                self._take(line, read_line)
-        if self._output is None:
-            return
-        if self._untaken or self._reading is not None:
-            self._output.pause_reading()
-            self._is_paused = True
-            if self._reading is None:
-                asyncio.get_running_loop().call_later(_BREATH, self._take_some)
-        elif self._is_paused:
-            # Remembered here, since the pipes of Python 3.11.2 cannot tell.
-            self._is_paused = False
-            self._output.resume_reading()
-
-    async def _take_long(self, line: bytes) -> None:
-        try:
-            message = await anyio.to_thread.run_sync(_read, line, read_long_line, abandon_on_cancel=True)
-            self._take(line, lambda _: message)
-        finally:
-            self._reading = None
-        self._take_some()
-        if self._reading is None and self._lost_meanwhile is not None:
-            self._receiver.lost(self._lost_meanwhile)
-
-    def _take(self, line: bytes, read: Callable[[bytes], object]) -> None:
-        if (line[:4096].isspace() and line.isspace()) or not line:
-            return
-        if line[:1] in b"{[" or line[:4096].lstrip(b"\xef\xbb\xbf \t\r")[:1] in (b"{", b"["):
-            message = _read(line, read)
-            if message is not None and self._receiver.received(message):
-                self._is_understood = True
-                return
-        self._strays += 1
-        self._first_stray = self._first_stray or line[:4096].decode("utf-8", "replace").strip()
+    def _take(self, line: bytes, message: object) -> None:
+        if message is not None and self._receiver.received(message):
+            self._is_understood = True
+        elif line and not (line[:4096].isspace() and line.isspace()):
+            self._strays += 1
+            self._first_stray = self._first_stray or line[:4096].decode("utf-8", "replace").strip()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         del exc
@@ -207,11 +164,8 @@ class Pipe(asyncio.SubprocessProtocol):
         asyncio.get_running_loop().call_later(_LINGERING, self._lose, reason)
 
     def _lose(self, reason: str) -> None:
-        """The connection is gone, once the long line that is being read has been handed in."""
-        if self._reading is not None:
-            self._lost_meanwhile = self._lost_meanwhile or reason
-        else:
-            self._receiver.lost(reason)
+        """The connection is gone, once the lines that came have been handed in."""
+        self._lines.finish(lambda: self._receiver.lost(reason))
 
     def _end(self) -> str:
         code = None if self._transport is None else self._transport.get_returncode()
@@ -234,8 +188,7 @@ class Pipe(asyncio.SubprocessProtocol):
             kill(self.process_id)
             if outside:
                 signal_processes(outside, signal.SIGKILL)
-            if self._reading is not None:
-                self._reading.cancel()
+            self._lines.stop()
             if self._transport is not None:
                 self._transport.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):
@@ -356,8 +309,10 @@ def _missing(server: Server, what: str, hint: str) -> SourceFailed:
     return SourceFailed(f"server `{server.name}` cannot be started: {what}", suggestion=hint)
 
 
-def _read(line: bytes, read: Callable[[bytes], object]) -> object:
+def _read(line: bytes, read: ReadLine) -> object:
     """The message on a line; None where it is none."""
+    if line[:1] not in (b"{", b"[") and line[:4096].lstrip(b"\xef\xbb\xbf \t\r")[:1] not in (b"{", b"["):
+        return None
     try:
         return read(line)
     except TooDeep as error:
@@ -369,4 +324,4 @@ def _read(line: bytes, read: Callable[[bytes], object]) -> object:
 def _too_deep(number: object) -> Message:
     """The failure of one request, in place of an answer that could not be handed on."""
     reason = "answered with something nested too deeply to be handed on"
-    return {"id": number, "error": {"code": -32603, "message": reason, "data": {UNREACHABLE: reason}}}
+    return error_response(cast("int | str", number), INTERNAL_ERROR, reason, {UNREACHABLE: reason})

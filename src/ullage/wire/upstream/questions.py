@@ -7,18 +7,16 @@ is decided by whoever answers them; a refusal goes back as an error of the proto
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ullage.errors import ProtocolError, UllageError
 
+from ..jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Message, error_response
+
 __all__ = ["Questions"]
 
-Message = dict[str, Any]
 Post = Callable[[Message], None]
 
 _AT_ONCE = 32
-_METHOD_NOT_FOUND = -32601
-_INTERNAL_ERROR = -32603
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +31,7 @@ class Questions:
         if method == "ping":
             post({"jsonrpc": "2.0", "id": number, "result": {}})
         elif len(self._open) >= _AT_ONCE or number in self._open:
-            post(_refusal(number, _INTERNAL_ERROR, f"`{method}` is refused: too many requests at once"))
+            post(error_response(number, INTERNAL_ERROR, f"`{method}` is refused: too many requests at once"))
         else:
             task = asyncio.get_running_loop().create_task(self._answered(number, method, params, post))
             self._open[number] = task
@@ -43,11 +41,13 @@ class Questions:
         try:
             result = await self.answer(method, params)
         except ProtocolError as error:
-            post(_refusal(number, error.number, error.message, error.data))
+            post(error_response(number, error.number, error.message, error.data))
         except UllageError as error:
-            post(_refusal(number, _METHOD_NOT_FOUND, f"`{method}` is refused: {error.message}", dict(error.wire())))
+            post(
+                error_response(number, METHOD_NOT_FOUND, f"`{method}` is refused: {error.message}", dict(error.wire()))
+            )
         except Exception as error:  # noqa: BLE001 - whatever went wrong in asking, the server must not wait for ever
-            post(_refusal(number, _INTERNAL_ERROR, f"`{method}` failed: {type(error).__name__}"))
+            post(error_response(number, INTERNAL_ERROR, f"`{method}` failed: {type(error).__name__}"))
         else:
             post({"jsonrpc": "2.0", "id": number, "result": result})
 
@@ -63,8 +63,3 @@ class Questions:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)
-
-
-def _refusal(number: int | str, code: int, text: str, data: object = None) -> Message:
-    error: Message = {"code": code, "message": text}
-    return {"jsonrpc": "2.0", "id": number, "error": error if data is None else {**error, "data": data}}

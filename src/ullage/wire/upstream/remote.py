@@ -23,7 +23,8 @@ from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
 
-from .rpc import UNREACHABLE, Message, Receiver
+from ..jsonrpc import INTERNAL_ERROR, Message
+from .rpc import UNREACHABLE, Receiver
 
 __all__ = ["Remote", "open_remote"]
 
@@ -102,7 +103,7 @@ class Watching(httpx2.AsyncClient):
 
 
 def _answer(request: httpx2.Request, reason: str) -> httpx2.Response:
-    body = {"code": mcp_types.INTERNAL_ERROR, "message": reason, "data": {UNREACHABLE: reason}}
+    body = {"code": INTERNAL_ERROR, "message": reason, "data": {UNREACHABLE: reason}}
     answer = json.dumps({"jsonrpc": "2.0", "id": 0, "error": body}).encode()
     headers = {"content-type": "application/json"}
     return httpx2.Response(HTTPStatus.BAD_GATEWAY, headers=headers, content=answer, request=request)

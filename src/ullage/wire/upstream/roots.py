@@ -14,7 +14,7 @@ from functools import partial
 from ullage.errors import ClientCannot
 from ullage.tool import Ask, Asked, JsonObject
 
-from .rpc import Message
+from ..jsonrpc import Message
 
 __all__ = ["ROOTS", "Roots"]
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from ullage.errors import ClientCannot, ProtocolError
 from ullage.tool import Change, JsonObject, Listener
 
+from ..jsonrpc import METHOD_NOT_FOUND, Message
 from .roots import ROOTS, Roots
-from .rpc import METHOD_NOT_FOUND, RELATED, Message
+from .rpc import RELATED
 from .waiting import Waiting
 
 __all__ = ["Routing"]

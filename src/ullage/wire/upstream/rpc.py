@@ -1,28 +1,25 @@
-"""How do requests and answers find one another on one connection?
+"""Our end of a connection to a server: requests with their answers, time limits, progress and cancelling.
 
-A small JSON-RPC peer over anything that carries messages. The SDK's dispatcher does the same at more than twice the
-cost (a memory stream, a task and a typed message for each call), and every call of the gateway passes here. It knows no
-method but those of cancelling and of progress, and neither starts nor reads anything itself.
+The SDK's dispatcher does the same at more than twice the cost (a memory stream, a task and a typed message for each
+call), and every call of the gateway passes here. It knows no method but those of cancelling and of progress. It starts
+and reads nothing itself.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from ullage.errors import DeadlinePassed, InvalidArguments, ProtocolError, SourceFailed, UllageError
 from ullage.tool import Asked, Progress
 
+from ..jsonrpc import INTERNAL_ERROR, Endpoint, Message
 from .questions import Questions
 from .unsent import Unsent
 from .waiting import Answer, Waiting
 
-__all__ = ["METHOD_NOT_FOUND", "RELATED", "UNREACHABLE", "Channel", "Message", "Peer", "Receiver"]
-
-Message = dict[str, Any]
-METHOD_NOT_FOUND = -32601
-_INTERNAL_ERROR = -32603
+__all__ = ["RELATED", "UNREACHABLE", "Channel", "Peer", "Receiver"]
 
 RELATED: ContextVar[Waiting | None] = ContextVar("ullage_related_request", default=None)
 """The request under which a message was sent. Over HTTP the server's questions come on the answer to the request they
@@ -55,7 +52,7 @@ class Receiver(Protocol):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Peer:
+class Peer(Endpoint[Waiting]):
     """Our end of a connection."""
 
     server: str
@@ -70,9 +67,6 @@ class Peer:
     advice: str = ""
     """What to do when the connection is gone."""
     channel: Channel | None = None
-    waiting: dict[int | str, Waiting] = field(default_factory=dict[int | str, Waiting])
-    """In the order in which they were asked."""
-    _next: int = 0
     _reason: str | None = None
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -95,7 +89,7 @@ class Peer:
         """
         loop = asyncio.get_running_loop()
         waiting = Waiting(
-            number=self._number() if number is None else number,
+            number=self.next_number() if number is None else number,
             method=method,
             asked=asked,
             answer=loop.create_future(),
@@ -142,10 +136,6 @@ class Peer:
         if self.channel is not None:
             self.channel.post(message, headers)
 
-    def _number(self) -> int:
-        self._next += 1
-        return self._next
-
     def _timed_out(self, waiting: Waiting, why: str) -> None:
         if not waiting.answer.done():
             text = f"`{waiting.method}` to server `{self.server}` was given up: {why}"
@@ -156,26 +146,8 @@ class Peer:
         if waiting.cancellable:
             self.notify("notifications/cancelled", {"requestId": waiting.number, "reason": why})
 
-    def received(self, message: object) -> bool:
-        if isinstance(message, list):
-            # A batch, which one revision of the protocol had.
-            known = [self.received(one) for one in cast("list[object]", message)]
-            return any(known)
-        if not isinstance(message, dict):
-            return False
-        whole = cast("Message", message)
-        if isinstance(method := whole.get("method"), str):
-            params = whole.get("params")
-            self._came(method, cast("Message", params) if isinstance(params, dict) else {}, whole.get("id"))
-            return True
-        if "result" in whole or "error" in whole:
-            self._answered(whole)
-            return True
-        return False
-
-    def _answered(self, message: Message) -> None:
-        waiting = self._waiting(message.get("id"))
-        if waiting is None or waiting.answer.done():
+    def take_answer(self, waiting: Waiting, message: Message) -> None:
+        if waiting.answer.done():
             return
         error, result = message.get("error"), message.get("result")
         if error is not None:
@@ -186,15 +158,6 @@ class Peer:
             text = f"server `{self.server}` answered `{waiting.method}` with something that is no result"
             waiting.answer.set_exception(SourceFailed(text))
 
-    def _waiting(self, number: object) -> Waiting | None:
-        if isinstance(number, bool) or not isinstance(number, int | str):
-            return None
-        found = self.waiting.get(number)
-        if found is None and isinstance(number, str) and number.isdecimal():
-            # Some servers write every number as text.
-            return self.waiting.get(int(number))
-        return found
-
     def _refusal(self, error: object) -> UllageError:
         said: Message = cast("Message", error) if isinstance(error, dict) else {"message": str(error)}
         number, text, data = said.get("code"), said.get("message"), said.get("data")
@@ -202,16 +165,18 @@ class Peer:
             return SourceFailed(f"server `{self.server}` {data[UNREACHABLE]}")
         return ProtocolError(
             text if isinstance(text, str) else "the server answered with an error",
-            number=number if isinstance(number, int) else _INTERNAL_ERROR,
+            number=number if isinstance(number, int) else INTERNAL_ERROR,
             data=cast("object", data),
         )
 
-    def _came(self, method: str, params: Message, number: object) -> None:
-        if (echoed := self._waiting(number)) is not None and echoed.method == method:
+    def take_request(self, number: int | str, method: str, params: Message) -> None:
+        if (echoed := self.find_waiting(number)) is not None and echoed.method == method:
             self._echoed(echoed)
-        elif isinstance(number, int | str) and not isinstance(number, bool):
+        else:
             self.questions.asked(number, method, params, self.post)
-        elif method == "notifications/progress":
+
+    def take_notification(self, method: str, params: Message) -> None:
+        if method == "notifications/progress":
             self._progressed(params)
         elif method == "notifications/cancelled":
             self.questions.withdrawn(params.get("requestId"))
@@ -225,13 +190,13 @@ class Peer:
             waiting.answer.set_exception(SourceFailed(text, suggestion="its command starts no MCP server: mend it"))
 
     def _progressed(self, params: Message) -> None:
-        waiting = self._waiting(params.get("progressToken"))
+        waiting = self.find_waiting(params.get("progressToken"))
         if waiting is not None and not waiting.answer.done():
             waiting.heard = asyncio.get_running_loop().time()
             waiting.progressed(params)
 
     def unsent(self, number: object, reason: str) -> None:
-        waiting = self._waiting(number)
+        waiting = self.find_waiting(number)
         if waiting is not None and not waiting.answer.done():
             waiting.answer.set_exception(Unsent(f"server `{self.server}` {reason}"))
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
 import anyio.to_thread
-from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
-from mcp_types import HEADER_MISMATCH
 
 from ullage.errors import ProtocolError
 from ullage.gateway import Introduction, Server
@@ -29,11 +27,13 @@ from ullage.tool import (
     Tool,
 )
 
+from ..jsonrpc import METHOD_NOT_FOUND, Message
+from ..protocol import HEADER_MISMATCH
 from .era import Agreement
 from .listen import Listening, kinds_announced
 from .raw import listing_of, read_completion, read_contents, read_items, read_prompt, read_reply, read_tools
 from .routing import Routing
-from .rpc import METHOD_NOT_FOUND, Channel, Message, Peer
+from .rpc import Channel, Peer
 from .waiting import Answer
 
 __all__ = ["Connection", "Upstream"]
@@ -224,10 +224,16 @@ class Upstream:
             return None
         headers = self._agreement.headers(method, params)
         wanted = (self._parameter_headers or {}).get(params.get("name", "")) if method == "tools/call" else None
-        return headers | mcp_param_headers(wanted, params["arguments"]) if wanted else headers
+        if not wanted:
+            return headers
+        from mcp.shared.inbound import mcp_param_headers  # the SDK has been loaded for HTTP already
+
+        return headers | mcp_param_headers(wanted, params["arguments"])
 
     def _with_headers(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """The tools whose wishes for headers can be met, as this era demands; the wishes are kept for their calls."""
+        from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+
         kept: list[Tool] = []
         wishes: dict[str, dict[tuple[str, ...], str]] = {}
         for tool in tools:

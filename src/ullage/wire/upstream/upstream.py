@@ -18,7 +18,6 @@ from .era import HESITATION, Agreement, agree
 from .pipe import open_pipe
 from .questions import Questions
 from .redaction import redacted, secrets_of
-from .remote import open_remote
 from .routing import Routing
 from .rpc import Peer, Receiver
 from .source import Connection, Upstream
@@ -95,6 +94,9 @@ def _connected(
 ) -> AbstractAsyncContextManager[Connection]:
     if server.transport == "stdio":
         return open_pipe(server, environment, receiver, in_haste=in_haste)
+    # The SDK and its HTTP client are loaded where a server is reached by HTTP: the others do not wait for them.
+    from .remote import open_remote
+
     return open_remote(server, receiver)
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ullage.wire.upstream.sound import DEEPEST, TooDeep, read_line
+from ullage.wire.json_lines import DEEPEST, TooDeep, read_line
 
 
 def nested(levels: int) -> str:
