@@ -20,6 +20,7 @@ REQUIREMENTS = {
     "U:pin": "A tool definition that changes after it was accepted is withheld until the user accepts it; a call answers TOOL_CHANGED with the difference.",
     "U:poison": "Invisible characters never reach a model; instructions to it, shadowed tools and asked secrets are flagged.",
     "U:bounded": "No definition, argument or reply can hold up other servers' calls; work on one is bounded and says so.",
+    "U:start": "On stdio the first answers come within 0.1 s of CPU from a cache that is never untrue; nothing is lost at the end of input.",
     # S3: counting
     "S3:count": "count-tokens replies with token_count and model as JSON text; gpt-4 and 'Hello, world!' give 4.",
     "S3:default-model": "Without a model, gpt-4 is counted for.",

@@ -1,37 +1,28 @@
-"""What the start module passes on when the gateway has been loaded. Standard library only."""
+"""What a process that has answered the first requests itself hands to the server that answers the rest."""
 
-import hashlib
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Handover", "digest_tools"]
+__all__ = ["Handover"]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """A connection on standard input and output on which some requests have been answered already."""
+    """A connection on standard input and output that is already in use."""
 
     reader: int
-    """Descriptor of the input, claimed from standard input."""
+    """The descriptor to read from. Standard input itself is empty by now."""
     writer: int
-    """Descriptor of the output, claimed from standard output."""
-    lines: list[bytes]
-    """Lines that were read and not answered, in their order."""
-    rest: bytes
-    """The beginning of a line whose end has not been read."""
-    is_ended: bool
+    """The descriptor to write to. Standard output itself leads to standard error by now."""
+    lines: list[bytes] = field(default_factory=list[bytes])
+    """Lines that were read and not answered, in their order, without their ends."""
+    rest: bytes = b""
+    """The beginning of a line whose end was not read yet."""
+    is_ended: bool = False
     """Whether the input has ended."""
-    initialize: dict[str, Any] | None
-    """The params of the `initialize` request that was answered; None where none was."""
-    protocol_version: str | None
-    """The version that was answered to it."""
-    tools_digest: str | None
-    """Digest of the tools that were answered (`digest_tools`); None where none were."""
-
-
-def digest_tools(tools: Sequence[Any]) -> str:
-    """SHA-256 of the JSON text of a `tools` array."""
-    text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    initialize: dict[str, Any] | None = None
+    """The parameters of the `initialize` request that was answered; None where none was."""
+    protocol_version: str | None = None
+    """The revision that was agreed on, or that the first request of the stateless era named."""
+    tools_digest: str | None = None
+    """SHA-256 of the array of tools that was answered, as compact JSON; None where none was."""

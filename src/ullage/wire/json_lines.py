@@ -135,12 +135,13 @@ def encode_line(message: Mapping[str, Any]) -> bytes:
         ValueError, TypeError: It has a part that cannot be written as JSON.
     """
     try:
-        return f"{_encode(message)}\n".encode()
-    except UnicodeEncodeError:
         text = _encode(message)
-        return f"{text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')}\n".encode()
     except (ValueError, TypeError):
-        return f"{_encode(_to_plain(message))}\n".encode(errors="replace")
+        text = _encode(_to_plain(message))
+    try:
+        return f"{text}\n".encode()
+    except UnicodeEncodeError:
+        return f"{text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')}\n".encode()
 
 
 def _to_plain(value: object) -> Json:

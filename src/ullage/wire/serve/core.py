@@ -7,6 +7,8 @@ when all are. Where lines come from and go to is decided elsewhere.
 """
 
 import asyncio
+import hashlib
+import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,7 +19,7 @@ import anyio
 
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.gateway import shutting_down
-from ullage.handover import digest_tools
+from ullage.handover import Handover
 from ullage.tool import Change, JsonObject
 
 from ..json_lines import encode_line
@@ -327,21 +329,27 @@ class Core(Endpoint["asyncio.Future[Message]"]):
                 except Exception:  # noqa: BLE001 - the edge
                     _log.exception("cleaning up after a connection failed")
 
-    def adopt(self, initialize: Message | None, tools_digest: str | None) -> None:
-        """Take over a connection on which requests have been answered by the start module."""
-        if initialize is not None:
+    def adopt(self, handover: Handover) -> None:
+        """Take over a connection on which requests have been answered before the server was loaded."""
+        if handover.initialize is not None:
             self._is_modern = False
-            self._accept(initialize)
-            if tools_digest is not None:
+            self._accept(handover.initialize)
+            if handover.tools_digest is not None:
                 # It has asked for the tools, so it has been initialized, whether or not that message is still to come.
                 self.answering.initialized(self.connection, self.live)
-        elif tools_digest is not None:
+        elif handover.protocol_version in MODERN_VERSIONS:
             self._is_modern = True
 
     async def correct_tools(self, tools_digest: str) -> None:
-        """Announce that the tools changed, where they are not those that were answered."""
+        """Announce that the tools changed, where they are not those that were answered before.
+
+        Args:
+            tools_digest: SHA-256 of the array of tools that was answered, as compact JSON.
+        """
         with suppress(RefusedRequest, UllageError):
-            if digest_tools(await self.answering.tools(modern=self._is_modern is True)) != tools_digest:
+            tools = await self.answering.tools(modern=self._is_modern is True)
+            text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
+            if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != tools_digest:
                 self.live.announcer.owe(Change("tools"))
 
 

@@ -116,7 +116,7 @@ class _Reading:
         if handover is None or not handover.is_ended:
             self._input.start()
         if handover is not None:
-            self._core.adopt(handover.initialize, handover.tools_digest)
+            self._core.adopt(handover)
             self._lines.feed(b"".join(line.rstrip(b"\n") + b"\n" for line in handover.lines) + handover.rest)
             if handover.is_ended:
                 self._input.stop()
