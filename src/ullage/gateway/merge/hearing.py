@@ -99,6 +99,15 @@ class Hearing(Generic[Answer]):
         return self._failure is not None and self._failure != _LATE and self._asking is None
 
     @property
+    def is_being_asked(self) -> bool:
+        return self._asking is not None
+
+    @property
+    def may_recall(self) -> bool:
+        """Whether it has not yet looked for an answer in what was written down."""
+        return self._may_recall
+
+    @property
     def is_plain(self) -> bool:
         """Whether it can only be asked."""
         return self._question.peek is None
@@ -208,6 +217,17 @@ class Round(Generic[Answer]):
         heard = ((hearing.member, hearing.answer) for hearing in self._hearings.values())
         return tuple((member, answer) for member, answer in heard if answer is not None)
 
+    def is_known_as(self, heard: tuple[tuple[Member, Answer], ...], same: Callable[[Answer, Answer], bool]) -> bool:
+        """Whether every member has answered, and as it did when `heard` was known."""
+        if len(heard) != len(self._hearings):
+            return False
+        for hearing, (member, before) in zip(self._hearings.values(), heard, strict=True):
+            if hearing.member is not member or (now := hearing.answer) is None:
+                return False
+            if now is not before and not same(now, before):
+                return False
+        return True
+
     def missing(self) -> tuple[Missing, ...]:
         return tuple(
             Missing(name, one.reason, prefix=one.member.prefix, has_failed=one.has_failed)
@@ -227,7 +247,8 @@ class Round(Generic[Answer]):
     async def recall(self) -> None:
         """Has members that were never asked remember what they last said; starts none of them."""
         for hearing in tuple(self._hearings.values()):
-            await hearing.recall()
+            if hearing.may_recall:
+                await hearing.recall()
 
     def ask_in_background(self) -> bool:
         """Asks whoever is to be asked, without waiting; False where there is no background."""
@@ -240,6 +261,9 @@ class Round(Generic[Answer]):
     async def gather(self, wait: float, only: frozenset[str] | None = None) -> None:
         """Asks whoever is to be asked, and waits for them, up to `wait` seconds in all."""
         wanted = self._wanted(only)
+        if not wanted and not any(one.is_being_asked for one in self._hearings.values()):
+            # Nearly always: a view is asked for with every call.
+            return
         if self._spawn is None:
             await _all(wanted, max(wait, self._patience))
             return

@@ -78,6 +78,7 @@ class Merge:
         self._prompts = Prompts(self._prompts_arrived, spawn, patience)
         self._watching: dict[str, tuple[object, Callable[[], None]]] = {}
         self._members: tuple[Member, ...] = ()
+        self._servers: tuple[str, ...] = ()
         self._seen: tuple[tuple[Heard, ...], View] | None = None
         self._seeing = anyio.Lock()
         self._spawn = spawn
@@ -92,6 +93,7 @@ class Merge:
     def replace(self, members: Iterable[Member]) -> None:
         """Another set of members, as after a change of settings. What was heard of sources that stay is kept."""
         self._members = _distinct(members)
+        self._servers = tuple(member.name for member in self._members)
         for part in (self._tools, self._resources, self._prompts):
             part.replace(self._members)
         self._watch_members()
@@ -108,6 +110,9 @@ class Merge:
         """All that is known, after waiting up to `wait` seconds for members that never said what they offer."""
         await self._tools.recall()
         await self._tools.gather(wait)
+        unchanged = self._unchanged()
+        if unchanged is not None and self._told.get("tools") == unchanged.revision:
+            return unchanged
         await self._see_aside()
         self._tools_arrived()
         view = self.known
@@ -116,6 +121,8 @@ class Merge:
 
     async def find(self, name: str, server: str | None = None) -> Entry:
         """The tool of that name, in any spelling; a member that may own it and was never heard is waited for."""
+        if (unchanged := self._unchanged()) is not None:
+            return unchanged.find(name, server)
         if self._is_long() and (found := self._find_before(name, server)) is not None:
             return found
         await self._see_aside()
@@ -129,6 +136,14 @@ class Merge:
         await self._tools.gather(self._patience, awaited)
         await self._see_aside()
         return self.known.find(name, server)
+
+    def _unchanged(self) -> View | None:
+        """The last view, where it has every member's tools and nothing was heard since; None otherwise."""
+        if self._seen is None:
+            return None
+        heard, view = self._seen
+        is_whole = not view.missing and view.servers is self._servers
+        return view if is_whole and self._tools.is_known_as(heard, _is_same_listing) else None
 
     def _is_long(self) -> bool:
         """Whether the view has to be made anew from so many tools that others must not wait for it."""
@@ -240,12 +255,12 @@ class Merge:
     def known(self) -> View:
         """The view of what is known now. Only what changed is looked at anew."""
         heard, missing = self._tools.known(), self._tools.missing()
-        servers = tuple(member.name for member in self._members)
+        servers = self._servers
         if self._seen is None or not _same(self._seen[0], heard):
             before = None if self._seen is None else self._seen[1]
             view = see(heard, reserved=self._reserved, before=before)
             self._seen = heard, replace(view, missing=missing, servers=servers)
-        elif (self._seen[1].missing, self._seen[1].servers) != (missing, servers):
+        elif self._seen[1].missing != missing or self._seen[1].servers is not servers:
             self._seen = heard, replace(self._seen[1], missing=missing, servers=servers)
         return self._seen[1]
 
@@ -343,6 +358,10 @@ def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
             raise BadConfiguration(f"two servers are called `{member.name}`", suggestion="Rename one of them.")
         found[member.name] = member
     return tuple(found.values())
+
+
+def _is_same_listing(one: Listing, other: Listing) -> bool:
+    return one.revision == other.revision
 
 
 def _same(before: tuple[Heard, ...], now: tuple[Heard, ...]) -> bool:
