@@ -123,9 +123,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             # A number that is used twice is answered twice; taken back is the later one.
             self._open[_key(number)] = request
             self._unanswered += method != "subscriptions/listen"
-            task = asyncio.get_running_loop().create_task(self._answer(request, handler))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.add(asyncio.get_running_loop().create_task(self._answer(request, handler)))
 
     def take_notification(self, method: str, params: Message) -> None:
         if self._is_modern is None and len(self._early) < _EARLY:
@@ -237,6 +235,8 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             if not request.is_withdrawn:
                 self._send(response or error_response(number, CONNECTION_CLOSED, "Connection closed"))
                 self._count_answered(request)
+            # Here instead of in a callback, which would take one more turn of the event loop.
+            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def _count_answered(self, request: _OpenRequest) -> None:
         self._unanswered -= request.method != "subscriptions/listen"
@@ -318,8 +318,8 @@ class Core(Endpoint["asyncio.Future[Message]"]):
                 streams = {one for one in self._open.values() if one.method == "subscriptions/listen"}
                 for request in set(self._open.values()) - streams:
                     request.scope.cancel()
-                await asyncio.wait(self._tasks, timeout=seconds)
-                for task in self._tasks:
+                await asyncio.wait(tuple(self._tasks), timeout=seconds)
+                for task in tuple(self._tasks):
                     task.cancel()
             with anyio.move_on_after(seconds):
                 await self.wait_idle()

@@ -10,10 +10,11 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
@@ -72,6 +73,7 @@ class Pipe(asyncio.SubprocessProtocol):
         self._receiver = receiver
         self._transport: asyncio.SubprocessTransport | None = None
         self._input: asyncio.WriteTransport | None = None
+        self._output: asyncio.ReadTransport | None = None
         self._lines = LineReader(_read, self._take, longest=_LINE)
         self._tail = Tail()
         self._secrets = secrets
@@ -116,14 +118,21 @@ class Pipe(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._input = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
-        output = cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1))
-        self._lines.pause, self._lines.resume = output.pause_reading, output.resume_reading
+        if sys.platform == "win32":  # pragma: no cover
+            self.output_opened(cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1)))
         self.process_id = self._transport.get_pid()
+
+    def output_opened(self, output: asyncio.ReadTransport) -> None:
+        self._output = output
+        self._lines.pause, self._lines.resume = output.pause_reading, output.resume_reading
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._tail.add(data)
-            return
+        else:
+            self.output_received(data)
+
+    def output_received(self, data: bytes) -> None:
         try:
             self._lines.feed(data)
         except TooLong:
@@ -142,11 +151,14 @@ class Pipe(asyncio.SubprocessProtocol):
         if fd == 0:
             self._later("closed its input")
         elif fd == 1:
-            self._output_ended = True
-            if self._exited.is_set():
-                self._lose(self._end())
-            else:
-                self._later("closed its output")
+            self.output_closed()
+
+    def output_closed(self) -> None:
+        self._output_ended = True
+        if self._exited.is_set():
+            self._lose(self._end())
+        else:
+            self._later("closed its output")
 
     def process_exited(self) -> None:
         self._exited.set()
@@ -191,6 +203,8 @@ class Pipe(asyncio.SubprocessProtocol):
             self._lines.stop()
             if self._transport is not None:
                 self._transport.close()
+            if self._output is not None:
+                self._output.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(_PATIENCE):
             await self._exited.wait()
             await self._closed.wait()
@@ -219,6 +233,44 @@ class Pipe(asyncio.SubprocessProtocol):
                 await anyio.sleep(_STEP)
 
 
+class _Output(asyncio.Protocol):
+    """A server's standard output."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._pipe.output_opened(cast("asyncio.ReadTransport", transport))
+
+    def data_received(self, data: bytes) -> None:
+        self._pipe.output_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._pipe.output_closed()
+
+
+async def _start(pipe: Pipe, command: str, *arguments: str, **options: Any) -> None:  # noqa: ANN401 - of `Popen`
+    """Start a server with its standard output on a pipe of ours.
+
+    The event loop's own pipe hands on what it reads one turn later, which every call would pay for. On Windows a pipe
+    of ours could not be waited for.
+    """
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":  # pragma: no cover
+        await loop.subprocess_exec(lambda: pipe, command, *arguments, **options)
+        return
+    reading, writing = os.pipe()
+    try:
+        await loop.subprocess_exec(lambda: pipe, command, *arguments, stdout=writing, **options)
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    await loop.connect_read_pipe(lambda: _Output(pipe), os.fdopen(reading, "rb", 0))
+
+
 @asynccontextmanager
 async def open_pipe(
     server: Server,
@@ -244,9 +296,7 @@ async def open_pipe(
         try:
             # To its end, which is soon: whoever is cancelled between start and `stop` leaves the server running.
             with anyio.CancelScope(shield=True):
-                await asyncio.get_running_loop().subprocess_exec(
-                    lambda: pipe, command, *server.arguments, env=marked, cwd=server.directory, **own_group()
-                )
+                await _start(pipe, command, *server.arguments, env=marked, cwd=server.directory, **own_group())
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise SourceFailed(
