@@ -15,6 +15,7 @@ import pytest
 
 SUITE = Path(__file__).parents[2] / ".bench" / "node" / "node_modules" / ".bin" / "conformance"
 FIXTURE = Path(__file__).parent / "fixture_server.py"
+BRIDGE = Path(__file__).parent / "stdio_bridge.py"
 
 Suite = Callable[[str, str], "Outcome"]
 """Address and revision to what came of it."""
@@ -103,9 +104,10 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def gateway_url(tmp_path: Path, home: dict[str, str]) -> Iterator[str]:
-    """Ullage over HTTP, passing the fixture server on as it is."""
-    settings = tmp_path / "ullage.toml"
+def gateway_command(tmp_path: Path, home: dict[str, str]) -> list[str]:
+    """`ullage serve` with the fixture server behind it, passed on as it is."""
+    settings = Path(home["HOME"]) / "settings" / "ullage.toml"
+    settings.parent.mkdir(parents=True)
     settings.write_text(
         f"""
         [gateway]
@@ -118,6 +120,26 @@ def gateway_url(tmp_path: Path, home: dict[str, str]) -> Iterator[str]:
         """,
         encoding="utf-8",
     )
-    command = [sys.executable, "-m", "ullage", "serve", "--http", "0", "--config", str(settings)]
-    with serving(command, home, tmp_path) as url:
+    return [sys.executable, "-m", "ullage", "serve", "--config", str(settings)]
+
+
+@pytest.fixture
+def working_folder(tmp_path: Path) -> Path:
+    """A folder beside the settings: what is below it would be a project's, and wait for approval."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def gateway_url(gateway_command: list[str], home: dict[str, str], working_folder: Path) -> Iterator[str]:
+    """Ullage over HTTP."""
+    with serving([*gateway_command, "--http", "0"], home, working_folder) as url:
+        yield url
+
+
+@pytest.fixture
+def stdio_url(gateway_command: list[str], home: dict[str, str], working_folder: Path) -> Iterator[str]:
+    """Ullage on standard input and output, behind a bridge that speaks HTTP."""
+    with serving([sys.executable, str(BRIDGE), *gateway_command], home, working_folder) as url:
         yield url
