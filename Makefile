@@ -21,7 +21,7 @@ test: .venv/.dev ## pass the tests (those marked heavy are left out)
 	@$(BIN)/coverage report --skip-covered
 	@$(BIN)/python scripts/coverage_floor.py
 
-test-heavy: .venv/.dev .bench/node/.installed .bench/servers/.installed .bench/agents/.installed .bench/llama/.installed .bench/adapters/.installed ## pass the tests that need real clients, servers or models
+test-heavy: .venv/.dev .bench/node/.installed .bench/interaction/.installed .bench/servers/.installed .bench/agents/.installed .bench/llama/.installed .bench/adapters/.installed ## pass the tests that need real clients, servers or models
 	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python -m pytest -m heavy $(ARGS)
 
 check: .venv/.dev ## format, lint, types, layers, dependencies
@@ -109,6 +109,15 @@ clean: ## remove the environment and everything made
 	@npm install --silent --no-audit --no-fund --prefix .bench/node node@24 \
 		@modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/server-everything@2026.8.31 \
 		@modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
+	@touch $@
+
+.bench/interaction/.installed: requirements-dev.lock
+	@echo "Fetching the interaction suite of the MCP SDK …" >&2
+	@rm -rf .bench/interaction && mkdir -p .bench/interaction
+	@$(BIN)/python -m pip download --quiet --no-deps --no-binary :all: --dest .bench/interaction \
+		"mcp==$$($(BIN)/python -c 'from importlib.metadata import version; print(version("mcp"))')"
+	@tar -xzf .bench/interaction/mcp-*.tar.gz -C .bench/interaction --strip-components=1 --wildcards \
+		'*/tests/__init__.py' '*/tests/_stamp.py' '*/tests/interaction/*'
 	@touch $@
 
 .bench/servers/.installed:

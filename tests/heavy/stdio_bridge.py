@@ -39,14 +39,15 @@ class Program:
         """What belongs to no request."""
         threading.Thread(target=self._read, daemon=True).start()
 
-    def ask(self, message: Message) -> int:
+    def ask(self, message: Message) -> "tuple[int, queue.SimpleQueue[Message]]":
+        waiting: queue.SimpleQueue[Message] = queue.SimpleQueue()
         with self.lock:
             self.last += 1
             number = self.last
             self.open[number] = message
-            self.queues[number] = queue.SimpleQueue()
+            self.queues[number] = waiting
         self.send({**message, "id": number})
-        return number
+        return number, waiting
 
     def send(self, message: Message) -> None:
         assert self.process.stdin is not None
@@ -131,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         message: Message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if message.get("method") != "initialize" and (VERSION in _meta(message) or self._is_later()):
+        if VERSION in _meta(message) or (message.get("method") != "initialize" and self._is_later()):
             return self._later(message)
         session = self.headers.get("mcp-session-id")
         if message.get("method") == "initialize":
@@ -156,11 +157,14 @@ class Handler(BaseHTTPRequestHandler):
         if isinstance(judged, InboundLadderRejection):
             error = {"code": judged.code, "message": judged.message, "data": judged.data}
             return self._json(ERROR_CODE_HTTP_STATUS.get(judged.code, 200), {**_error(message, ""), "error": error})
+        if message["method"] == "initialize":
+            # On a pipe it is refused by naming the versions; over HTTP the method does not exist in this era.
+            error = {"code": -32601, "message": "Method not found"}
+            return self._json(404, {**_error(message, ""), "error": error})
         return self._answer(self.server.later(), message, {})
 
     def _answer(self, program: Program, message: Message, headers: dict[str, str]) -> None:
-        number = program.ask(message)
-        waiting = program.queues[number]
+        number, waiting = program.ask(message)
         first = waiting.get()
         if "method" not in first:
             code = (first.get("error") or {}).get("code")

@@ -161,6 +161,7 @@ async def linked_sdk(served: Served) -> AsyncGenerator[Link]:
 
         async def messages() -> AsyncIterator[Message]:
             async for item in receive:
+                assert isinstance(item, SessionMessage)
                 yield item.message.model_dump(by_alias=True, exclude_unset=True)
 
         async with anyio.create_task_group() as tasks:

@@ -105,7 +105,7 @@ def build_server(
 class SdkRequest(Request):
     """A request in a context of the SDK."""
 
-    __slots__ = ("_outbound",)
+    __slots__ = ("_outbound", "_session")
 
     def __init__(self, context: Context) -> None:
         super().__init__(
@@ -116,6 +116,7 @@ class SdkRequest(Request):
             connection=_connection_of(context),
             transport=context.request,
         )
+        self._session = context.session
         # What is sent here arrives beside the answer of this request, not on a stream that may not exist.
         self._outbound = context.session._request_outbound  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
 
@@ -129,6 +130,9 @@ class SdkRequest(Request):
 
     async def notify(self, method: str, params: Message | None = None) -> None:
         await self._outbound.notify(method, params)
+
+    async def report_progress(self, done: float, total: float | None, message: str | None) -> None:
+        await self._session.report_progress(done, total, message)
 
 
 def _connection_of(context: Context) -> Connection:
