@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ullage.wire.json_lines import DEEPEST, TooDeep, read_line
+from ullage.wire.json_lines import DEEPEST, TooDeep, encode_line, encode_long_line, is_large, read_line
 
 
 def nested(levels: int) -> str:
@@ -38,3 +38,27 @@ def test_brackets_in_texts_are_not_nesting():
 def test_what_is_no_json_is_said_to_be_none():
     with pytest.raises(ValueError, match="Expecting"):
         read_line(b"{no")
+
+
+LARGE = [
+    {"text": 'h\u00e9"llo\\ ' * 200_000},
+    {"rows": [{"a": number, "b": None, "c": [1, 2.5, "x"]} for number in range(20_000)]},
+    {"rows": [[0] * 30_000, 1, ["y" * 900_000], {"deep": {"er": list(range(50_000))}}]},
+    {f"key {number}": {"nan": float("nan"), "tuple": (1, 2)} for number in range(30_000)},
+]
+
+
+@pytest.mark.parametrize("value", LARGE, ids=["text", "table", "uneven", "object"])
+def test_what_is_large_is_written_in_pieces_and_reads_the_same(value: dict[str, object]):
+    assert is_large(value)
+    assert encode_long_line(value) == encode_line(value)
+
+
+def test_what_is_small_is_not_large():
+    assert not is_large({"content": [{"type": "text", "text": "x" * 10_000}] * 20})
+
+
+def test_what_json_cannot_say_is_written_as_near_as_it_can():
+    assert json.loads(encode_line({"a": [float("inf"), "\ud800", (1, 2)]})) == {"a": [None, "\ufffd", [1, 2]]}
+    with pytest.raises(TypeError):
+        encode_line({"a": {1, 2}})

@@ -202,9 +202,7 @@ def test_serving_on_a_terminal_explains_itself_and_ends_at_once_on_a_key(keys: b
 
     ours, theirs = pty.openpty()
     # Tests that run in a shell's background ignore the signal, and so would what they start.
-    reset = (
-        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-    )
+    reset = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", reset, *COMMAND]
     process = subprocess.Popen(
         command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True

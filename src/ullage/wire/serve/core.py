@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import anyio
+import anyio.to_thread
 
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.gateway import shutting_down
 from ullage.handover import Handover
 from ullage.tool import Change, JsonObject
 
-from ..json_lines import encode_line
+from ..json_lines import encode_line, encode_long_line, is_large
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Endpoint, Message, error_response
 from ..protocol import (
     CONNECTION_CLOSED,
@@ -213,30 +214,39 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         }
 
     async def _answer(self, request: _OpenRequest, handler: Handler) -> None:
-        response: Message | None = None
         number = cast("int | str", request.number)
+        line: bytes | None = None
         try:
             with request.scope:
-                try:
-                    result = await handler(request, self.live)
-                    if request.is_modern:
-                        self.envelope.seal(request.method, result)
-                    response = {"jsonrpc": "2.0", "id": number, "result": result}
-                except RefusedRequest as refused:
-                    response = error_response(number, refused.code, refused.message, refused.data)
-                except Exception:  # noqa: BLE001 - the edge
-                    # What no one foresaw is logged here, and the client learns no more than that it happened.
-                    _log.exception("answering `%s` failed", request.method)
-                    response = error_response(number, INTERNAL_ERROR, "Internal error")
+                response = await self._respond(request, handler)
+                if is_large(response):
+                    line = await anyio.to_thread.run_sync(_encode, response, encode_long_line)
+                else:
+                    line = _encode(response, encode_line)
         finally:
             if self._open.get(_key(number)) is request:
                 del self._open[_key(number)]
             request.is_answered = True
             if not request.is_withdrawn:
-                self._send(response or error_response(number, CONNECTION_CLOSED, "Connection closed"))
+                closed = error_response(number, CONNECTION_CLOSED, "Connection closed")
+                self.output.send(line or encode_line(closed))
                 self._count_answered(request)
             # Here instead of in a callback, which would take one more turn of the event loop.
             self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _respond(self, request: _OpenRequest, handler: Handler) -> Message:
+        number = cast("int | str", request.number)
+        try:
+            result = await handler(request, self.live)
+        except RefusedRequest as refused:
+            return error_response(number, refused.code, refused.message, refused.data)
+        except Exception:  # noqa: BLE001 - the edge
+            # What no one foresaw is logged here, and the client learns no more than that it happened.
+            _log.exception("answering `%s` failed", request.method)
+            return error_response(number, INTERNAL_ERROR, "Internal error")
+        if request.is_modern:
+            self.envelope.seal(request.method, result)
+        return {"jsonrpc": "2.0", "id": number, "result": result}
 
     def _count_answered(self, request: _OpenRequest) -> None:
         self._unanswered -= request.method != "subscriptions/listen"
@@ -252,14 +262,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             request.scope.cancel()
 
     def _send(self, message: Message) -> None:
-        try:
-            line = encode_line(message)
-        except (ValueError, TypeError, RecursionError):
-            _log.exception("a message cannot be written as JSON")
-            if "id" not in message or "method" in message:
-                return
-            line = encode_line(error_response(message["id"], INTERNAL_ERROR, "Internal error"))
-        self.output.send(line)
+        self.output.send(_encode(message, encode_line))
 
     async def notify(self, method: str, params: Message | None = None) -> None:
         """Send a notification; waits while the client has much to read."""
@@ -351,6 +354,16 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
             if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != tools_digest:
                 self.live.announcer.owe(Change("tools"))
+
+
+def _encode(message: Message, encode: Callable[[Message], bytes]) -> bytes:
+    """A message as a line; an error, or nothing for a notification, where it cannot be written as JSON."""
+    try:
+        return encode(message)
+    except (ValueError, TypeError, RecursionError):
+        _log.exception("a message cannot be written as JSON")
+        is_answer = "id" in message and "method" not in message
+        return encode_line(error_response(message["id"], INTERNAL_ERROR, "Internal error")) if is_answer else b""
 
 
 def _key(number: int | str) -> int | str:

@@ -115,6 +115,9 @@ class Output:
                 written = os.write(self._descriptor, rest[:_AT_ONCE])
                 rest = rest[written:]
                 turn -= written
+        except BlockingIOError:
+            # Whoever handed it over had it not wait, and it is full after all.
+            pass
         except OSError:
             # Whoever read this has gone, and the end of the input will say so too.
             self._abandon()
