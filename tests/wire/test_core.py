@@ -252,8 +252,9 @@ async def wired(source: Any, **more) -> AsyncGenerator[Wire]:  # noqa: ANN401
     if handover:
         more["handover"] = Handover(reader=theirs_in, writer=theirs_out, **handover)
 
+    profile = more.pop("profile", None) or Profile(source=source, identity=IDENTITY)
+
     async def serve() -> None:
-        profile = Profile(source=source, identity=IDENTITY)
         await serve_descriptors(profile, lambda _: ADA, theirs_in, theirs_out, **more)
         os.close(theirs_out)
         os.close(theirs_in)
@@ -339,6 +340,27 @@ async def test_what_a_client_takes_back_is_ended_and_not_answered(number: int | 
         wire.end_input()
         assert [one["id"] for one in await wire.receive()] == [0, 2]
     assert ended.is_set()
+
+
+async def test_odd_ids_and_instructions_that_fail_cost_no_more_than_their_request():
+    def instructions() -> str:
+        raise RuntimeError("no words")
+
+    profile = Profile(source=slow(0), identity=Identity(name="toy", version="1", instructions=instructions))
+    async with wired(slow(0), profile=profile) as wire:
+        wire.send(
+            *GREETED,
+            told("notifications/initialized"),
+            asked("9" * 5_000, "tools/list"),
+            asked(1, "tools/call", {"name": "toy"}),
+            told("notifications/cancelled", {"requestId": True}),
+            told("notifications/cancelled", {"requestId": "8" * 5_000}),
+        )
+        wire.end_input()
+        found = {one["id"]: one for one in await wire.receive()}
+    assert found[0]["error"]["code"] == -32603
+    assert found["9" * 5_000]["result"]["tools"]
+    assert "result" in found[1]
 
 
 async def test_what_is_asked_of_a_client_is_taken_back_with_the_call_and_refused_at_the_end_of_the_input():

@@ -25,6 +25,7 @@ __all__ = [
     "Message",
     "ReadLine",
     "error_response",
+    "is_decimal",
 ]
 
 Message = dict[str, Any]
@@ -37,6 +38,8 @@ INTERNAL_ERROR: Final = -32603
 
 _AT_ONCE = 200
 """Lines taken in one turn of the event loop, so that a flood on one connection does not hold up the others."""
+_DIGITS = 20
+"""Of a number that is written as text."""
 _BREATH = 0.005
 """Seconds between two such turns."""
 
@@ -50,6 +53,11 @@ def error_response(number: int | str, code: int, text: str, data: object = None)
     if data is not None:
         error["data"] = data
     return {"jsonrpc": "2.0", "id": number, "error": error}
+
+
+def is_decimal(number: int | str) -> bool:
+    """Whether a text stands for a number: some programs write every id as text."""
+    return isinstance(number, str) and len(number) <= _DIGITS and number.isdecimal()
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -78,8 +86,7 @@ class Endpoint(Generic[WaitingT]):
         if isinstance(number, bool) or not isinstance(number, int | str):
             return None
         found = self.waiting.get(number)
-        if found is None and isinstance(number, str) and number.isdecimal():
-            # Some programs write every number as text.
+        if found is None and is_decimal(number):
             return self.waiting.get(int(number))
         return found
 

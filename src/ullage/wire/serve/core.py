@@ -24,7 +24,7 @@ from ullage.handover import Handover
 from ullage.tool import Change, JsonObject
 
 from ..json_lines import encode_line, encode_long_line, is_large
-from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Endpoint, Message, error_response
+from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Endpoint, Message, error_response, is_decimal
 from ..protocol import (
     CONNECTION_CLOSED,
     HANDSHAKE_VERSIONS,
@@ -111,14 +111,16 @@ class Core(Endpoint["asyncio.Future[Message]"]):
 
     def take_request(self, number: int | str, method: str, params: Message) -> None:
         try:
-            if self.is_ending():
-                raise refusal(shutting_down("takes no further requests"), modern=True)
             if self._is_modern is None:
                 self._decide_era(method, params)
             request = _OpenRequest(self, number, method, params, is_modern=self._is_modern is True)
             handler = self._route(request)
         except RefusedRequest as refused:
             self._send(error_response(number, refused.code, refused.message, refused.data))
+            return
+        except Exception:  # noqa: BLE001 - the edge: instructions and capabilities are others' code
+            _log.exception("answering `%s` failed", method)
+            self._send(error_response(number, INTERNAL_ERROR, "Internal error"))
             return
         if handler is not None:
             # A number that is used twice is answered twice; taken back is the later one.
@@ -160,6 +162,8 @@ class Core(Endpoint["asyncio.Future[Message]"]):
 
     def _route(self, request: _OpenRequest) -> Handler | None:
         """What answers a request; None where it has been answered at once."""
+        if self.is_ending():
+            raise refusal(shutting_down("takes no further requests"), modern=True)
         method, params = request.method, request.params
         if request.is_modern:
             if method == "initialize":
@@ -255,7 +259,8 @@ class Core(Endpoint["asyncio.Future[Message]"]):
 
     def _withdraw(self, number: object) -> None:
         """The client no longer waits for a request, and may not be sent an answer."""
-        request = self._open.get(_key(number)) if isinstance(number, int | str) else None
+        is_number = isinstance(number, int | str) and not isinstance(number, bool)
+        request = self._open.get(_key(cast("int | str", number))) if is_number else None
         if request is not None and not request.is_withdrawn:
             request.is_withdrawn = True
             self._count_answered(request)
@@ -368,4 +373,4 @@ def _encode(message: Message, encode: Callable[[Message], bytes]) -> bytes:
 
 def _key(number: int | str) -> int | str:
     """A number by which a request is found: some clients write a number as text when they take a request back."""
-    return int(number) if isinstance(number, str) and number.isdecimal() else number
+    return int(number) if is_decimal(number) else number
