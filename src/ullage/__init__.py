@@ -1,8 +1,6 @@
 """The token economy of LLM agents: weigh what passes, write it down, narrow each door."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # `typing` would be imported by every start
 if TYPE_CHECKING:
     from ullage.app import count, count_request, find_model
     from ullage.app.agents import run_agent
@@ -42,4 +40,6 @@ def __getattr__(name: str) -> object:
     """Loads the rooms behind a name when it is first asked for, so that importing `ullage` costs nothing."""
     if name not in _ROOMS:
         raise AttributeError(f"module `ullage` has no attribute `{name}`")
+    from importlib import import_module
+
     return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -11,6 +11,6 @@ import sys
 if __name__ == "__main__":
     if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0] or ".") == os.path.realpath("."):
         del sys.path[0]
-    from ullage.cli import main
+    from ullage.start import main
 
     sys.exit(main())

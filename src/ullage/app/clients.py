@@ -74,7 +74,8 @@ class Kit:
     spawn: Callable[[Work], None]
     open_calls: OpenCalls
 
-    def serve(self, settings: Settings, client: str | None) -> Served:
+    def serve(self, settings: Settings, client: str | None, *, is_preview: bool = False) -> Served:
+        """A client's part of the gateway. As a preview it is only asked what it lists, and prepares nothing."""
         chosen = settings.gateway_for(client)
         reference = references(meter(), chosen.window)
         around = Surroundings(
@@ -85,7 +86,7 @@ class Kit:
             embedders=self.searches.embedders,
             vectors=self.searches.vectors,
             learning=self.searches.learning,
-            spawn=self.spawn,
+            spawn=None if is_preview else self.spawn,
             quiet=QUIET,
             lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
         )

@@ -35,6 +35,7 @@ from ullage.gateway import (
     View,
 )
 from ullage.ledger import Recorder, Recording, Unrecorded
+from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tokens import CountSource
 from ullage.tool import ToolSource
@@ -130,6 +131,10 @@ class Gateway:
             served = self._served[client] = self._make_served(client)
         return served
 
+    def preview(self, client: str | None) -> Served:
+        """What a client that comes now would be given by a gateway that has served nobody before."""
+        return self._make_served(client, is_preview=True)
+
     def find(self, client: str | None = None) -> Find:
         return self.serve(client).find
 
@@ -217,7 +222,7 @@ class Gateway:
         rules = replace(own, pinned=(*own.pinned, *LISTED), hidden=(*own.hidden, *unused))
         return Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
 
-    def _make_served(self, client: str | None) -> Served:
+    def _make_served(self, client: str | None, *, is_preview: bool = False) -> Served:
         return Kit(
             merge=self.merge,
             cached=self.cached,
@@ -228,7 +233,7 @@ class Gateway:
             searches=self.searches,
             spawn=self.spawn,
             open_calls=self.open_calls,
-        ).serve(self.settings, client)
+        ).serve(self.settings, client, is_preview=is_preview)
 
 
 @asynccontextmanager
@@ -295,6 +300,7 @@ def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
         database,
         lambda text: meter().count(text, ASSUMED.counted_as).tokens,
         places=places_of(ground.environment),
+        on_change=partial(renew_catalogue, ground.environment, loaded.settings.store),
     )
     results = loaded.settings.results
     return Gateway(

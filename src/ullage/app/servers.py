@@ -42,6 +42,13 @@ class Servers:
     def kept(self, server: str) -> Kept:
         return self._behind[server].kept
 
+    async def is_current(self) -> bool:
+        """Whether the catalogue says of every server what is known of it here."""
+        for behind in tuple(self._behind.values()):
+            if not await behind.kept.is_current():
+                return False
+        return True
+
     def wanted(self, settings: Settings) -> dict[str, Server]:
         servers = [server for server in settings.servers if not server.disabled]
         circular = frozenset(

@@ -15,9 +15,11 @@ from typing import TypeVar
 import anyio
 
 from ullage.app.gateway import Gateway, open_gateway
+from ullage.app.starting import StartAnswers
 from ullage.config import Flags, Loaded, examine, load
 from ullage.errors import UnknownResource, UnreadableFile
 from ullage.gateway import Server
+from ullage.start_cache import Situation
 from ullage.tool import Caller
 from ullage.wire import user_name
 
@@ -37,6 +39,7 @@ __all__ = [
     "read",
     "reviewed",
     "say",
+    "situation_of",
     "with_gateway",
 ]
 
@@ -113,6 +116,23 @@ def _flags(arguments: argparse.Namespace) -> Flags:
     )
 
 
+def situation_of(arguments: argparse.Namespace) -> Situation | None:
+    """How `ullage serve` is started with the same flags; None where the working folder is gone."""
+    flags = _flags(arguments)
+    said = {
+        "config": flags.config,
+        "include": flags.include,
+        "store": flags.store,
+        "model": flags.model,
+        "mode": flags.mode,
+        "sample": flags.sample,
+    }
+    try:
+        return Situation(said, os.environ, str(Path.cwd()), arguments.client)
+    except OSError:
+        return None
+
+
 def chosen(loaded: Loaded, name: str | None) -> list[Server]:
     """The server of that name, or all of them; raises where there is none."""
     servers = [server for server in loaded.settings.servers if name in (None, server.name)]
@@ -131,12 +151,22 @@ def caller_of(gateway: Gateway, client: str | None) -> Caller:
     return Caller(principal=user_name(), session="command line", client=client, model=model)
 
 
-def with_gateway(loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]]) -> Result:
-    """Runs something with a gateway that nobody else is served by, and closes it again."""
+def with_gateway(
+    loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]], *, situation: Situation | None = None
+) -> Result:
+    """Runs something with a gateway that nobody else is served by, and closes it again.
+
+    With `situation`, what a client that is started in the same way is answered first is put into the cache, where
+    every server's tools are known by then.
+    """
 
     async def run() -> Result:
         async with open_gateway(loaded, environment=os.environ) as gateway:
-            return await work(gateway)
+            answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
+            result = await work(gateway)
+            if answers is not None and not (await gateway.view()).missing:
+                await answers.write((None, situation.client, *loaded.settings.clients))
+            return result
 
     log_to_stderr()
     show_telemetry(loaded.settings, only_if_said=True)

@@ -23,7 +23,7 @@ from ullage.gateway import Server, View
 from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
-from .configured import add_flags, check, chosen, examined, offered, with_gateway
+from .configured import add_flags, check, chosen, examined, offered, situation_of, with_gateway
 from .databases import FoundDatabase, FoundFolders, database_json, database_lines, look_at_databases, look_at_folders
 from .definitions import report_json, report_lines
 from .delegates import delegate_json, delegate_lines
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         there, failed = look_at_folders(folders), gateway.store_error
         return _Seen(loaded=loaded, found=found, databases=asked, folders=there, store_error=failed)
 
-    seen = _Seen(loaded=loaded) if loaded.errors else with_gateway(loaded, look)
+    seen = _Seen(loaded=loaded) if loaded.errors else with_gateway(loaded, look, situation=situation_of(arguments))
     if arguments.json:
         emit_json(_json(seen))
     else:

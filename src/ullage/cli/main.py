@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from ullage import __version__
-from ullage.errors import UllageError, Unavailable
+from ullage.errors import BadInput, UllageError, Unavailable
+from ullage.start_session import StartSession
 
 from .output import complain
 from .terminal import escaping_terminals
@@ -51,7 +52,13 @@ class Verb(Protocol):
     def run(self, arguments: argparse.Namespace) -> int: ...
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, session: StartSession | None = None) -> int:
+    """Run a command line; returns the exit status.
+
+    Args:
+        argv: the words after the program's name; None for those of this process.
+        session: the connection of a client whose first requests are answered already, for `serve`.
+    """
     if argv is None:
         reckon_on_one_thread()
     _open_what_is_closed()
@@ -59,10 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file's name may hold what no encoding can write
     with escaping_terminals(for_good=argv is None):
-        return _run(argv)
+        return _run(argv, session)
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
     try:
@@ -76,6 +83,7 @@ def _run(argv: Sequence[str] | None) -> int:
     if unknown:
         of_verb: argparse.ArgumentParser = arguments.parser
         of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")
+    arguments.session = session
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
 
@@ -157,6 +165,9 @@ def _flushed(code: int) -> int:
 
 
 def _complained(error: UllageError, arguments: argparse.Namespace) -> int:
+    session: StartSession | None = getattr(arguments, "session", None)
+    if session is not None:
+        session.refuse(error.wire(), is_input=isinstance(error, BadInput))
     complain(error, as_json=getattr(arguments, "json", False))
     return 2
 

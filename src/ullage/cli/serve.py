@@ -17,12 +17,14 @@ import anyio
 
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.app.keys import names_on
+from ullage.app.starting import StartAnswers
 from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.sql import SAMPLE, DatabaseSettings
+from ullage.start_session import StartSession
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
 
-from .configured import add_flags, examined, log_to_stderr, read, say
+from .configured import add_flags, examined, log_to_stderr, read, say, situation_of
 from .ending import cancel_when_set, run_until_signalled
 from .files import is_watched_input
 from .telemetry import show_telemetry
@@ -34,6 +36,9 @@ _SWITCH = 0.001
 """Seconds that a worker thread may go on while another thread waits."""
 _COLLECTIONS = 20_000, 10, 1_000
 """New objects between collections of garbage, and how many of these make a larger and then a full one."""
+
+_WRITE_SECONDS = 1.0
+"""Time for the cache of first answers to be brought up to date at the end."""
 
 _NAMED = 8
 """Servers and databases named in the welcome."""
@@ -78,13 +83,16 @@ def run(arguments: argparse.Namespace) -> int:
     sys.setswitchinterval(_SWITCH)
     # A full collection goes through every object of every catalogue and reply, and holds all threads meanwhile.
     gc.set_threshold(*_COLLECTIONS)
+    session: StartSession | None = getattr(arguments, "session", None)
+    if session is not None and session.is_finished:
+        return 0
     loaded = read(arguments)
     show_telemetry(loaded.settings)
     again = partial(examined, arguments)
     if arguments.http is None:
         if is_watched_input():
             _explain(loaded)
-        anyio.run(partial(run_until_signalled, partial(_stdio, loaded, again, arguments.client), with_interrupt=False))
+        anyio.run(partial(run_until_signalled, partial(_stdio, arguments, loaded, again), with_interrupt=False))
         return 0
     return _run_http(arguments, loaded)
 
@@ -103,11 +111,27 @@ def _refuse_without_http(arguments: argparse.Namespace) -> None:
         )
 
 
-async def _stdio(loaded: Loaded, again: partial[Loaded], client: str | None, told_to_end: anyio.Event) -> None:
+async def _stdio(
+    arguments: argparse.Namespace, loaded: Loaded, again: partial[Loaded], told_to_end: anyio.Event
+) -> None:
+    client: str | None = arguments.client
+    session: StartSession | None = getattr(arguments, "session", None)
     async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
+        situation = situation_of(arguments)
+        answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
         await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
-        await serve_stdio(gateway.flagged(client), client=client, shutdown=_shutdown(gateway, told_to_end))
+        if answers is not None:
+            gateway.spawn(answers.keep)
+        handover = None if session is None else await anyio.to_thread.run_sync(session.hand_over)
+        try:
+            await serve_stdio(
+                gateway.flagged(client), client=client, shutdown=_shutdown(gateway, told_to_end), handover=handover
+            )
+        finally:
+            if answers is not None:
+                with anyio.move_on_after(_WRITE_SECONDS, shield=True):
+                    await answers.write((client,))
 
 
 def _shutdown(gateway: Gateway, told_to_end: anyio.Event) -> Shutdown:

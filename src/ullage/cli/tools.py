@@ -17,7 +17,7 @@ from ullage.errors import UllageError
 from ullage.gateway import Entry, View, definition_text
 from ullage.tool import Json, Tool
 
-from .configured import add_flags, chosen, read, say, with_gateway
+from .configured import add_flags, chosen, read, say, situation_of, with_gateway
 from .definitions import report_json, report_lines
 from .output import bold, columns, dim, emit, emit_json, yellow
 from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             flags=find_server_flags(gateway),
         )
 
-    seen = with_gateway(loaded, look)
+    seen = with_gateway(loaded, look, situation=situation_of(arguments))
     if arguments.json:
         emit_json(_json(seen, arguments.server))
     elif arguments.server is None:

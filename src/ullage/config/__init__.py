@@ -7,6 +7,7 @@ from .issue import Issue, Severity
 from .loading import Flags, Loaded, examine, load, read_tokens, review
 from .places import Places
 from .settings import ClientProfile, Gateway, Mode, Results, Search, Settings, Token
+from .stamp import Stamp
 from .trust import Approval, Approvals, PendingFile, approve_command
 from .watching import Reload, Reloading, watch
 
@@ -32,6 +33,7 @@ __all__ = [
     "Search",
     "Settings",
     "Severity",
+    "Stamp",
     "Timing",
     "Token",
     "approve_command",

@@ -16,7 +16,17 @@ from .issue import Issue
 from .settings import ClientProfile, Token
 from .withheld import Withheld
 
-__all__ = ["Layer"]
+__all__ = ["ClientFile", "Layer"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFile:
+    """What decides in another program's JSON file, which also holds histories and counters."""
+
+    parts: str = field(repr=False)
+    """Its tables of servers and permissions, as one text. It may hold secrets."""
+    folders: tuple[str, ...] = ()
+    """Folders for which it has entries of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,8 @@ class Layer:
     """Databases of a pending file, by name: none is opened, their limits and masks bind the user's own."""
     is_unread: bool = False
     """Whether there was a text that nobody could make sense of."""
+    client_file: ClientFile | None = field(default=None, repr=False, compare=False)
+    """For another program's JSON file."""
 
     @property
     def is_users(self) -> bool:

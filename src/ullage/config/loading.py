@@ -18,7 +18,7 @@ from .combining import SAMPLE_SOURCE, combine
 from .issue import Issue, refusal
 from .keys import GATEWAY, RESULTS, STORE_KEYS
 from .kinds import CHOICES, LEVEL, MONEY, TEXT, Kind
-from .layer import Layer
+from .layer import ClientFile, Layer
 from .places import Places
 from .policies import FILES as POLICY_FILES
 from .reading import Reading
@@ -27,6 +27,7 @@ from .settings import Settings, Token
 from .sources import sample_shop
 from .stamp import Stamps
 from .trust import PENDING_KEY, PendingFile, Unit
+from .variables import RecordingEnvironment
 
 __all__ = ["Flags", "Loaded", "examine", "load", "read_tokens", "review"]
 
@@ -66,6 +67,10 @@ class Loaded:
     """Among `stamps`, the files in which approvals are kept."""
     in_use: Mapping[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
     """Approved project files as they were used, by identity."""
+    variables: frozenset[str] = frozenset()
+    """Names of the variables that were looked up, set or not."""
+    client_files: Mapping[Path, ClientFile] = field(default_factory=dict[Path, ClientFile], repr=False)
+    """What decides in the JSON files of other programs, by path."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -109,6 +114,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         before: what this process uses now. An approved project file that has changed since stays in use as it was.
         is_review: whether pending files are read with everything they include, for a person to review them.
     """
+    environment = RecordingEnvironment(environment)
     reading = Reading(
         environment,
         directory.absolute(),
@@ -136,6 +142,8 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         pending=tuple(reading.pending),
         records=frozenset(reading.records),
         in_use=reading.used,
+        variables=frozenset(environment.consulted),
+        client_files=reading.client_files,
     )
 
 

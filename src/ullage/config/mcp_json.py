@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from ullage.gateway import Rules
+from ullage.start_cache import parts_text, relevant_folders, relevant_parts
 
 from .issue import Issue
-from .layer import Layer
+from .layer import ClientFile, Layer
 from .lists import Lists, at
 from .loose import Found, Loose, flag, pairs, read_tables, seconds, text, texts, transport
 from .naming import folded
@@ -33,17 +34,20 @@ _Object = Mapping[str, object]
 
 def read_mcp_json(page: Page) -> Layer:
     try:
-        document = parse_relaxed(page.text)
+        whole = parse_relaxed(page.text)
     except (ValueError, RecursionError) as error:
         where = (
             f": {error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ": nested too deep"
         )
         return replace(_nothing(page, f"is not JSON{where}"), is_unread=True)
+    client_file = ClientFile(parts_text(whole, page.projects), tuple(relevant_folders(whole)))
+    # Nothing else is read, since nothing else is compared when the first answers come from the cache.
+    document = relevant_parts(whole, page.projects)
     tables = list(_tables(document, page.projects))
     lists = Lists(document)
     permissions = permissions_of(lists, page.projects)
     if not tables and permissions is None:
-        return _nothing(page, "has no `mcpServers` and no `servers`")
+        return replace(_nothing(page, "has no `mcpServers` and no `servers`"), client_file=client_file)
     found = read_tables(page, tables, _values)
     only, unwanted = _excluded(lists, page.projects)
     switched_off = list(_switch_off(page, found, only, unwanted))
@@ -53,6 +57,7 @@ def read_mcp_json(page: Page) -> Layer:
         withheld=found.withheld(unwanted, permissions),
         issues=(*found.issues, *switched_off, *_unclear(page, lists)),
         is_foreign=True,
+        client_file=client_file,
     )
 
 

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import tomllib
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from .codex_toml import read_codex_toml
 from .delegation import Delegation
 from .effects import effects_of, other_settings
 from .issue import Issue, Severity
-from .layer import Layer
+from .layer import ClientFile, Layer
 from .mcp_json import read_mcp_json
 from .page import Page
 from .places import Places, project_files, project_folders
@@ -76,6 +77,8 @@ class Reading:
     pending: list[PendingFile] = field(default_factory=list[PendingFile])
     used: dict[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
     """The approved project files that this pass used, by identity."""
+    client_files: dict[Path, ClientFile] = field(default_factory=dict[Path, ClientFile], repr=False)
+    """What decides in the JSON files of other programs that are no project's."""
     _contents: dict[Path, bytes | None] = field(default_factory=dict[Path, "bytes | None"], repr=False)
     """Every file as it was read in this pass, so that none is read twice."""
 
@@ -414,6 +417,7 @@ class Reading:
         else:
             text = self._text(path, severity="problem")
             layers = [] if text is None else [self._foreign(path, text)]
+            self.client_files.update((path, layer.client_file) for layer in layers if layer.client_file is not None)
         for layer in layers:
             if layer.is_unread and not layer.is_pending:
                 self.unread.append(str(path))
@@ -438,7 +442,9 @@ class Reading:
         outside = folder if self.scope.contains(path) else self.directory
         workspace = folder.parent if folder.name.startswith(".") else outside
         known = {"workspaceFolder": str(workspace), "userHome": str(self.places.home)}
-        page = self._page(path, text, environment={**known, **self.environment}, expands=expands)
+        # The user's own variables come first; a name that they lack is looked up in `known`.
+        variables = ChainMap(cast("dict[str, str]", self.environment), known)
+        page = self._page(path, text, environment=variables, expands=expands)
         return read_codex_toml(page) if path.suffix == ".toml" else read_mcp_json(page)
 
     # -- Files

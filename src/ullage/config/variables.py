@@ -6,10 +6,10 @@ cannot be replaced stays as it is and is named; no value ever is.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Expanded", "expand", "variables_in"]
+__all__ = ["Expanded", "RecordingEnvironment", "expand", "variables_in"]
 
 _PLACE = re.compile(
     r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|\$\{(?P<other>[A-Za-z]+:[\w.-]+)\}", re.ASCII
@@ -43,6 +43,29 @@ def expand(text: str, environment: Mapping[str, str]) -> Expanded:
         return value
 
     return Expanded(_PLACE.sub(replace, text), tuple(unset), tuple(foreign))
+
+
+class RecordingEnvironment(Mapping[str, str]):
+    """Variables, and the names of those that were looked up, whether or not they are set."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self.consulted: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.consulted.add(name)
+        return self._variables[name]
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str):
+            self.consulted.add(name)
+        return name in self._variables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
 
 
 def variables_in(text: str) -> tuple[str, ...]:

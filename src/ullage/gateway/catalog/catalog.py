@@ -66,13 +66,15 @@ class Catalogue:
         clock: Callable[[], datetime] = _now,
         new_id: Callable[[], UUID] = uuid4,
         places: Places | None = None,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`weigh` counts a definition's text for the reference model; it is called from other threads. Without a
-        database all is kept in memory."""
+        """`weigh` counts a definition's text for the reference model; it is called from other threads, and so is
+        `on_change`, after something was stored that differs from before. Without a database all is kept in memory."""
         self._database = database
         self._weigh = weigh
         self._clock = clock
         self._new_id = new_id
+        self._on_change = on_change
         self._memory: dict[tuple[str, str], Stored] = {}
         self._said = False
         self.baselines = Baselines(database, places=places, clock=clock, on_failure=self._say)
@@ -156,6 +158,7 @@ class Catalogue:
 
         def delete(database: Database) -> None:
             database.write(lambda connection: delete_server(connection, server))
+            self._on_change()
 
         await self._stored(delete, None)
 
@@ -185,7 +188,9 @@ class Catalogue:
         unchanged = database.read(exchange.unchanged)
         if unchanged is not None:
             return unchanged
-        stored, is_new = database.write(exchange.write)
+        stored, is_new, is_changed = database.write(exchange.write)
+        if is_changed:
+            self._on_change()
         if is_new:
             database.write(lambda connection: self._thin_out(connection, server))
         return stored
@@ -222,15 +227,17 @@ class _Exchange:
             return None
         return Stored.of(row.id, old, row.introduction) if self.renewal.now - row.seen < _SEEN else None
 
-    def write(self, connection: Connection) -> tuple[Stored, bool]:
-        """What is stored from now on, and whether the server was unknown before."""
+    def write(self, connection: Connection) -> tuple[Stored, bool, bool]:
+        """What is stored from now on, whether the server was unknown before, and whether anything differs."""
         now = self.renewal.now
         row, is_new = claim_server(connection, self.server, new_id=self.renewal.new_id(), now=now)
         old = load_tools(connection, row.id)
         new = self.renewal.of(old, self.listed, row.id)
         save_tools(connection, old, new)
         save_server(connection, row, self.introduction, changed=new is not old, now=now)
-        return Stored.of(row.id, new, self.introduction, changed=is_new or new is not old), is_new
+        is_changed = is_new or new is not old
+        stored = Stored.of(row.id, new, self.introduction, changed=is_changed)
+        return stored, is_new, is_changed or self.introduction != row.introduction
 
 
 def _instructions(introduction: Introduction | None) -> JsonObject:

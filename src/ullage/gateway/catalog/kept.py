@@ -175,6 +175,13 @@ class Kept:
             self._adopt(stored)
         return self.peek()
 
+    async def is_current(self) -> bool:
+        """Whether the catalogue says what is known here; another process may have renewed it."""
+        stored, known = await self._catalogue.listing(self.server), self._stored
+        if stored is None or known is None:
+            return stored is known
+        return (stored.listing.revision, stored.introduction) == (known.listing.revision, known.introduction)
+
     async def refresh(self) -> None:
         """Asks the source, or waits for the answer where someone has asked; raises why there is none. The list
         known before stays."""

@@ -1,0 +1,165 @@
+"""Keeps the cache of first answers filled and true: what a client that starts `ullage serve` next is answered at once.
+
+An entry is what a gateway that has served nobody before would answer now, not what this one has promised its own
+client. It is written a moment after something has changed, and when the gateway ends. Nothing is written of settings
+that have errors, of lists that still wait for servers, or while this process knows less than the store.
+"""
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+
+from ullage import __version__
+from ullage.config import Loaded, Stamp
+from ullage.start_cache import (
+    Entry,
+    Situation,
+    catalogue_token,
+    digest,
+    load_entry,
+    make_facts,
+    make_folder,
+    write_entry,
+)
+from ullage.tool import Change
+from ullage.wire import FirstAnswers, first_answers
+
+from .gateway import Gateway
+
+__all__ = ["StartAnswers"]
+
+_log = logging.getLogger(__name__)
+
+_MOMENT = 0.5
+"""Seconds in which changes gather before entries are written."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StartAnswers:
+    """The entries of one gateway's client, and of others that were started in the same way before."""
+
+    gateway: Gateway
+    situation: Situation
+    _loaded: Loaded = field(init=False)
+    """The settings that the gateway began with."""
+    _place: tuple[str, bytes] | None = field(init=False)
+    """The cache's folder and key; None where there is none."""
+    _token: str = ""
+    """The revision of the catalogue that the gateway's lists were made from."""
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        self._loaded = self.gateway.loaded
+        self._place = make_folder(self.situation.environment)
+        self._token = self._read_token()
+        if self._place is not None and self.situation.is_inside_project(self._place[0]):
+            self._place = None
+
+    async def keep(self) -> None:
+        """Writes entries after each change, for as long as it runs."""
+        if self._place is None:
+            return
+        unwatch = self.gateway.merge.watch(self._hear)
+        self._changed.set()
+        try:
+            while True:
+                await self._changed.wait()
+                await anyio.sleep(_MOMENT)
+                self._changed = anyio.Event()
+                await self.write((self.situation.client,))
+        finally:
+            unwatch()
+
+    def _hear(self, change: Change) -> None:
+        if change.kind == "tools":
+            self._changed.set()
+
+    async def write(self, clients: Iterable[str | None] = ()) -> None:
+        """Writes the entries of these clients, and of all others that have one, where they are no longer true."""
+        if self._place is None or not self._is_fresh():
+            return
+        folder, key = self._place
+        token = self._read_token()
+        if token != self._token:
+            if not await self.gateway.servers.is_current():
+                return
+            self._token = token
+        wanted = set(clients)
+        for client in (None, *self.gateway.settings.clients, *(wanted - {None, *self.gateway.settings.clients})):
+            situation = self.situation.for_client(client)
+            known = await anyio.to_thread.run_sync(load_entry, folder, situation, key)
+            if client not in wanted and known is None:
+                continue
+            entry = await self._make(situation, token)
+            if entry is not None and entry != known:
+                try:
+                    await anyio.to_thread.run_sync(_write, situation, entry, key, folder)
+                except OSError as error:
+                    _log.warning("the first answers cannot be cached in `%s`: %s", folder, error.strerror)
+                    return
+
+    def _is_fresh(self) -> bool:
+        """Whether a process that starts now would read the same settings. One that runs keeps the content of project
+        files that were approved before."""
+        loaded = self.gateway.loaded
+        if loaded.errors or loaded.unread:
+            return False
+        return loaded is self._loaded or not (loaded.in_use or loaded.pending)
+
+    async def _make(self, situation: Situation, token: str) -> Entry | None:
+        """The entry for a client; None where its list is not settled."""
+        loaded = self.gateway.loaded
+        view = await self.gateway.view()
+        if view.missing and self.gateway.settings.gateway_for(situation.client).mode == "direct":
+            return None
+        served = self.gateway.preview(situation.client)
+        answers = await first_answers(served.profile)
+        view = await self.gateway.view()
+        if (view.missing and served.find.surface == "direct") or self.gateway.loaded is not loaded:
+            return None
+        return self._entry(situation, loaded, answers, token)
+
+    def _entry(self, situation: Situation, loaded: Loaded, answers: FirstAnswers, token: str) -> Entry:
+        assert self._place is not None
+        key = self._place[1]
+        settings = loaded.settings
+        variables = set(loaded.variables)
+        if settings.delegate.is_wanted:
+            # Whether models can be asked, and so whether that is offered, goes by the keys that are set.
+            variables |= {one.key_env for one in settings.providers if one.key_env}
+        facts = make_facts(
+            situation,
+            key,
+            version=__version__,
+            stamps={str(path): _stamp(stamp) for path, stamp in loaded.stamps.items()},
+            variables=tuple(variables),
+            client_files={str(path): (one.parts, one.folders) for path, one in loaded.client_files.items()},
+            is_bound_to_folder="workspaceFolder" in loaded.variables,
+            clients=tuple(settings.clients),
+            catalogue=(digest(key, self._store), token),
+        )
+        header = {"facts": facts, "answers": answers.to_json()}
+        # As it is read again, so that it can be compared with what was read.
+        return Entry(json.loads(json.dumps(header)), answers.tools, answers.tools_modern)
+
+    @property
+    def _store(self) -> str:
+        return self._loaded.settings.store
+
+    def _read_token(self) -> str:
+        if self._place is None:
+            return ""
+        folder, key = self._place
+        return catalogue_token(folder, digest(key, self._store))
+
+
+def _write(situation: Situation, entry: Entry, key: bytes, folder: str) -> None:
+    write_entry(situation, entry, key=key, folder=folder)
+
+
+def _stamp(stamp: Stamp | None) -> list[int] | None:
+    return None if stamp is None else [stamp.modified, stamp.touched, stamp.size, stamp.inode]

@@ -1,0 +1,115 @@
+"""The command `ullage`, as fast as its first answer has to be.
+
+A client that starts `ullage serve` waits for `initialize` and `tools/list`; Codex waits one second for both and then
+goes on without a word. Loading Ullage takes a good part of that second, so both are answered from a cache before
+anything is loaded. Every other command, and a serve for which the cache has no answer, is loaded at once.
+
+Nothing but light modules of the standard library is imported before that.
+"""
+
+import os
+import stat
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .start_session import StartSession
+
+__all__ = ["main"]
+
+_WITH_VALUE = ("--config", "--include", "--store", "--client", "--mode", "--model")
+_MODES = ("auto", "search", "direct")
+
+
+def main() -> int:
+    """Run the command line of this process; returns its exit status."""
+    session = _start_session(sys.argv[1:]) if sys.argv[1:2] == ["serve"] else None
+    if session is None:
+        from ullage.cli import main as run
+
+        return run()
+    if not session.answer_first():
+        return 0
+    session.answer_aside()
+    try:
+        from ullage.cli import main as run
+
+        return run(session=session)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        said = f"Ullage could not be started: {type(error).__name__}"
+        session.refuse(
+            {
+                "error_code": "INTERNAL_ERROR",
+                "message": said,
+                "suggestion": "run `ullage doctor`; the client's log has the details",
+                "available_options": [],
+            }
+        )
+        raise
+
+
+def _start_session(words: "list[str]") -> "StartSession | None":
+    """The session of a client for which the cache has the first answers."""
+    if sys.platform == "win32":  # a pipe cannot be waited for there
+        return None
+    flags = read_flags(words[1:])
+    if flags is None or not _is_served():
+        return None
+    from . import __version__
+    from .start_cache import Situation, read_entry
+
+    try:
+        situation = Situation(flags, os.environ, os.getcwd(), flags.get("client"))
+        entry = read_entry(situation, version=__version__)
+    except OSError:
+        return None
+    if entry is None:
+        return None
+    from .start_session import StartSession
+
+    return StartSession(entry, *_claim())
+
+
+def _is_served() -> bool:
+    """Whether a program, not a person, reads and writes what passes here."""
+    try:
+        modes = [os.fstat(descriptor).st_mode for descriptor in (0, 1, 2)]
+    except OSError:
+        return False
+    return all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes[:2])
+
+
+def _claim() -> "tuple[int, int]":
+    """Standard input and output under numbers of their own: what child processes find in their place is empty, and
+    what anyone else prints goes to standard error."""
+    reader, writer = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return reader, writer
+
+
+def read_flags(words: "list[str]") -> "dict[str, Any] | None":
+    """The flags of `ullage serve` on standard input and output; None for any that are not understood here."""
+    found: dict[str, Any] = {"include": []}
+    rest = list(words)
+    while rest:
+        name, is_joined, value = rest.pop(0).partition("=")
+        if name == "--sample" and not is_joined:
+            found["sample"] = True
+            continue
+        if name not in _WITH_VALUE or not (is_joined or rest):
+            return None
+        value = value if is_joined else rest.pop(0)
+        if not value or (value.startswith("-") and not is_joined) or (name == "--mode" and value not in _MODES):
+            return None
+        if name == "--include":
+            found["include"].append(value)
+        else:
+            found[name[2:]] = value
+    return found

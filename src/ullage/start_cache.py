@@ -1,0 +1,581 @@
+"""Cache of the first answers on standard input and output, in files of the user's own.
+
+An entry holds the answers to `initialize`, `server/discover` and `tools/list`, and everything that decided them: the
+package, the stamps of all settings files, a digest of the variables that settings name, the revision of the
+catalogue. It is used only while all of that is as it was. A file name stands for what is known before an entry is
+read: flags, client, Ullage's own variables and the project files that lie in the working folder and above it. The
+working folder itself is not part of it, so that a folder without project files finds the answers of any other.
+
+No value of a variable or flag is written down, only digests keyed with a random key that lies beside the entries. The
+same key authenticates entries. Nothing is read from a folder or file that another user owns or may read or write, nor
+from a folder inside the project.
+
+Only light modules of the standard library are imported here: this is read before the first answer.
+"""
+
+import json
+import os
+import stat
+import sys
+
+try:
+    from _blake2 import blake2b
+except ImportError:  # pragma: no cover - an interpreter that is built without it
+    from hashlib import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+__all__ = [
+    "Entry",
+    "Situation",
+    "cache_folder",
+    "catalogue_token",
+    "drop_entries",
+    "file_stamp",
+    "package_stamp",
+    "project_walk",
+    "read_entry",
+    "relevant_parts",
+    "renew_catalogue",
+    "write_entry",
+]
+
+FORMAT = 1
+PROJECT_FILE = "ullage.toml"
+POLICY_FILES = ("models.json", "policies.json")
+
+_LARGEST = 16 * 1024 * 1024
+"""Bytes of an entry. A direct list of a thousand large tools has about two million."""
+_LARGEST_CLIENT_FILE = 4 * 1024 * 1024
+"""Bytes of another program's file that is parsed before the first answer, where its stamp has changed."""
+_MOST_ENTRIES = 64
+_KEY_BYTES = 32
+_OWN_VARIABLES = ("ULLAGE_", "ORCH_")
+_NOT_SETTINGS = ("ULLAGE_OWNER", "ULLAGE_DEPTH")
+"""Marks on processes that Ullage started. They decide nothing about lists."""
+_PLACES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+_PARTS = ("mcpServers", "servers", "mcp", "allowMCPServers", "excludeMCPServers", "permissions", "disabledMcpjsonServers")
+_PROJECT_PARTS = ("mcpServers", "disabledMcpServers", "disabledMcpjsonServers")
+
+
+class Situation:
+    """What a process was started with, as far as it decides the first answers."""
+
+    __slots__ = ("client", "environment", "flags", "folder", "folders", "home")
+
+    def __init__(
+        self,
+        flags: "Mapping[str, Any]",
+        environment: "Mapping[str, str]",
+        folder: str,
+        client: "str | None" = None,
+    ) -> None:
+        """Args:
+        flags: `config`, `include`, `store`, `model`, `mode` and `sample` as given on the command line.
+        environment: the process's variables.
+        folder: the working folder, absolute.
+        client: the value of `--client`.
+        """
+        self.environment = environment
+        self.folder = folder
+        self.home = os.path.expanduser("~")
+        self.folders = project_walk(folder, self.home)
+        self.client = client
+        self.flags = [
+            _absolute(flags.get("config"), folder),
+            [_absolute(one, folder) for one in flags.get("include") or ()],
+            flags.get("store"),
+            flags.get("model"),
+            flags.get("mode"),
+            bool(flags.get("sample")),
+        ]
+
+    def for_client(self, client: "str | None") -> "Situation":
+        """The same process with another `--client`."""
+        other = object.__new__(Situation)
+        other.environment, other.folder, other.home = self.environment, self.folder, self.home
+        other.folders, other.flags, other.client = self.folders, self.flags, client
+        return other
+
+    def slot(self, key: bytes) -> str:
+        """The name of the entry's file."""
+        said = {
+            name: value
+            for name, value in self.environment.items()
+            if name in _PLACES or (name.startswith(_OWN_VARIABLES) and name not in _NOT_SETTINGS)
+        }
+        said["ULLAGE_CONFIG"] = _absolute(said.get("ULLAGE_CONFIG") or None, self.folder) or ""
+        package = os.path.dirname(os.path.abspath(__file__))
+        parts = [FORMAT, package, sys.hexversion, self.flags, self.client, sorted(said.items()), self.project_files()]
+        return f"{digest(key, parts)}.entry"
+
+    def project_files(self) -> "list[str]":
+        """The settings files that lie in the working folder and above it, innermost first."""
+        found: list[str] = []
+        for folder in self.folders:
+            path = f"{folder.rstrip('/')}/{PROJECT_FILE}"
+            is_there = os.path.lexists(path)
+            if is_there:
+                found.append(path)
+            if is_there or folder == self.folder:
+                policies = [f"{folder.rstrip('/')}/conf/{name}" for name in POLICY_FILES]
+                found.extend(path for path in policies if os.path.lexists(path))
+        return found
+
+    def project_places(self) -> "set[str]":
+        """Where project files are looked for, whether or not there are any."""
+        names = (PROJECT_FILE, *(f"conf/{name}" for name in POLICY_FILES))
+        return {f"{folder.rstrip('/')}/{name}" for folder in self.folders for name in names}
+
+    def placement(self, paths: "Sequence[str]") -> "list[list[bool]]":
+        """For each file, whether it lies in the project and whether it lies in a repository: both decide whether the
+        user has to approve it."""
+        roots = [] if _is_below(self.home, self.folder) and self.folder != self.home else [self.folder, self.folders[-1]]
+        roots = [*roots, *(os.path.realpath(root) for root in roots)]
+        return [[self._is_inside(path, roots), self._is_in_repository(path)] for path in paths]
+
+    def _is_inside(self, path: str, roots: "list[str]") -> bool:
+        hidden = f"{self.home.rstrip('/')}/."
+        for candidate in {path, os.path.realpath(path)}:
+            for root in roots:
+                is_users = candidate.startswith(hidden) and _is_below(self.home, root)
+                if _is_below(candidate, root) and not is_users:
+                    return True
+        return False
+
+    def _is_in_repository(self, path: str) -> bool:
+        for candidate in {path, os.path.realpath(path)}:
+            folder = os.path.dirname(candidate)
+            while folder not in (self.home, os.path.dirname(folder)):
+                if os.path.lexists(f"{folder}/.git"):
+                    return True
+                folder = os.path.dirname(folder)
+        return False
+
+    def is_inside_project(self, path: str) -> bool:
+        """Whether a folder lies where somebody who works on the project can write."""
+        real = os.path.realpath(path)
+        roots = [root for root in {self.folder, self.folders[-1]} if not _is_below(self.home, root)]
+        return any(_is_below(real, os.path.realpath(root)) for root in roots)
+
+
+class Entry:
+    """The first answers for one situation, as they are read from the cache."""
+
+    __slots__ = ("header", "tools", "tools_modern")
+
+    def __init__(self, header: "dict[str, Any]", tools: bytes, tools_modern: bytes) -> None:
+        """Args:
+        header: what the answers depend on (`facts`) and the small answers (`answers`).
+        tools: the array of tools as it is sent to clients of the handshake era, JSON.
+        tools_modern: the same for clients of 2026-07-28.
+        """
+        self.header = header
+        self.tools = tools
+        self.tools_modern = tools_modern
+
+    @property
+    def answers(self) -> "dict[str, Any]":
+        return self.header["answers"]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and all(getattr(self, one) == getattr(other, one) for one in self.__slots__)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
+# -- Where
+
+
+def cache_folder(environment: "Mapping[str, str]") -> "str | None":
+    """The folder of the entries; None where this platform or environment has none that can be relied on."""
+    if sys.platform == "win32":
+        return None
+    state = environment.get("XDG_STATE_HOME", "")
+    if not state.startswith("/"):
+        home = environment.get("HOME", "")
+        if not home.startswith("/"):
+            return None
+        below = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
+        state = f"{home}/{below}"
+    return f"{state}/ullage/start"
+
+
+def project_walk(folder: str, home: str) -> "list[str]":
+    """The working folder and those above it that belong to the same work, innermost first, as
+    `ullage.config.places.project_folders` finds them."""
+    found, here = [folder], folder
+    while True:
+        if here == home or os.path.exists(f"{here.rstrip('/')}/.git"):
+            return found
+        above = os.path.dirname(here)
+        if above == here:
+            return [folder]
+        here = above
+        found.append(here)
+
+
+# -- Facts
+
+
+def file_stamp(path: str) -> "list[int] | None":
+    """Time of modification, time of change, size and inode; None where there is no such file."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+
+
+def package_stamp() -> "list[Any]":
+    """What changes with every installation of this package, and of any other beside it."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    files = [file_stamp(os.path.join(package, name)) for name in ("__init__.py", "start_cache.py")]
+    beside = file_stamp(os.path.dirname(package)) or [0]
+    return [*files, beside[0]]
+
+
+def relevant_parts(document: object, folders: "Sequence[str]") -> "dict[str, Any]":
+    """What of another program's JSON file decides about servers: its tables of servers and permissions, and those of
+    its entries for these folders. Such files also hold histories and counters, which change all the time."""
+    if not isinstance(document, dict):
+        return {}
+    found = {part: document[part] for part in _PARTS if part in document}
+    projects = document.get("projects")
+    if isinstance(projects, dict):
+        chosen = {folder: projects[folder] for folder in folders if isinstance(projects.get(folder), dict)}
+        kept = {
+            folder: {part: entry[part] for part in _PROJECT_PARTS if entry.get(part)} for folder, entry in chosen.items()
+        }
+        found["projects"] = {folder: entry for folder, entry in kept.items() if entry}
+    return found
+
+
+def relevant_folders(document: object) -> "list[str]":
+    """The folders for which another program's file has entries of their own that decide something."""
+    projects = document.get("projects") if isinstance(document, dict) else None
+    if not isinstance(projects, dict):
+        return []
+    return [
+        folder
+        for folder, entry in projects.items()
+        if isinstance(entry, dict) and any(entry.get(part) for part in _PROJECT_PARTS)
+    ]
+
+
+def make_facts(
+    situation: Situation,
+    key: bytes,
+    *,
+    version: str,
+    stamps: "Mapping[str, list[int] | None]",
+    variables: "Sequence[str]",
+    client_files: "Mapping[str, tuple[str, Sequence[str]]]",
+    is_bound_to_folder: bool,
+    clients: "Sequence[str]",
+    catalogue: "tuple[str, str]",
+) -> "dict[str, Any]":
+    """What an entry depends on.
+
+    Args:
+        situation: of this process.
+        key: of the cache.
+        version: of Ullage.
+        stamps: every settings file and approval that was read or looked for, as it was just before.
+        variables: names of the variables that were looked up.
+        client_files: for other programs' JSON files, what decides in them as text, and the folders they have entries
+            for.
+        is_bound_to_folder: whether the settings name the working folder.
+        clients: the profiles of the settings.
+        catalogue: the digest of the store's URL, and the revision of its catalogue before the answers were made.
+    """
+    looked_for = situation.project_places()
+    files = {path: stamp for path, stamp in stamps.items() if stamp is not None or path not in looked_for}
+    names = sorted(set(variables))
+    return {
+        "version": version,
+        "package": package_stamp(),
+        "files": files,
+        "placement": situation.placement(list(files)),
+        "parts": {
+            path: [digest(key, text), list(folders), [one for one in situation.folders if one in folders]]
+            for path, (text, folders) in client_files.items()
+        },
+        "variables": names,
+        "values": _values_digest(key, names, situation.environment),
+        "folder": situation.folder if is_bound_to_folder else None,
+        "clients": sorted(clients),
+        "catalogue": catalogue[0],
+        "revision": catalogue[1],
+    }
+
+
+def _are_facts(facts: "dict[str, Any]", situation: Situation, key: bytes, folder: str, version: str) -> bool:
+    """Whether everything is as it was when an entry was written."""
+    files: dict[str, Any] = facts["files"]
+    return (
+        facts["version"] == version
+        and facts["package"] == package_stamp()
+        and facts["folder"] in (None, situation.folder)
+        and facts["values"] == _values_digest(key, facts["variables"], situation.environment)
+        and facts["revision"] == catalogue_token(folder, facts["catalogue"])
+        and all(_is_same_file(path, stamp, facts, situation, key) for path, stamp in files.items())
+        and facts["placement"] == situation.placement(list(files))
+    )
+
+
+def _is_same_file(path: str, stamp: "list[int] | None", facts: "dict[str, Any]", situation: Situation, key: bytes) -> bool:
+    """Whether a file is the same, or for another program's file says the same about servers."""
+    known = facts["parts"].get(path)
+    if file_stamp(path) == stamp:
+        return known is None or known[2] == [one for one in situation.folders if one in known[1]]
+    if known is None:
+        return False
+    try:
+        content = _read_file(path, _LARGEST_CLIENT_FILE)
+        document = json.loads(content)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return known[0] == digest(key, parts_text(document, situation.folders))
+
+
+def parts_text(document: object, folders: "Sequence[str]") -> str:
+    """The relevant parts of another program's file as one text, equal where they are equal."""
+    return json.dumps(relevant_parts(document, folders), sort_keys=True)
+
+
+def _values_digest(key: bytes, names: "Sequence[str]", environment: "Mapping[str, str]") -> str:
+    return digest(key, [[name, environment.get(name)] for name in names])
+
+
+# -- Reading
+
+
+def read_key(folder: str) -> "bytes | None":
+    """The key of a cache; None where there is no cache that can be trusted."""
+    try:
+        found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode) or not _is_private(found):
+            return None
+        key = _read_private(f"{folder}/key", _KEY_BYTES)
+    except OSError:
+        return None
+    return key if len(key) == _KEY_BYTES else None
+
+
+def read_entry(situation: Situation, *, version: str) -> "Entry | None":
+    """The entry for a situation, where everything is as it was when it was written."""
+    folder = cache_folder(situation.environment)
+    if folder is None or situation.is_inside_project(folder):
+        return None
+    key = read_key(folder)
+    if key is None:
+        return None
+    entry = load_entry(folder, situation, key)
+    if entry is None and situation.client is not None:
+        # A client without a profile gets what a client without a name gets.
+        entry = load_entry(folder, situation.for_client(None), key)
+        if entry is not None and situation.client in entry.header["facts"]["clients"]:
+            return None
+    try:
+        is_usable = entry is not None and _are_facts(entry.header["facts"], situation, key, folder, version)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return None
+    return entry if is_usable else None
+
+
+def load_entry(folder: str, situation: Situation, key: bytes) -> "Entry | None":
+    """What the cache holds for a situation, whether or not it is still true."""
+    try:
+        content = _read_private(f"{folder}/{situation.slot(key)}", _LARGEST)
+    except OSError:
+        return None
+    mark, _, rest = content.partition(b"\n")
+    if mark != _authenticate(key, rest):
+        return None
+    header, _, rest = rest.partition(b"\n")
+    tools, _, modern = rest.partition(b"\n")
+    try:
+        said = json.loads(header)
+    except (ValueError, RecursionError):
+        return None
+    return Entry(said, tools, modern or tools)
+
+
+def catalogue_token(folder: str, catalogue: str) -> str:
+    """The revision of the catalogue in a store, as far as this machine knows; empty where it never changed."""
+    try:
+        return _read_private(f"{folder}/{catalogue}.revision", 64).decode("ascii", "replace")
+    except OSError:
+        return ""
+
+
+# -- Writing
+
+
+def write_entry(situation: Situation, entry: Entry, *, key: bytes, folder: str) -> None:
+    """Puts an entry in its place, in one step.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    header = json.dumps(entry.header, separators=(",", ":")).encode()
+    modern = b"" if entry.tools_modern == entry.tools else entry.tools_modern
+    rest = b"\n".join((header, entry.tools, modern))
+    _replace(folder, situation.slot(key), _authenticate(key, rest) + b"\n" + rest)
+    _remove_oldest(folder)
+
+
+def make_folder(environment: "Mapping[str, str]") -> "tuple[str, bytes] | None":
+    """The cache's folder and key, made where there are none; None where there can be no cache that can be trusted."""
+    folder = cache_folder(environment)
+    if folder is None:
+        return None
+    try:
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        if read_key(folder) is None and not os.path.lexists(f"{folder}/key") and _is_private(os.lstat(folder)):
+            # Two processes may come here together: the key that is there first stays.
+            name = _write_aside(folder, os.urandom(_KEY_BYTES))
+            try:
+                os.link(name, f"{folder}/key")
+            except FileExistsError:
+                pass
+            finally:
+                os.unlink(name)
+    except OSError:
+        return None
+    key = read_key(folder)
+    return None if key is None else (folder, key)
+
+
+def renew_catalogue(environment: "Mapping[str, str]", store: str) -> None:
+    """Makes every entry untrue that was made from what the catalogue in this store said before."""
+    made = make_folder(environment)
+    if made is not None:
+        folder, key = made
+        try:
+            _replace(folder, f"{digest(key, store)}.revision", os.urandom(16).hex().encode())
+        except OSError:
+            drop_entries(environment)
+
+
+def drop_entries(environment: "Mapping[str, str]") -> None:
+    """Removes every entry."""
+    folder = cache_folder(environment)
+    if folder is None:
+        return
+    try:
+        for name in os.listdir(folder):
+            if name.endswith(".entry"):
+                os.unlink(f"{folder}/{name}")
+    except OSError:
+        pass
+
+
+def _remove_oldest(folder: str) -> None:
+    found: list[tuple[int, str]] = []
+    with os.scandir(folder) as files:
+        for file in files:
+            if file.name.endswith((".entry", ".tmp")):
+                try:
+                    found.append((file.stat(follow_symlinks=False).st_mtime_ns, file.path))
+                except OSError:
+                    continue
+    for _, path in sorted(found)[:-_MOST_ENTRIES]:
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
+
+
+def _replace(folder: str, name: str, content: bytes) -> None:
+    aside = _write_aside(folder, content)
+    try:
+        os.replace(aside, f"{folder}/{name}")
+    except BaseException:
+        os.unlink(aside)
+        raise
+
+
+def _write_aside(folder: str, content: bytes) -> str:
+    path = f"{folder}/{os.getpid()}-{os.urandom(8).hex()}.tmp"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    except BaseException:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(descriptor)
+    return path
+
+
+# -- Parts
+
+
+def digest(key: bytes, value: object) -> str:
+    """A keyed digest of a JSON value."""
+    return blake2b(json.dumps(value).encode(), key=key, digest_size=20).hexdigest()
+
+
+def _authenticate(key: bytes, content: bytes) -> bytes:
+    return blake2b(content, key=key, digest_size=32, person=b"ullage entry").hexdigest().encode()
+
+
+def _is_private(found: os.stat_result) -> bool:
+    return found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+def _read_private(path: str, limit: int) -> bytes:
+    """Reads a file that only this user can read and write.
+
+    Raises:
+        OSError: it is not there, or somebody else's, or open to others, no regular file, or too large.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or not _is_private(found) or found.st_size > limit:
+            raise OSError(0, "it is not a private file of this user")
+        return _read_all(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def _read_file(path: str, limit: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
+            raise OSError(0, "it is not a regular file, or too large")
+        return _read_all(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 20))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+def _absolute(path: "str | None", folder: str) -> "str | None":
+    if path is None:
+        return None
+    text = str(path)
+    return text if text.startswith(("/", "~")) else os.path.join(folder, text)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -1,0 +1,303 @@
+"""Answers a client's first requests on standard input and output while the rest of Ullage is being loaded.
+
+`initialize`, `server/discover`, `ping` and the first `tools/list` are answered from an entry of the cache. Every other
+line is kept, in its order, for the server that is being loaded, and so is each request that is unusual in any way.
+
+The first messages are waited for before anything is loaded, so that they are answered while the processor is free.
+After that a thread answers, and the main thread loads.
+"""
+
+import json
+import os
+import select
+import sys
+import time
+from _thread import allocate_lock, start_new_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .handover import Handover
+    from .start_cache import Entry
+
+__all__ = ["StartSession"]
+
+_FIRST_WAIT = 0.1
+"""Seconds that the first message is waited for before loading begins. Waiting takes no processor time."""
+_NEXT_WAIT = 0.05
+"""The same for the message after an answer."""
+_CHUNK = 65_536
+_LONGEST = 65_536
+"""Bytes of a line that is looked at here."""
+_MOST_KEPT = 4 * 1024 * 1024
+"""Bytes that are kept for the server; the client waits with the rest."""
+_SWITCH = 0.0005
+"""Seconds that the loading thread may go on while this one has something to answer."""
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_ENVELOPE = (_VERSION_KEY, "io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/clientCapabilities")
+_INTERNAL_ERROR = -32603
+_INVALID_PARAMS = -32602
+
+
+class StartSession:
+    """One client's connection from its first byte until a server takes it over."""
+
+    def __init__(self, entry: "Entry", reader: int, writer: int) -> None:
+        self._entry = entry
+        self._reader = reader
+        self._writer = writer
+        self._lines: list[bytes] = []
+        self._rest = b""
+        self._kept = 0
+        self._outgoing = b""
+        self._is_ended = False
+        self._is_passive = False
+        """Whether everything is left to the server: the client began with something unusual."""
+        self._era: str | None = None
+        self._initialize: dict[str, Any] | None = None
+        self._version: str | None = None
+        self._tools_digest: str | None = None
+        self._is_waiting = False
+        """Whether a request is kept that is not answered."""
+        self._is_closed = False
+        self._wake = -1, -1
+        self._done = allocate_lock()
+
+    # -- Reading and answering
+
+    def answer_first(self) -> bool:
+        """Answers what comes at once; returns whether there is anything left to load the server for."""
+        deadline = time.monotonic() + _FIRST_WAIT
+        while not self._is_ended and not self._is_waiting and not self._is_passive:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._step(left):
+                break
+            deadline = time.monotonic() + _NEXT_WAIT
+        return not self.is_finished
+
+    def answer_aside(self) -> None:
+        """Goes on answering in a thread until `hand_over` or `refuse`."""
+        self._wake = os.pipe()
+        self._done.acquire()
+        self._switch = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH)
+        start_new_thread(self._run, ())
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the client has closed its input and waits for no answer."""
+        return self._is_ended and not self._is_waiting and not self._is_passive and not self._outgoing
+
+    def _run(self) -> None:
+        try:
+            while self._step(None):
+                pass
+        finally:
+            self._done.release()
+
+    def _step(self, timeout: "float | None") -> bool:
+        """Waits for something to read or write, and does it; False where time is up, or there is nothing more to do."""
+        reading = [] if self._is_ended or self._kept > _MOST_KEPT else [self._reader]
+        writing = [self._writer] if self._outgoing else []
+        waking = [self._wake[0]] if self._wake[0] >= 0 else []
+        if not reading and not writing and not waking:
+            return False
+        readable, writable, _ = select.select([*reading, *waking], writing, [], timeout)
+        if writable:
+            self._write()
+        if self._reader in readable:
+            self._read()
+        if self._wake[0] in readable:
+            # The answers that were begun are written first: a server must not begin in the middle of a line.
+            while self._outgoing:
+                select.select([], [self._writer], [])
+                self._write()
+            return False
+        return bool(readable or writable)
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._reader, _CHUNK)
+        except OSError:  # a socket that was reset has ended
+            chunk = b""
+        if not chunk:
+            self._is_ended = True
+            if self._rest:
+                self._keep(self._rest)
+                self._rest = b""
+            return
+        self._kept += len(chunk)
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            answer = None if self._is_passive or len(line) > _LONGEST else self._answer(line)
+            if answer is None:
+                self._keep(line)
+            else:
+                self._kept -= len(line) + 1
+                self._send(answer)
+
+    def _keep(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._is_waiting = self._is_waiting or b'"id"' in line
+
+    def _send(self, answer: bytes) -> None:
+        self._outgoing += answer
+        if select.select([], [self._writer], [], 0)[1]:
+            self._write()
+
+    def _write(self) -> None:
+        """Writes as much as a pipe takes at once."""
+        try:
+            written = os.write(self._writer, self._outgoing[: select.PIPE_BUF])
+        except OSError:  # nobody reads it any more, and the end of the input will say so too
+            self._outgoing = b""
+        else:
+            self._outgoing = self._outgoing[written:]
+
+    # -- Messages
+
+    def _answer(self, line: bytes) -> "bytes | None":
+        """The answer to a line, empty for one that needs none; None for one that the server has to see."""
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(message, dict) or "id" not in message:
+            return None
+        method, identity = message.get("method"), message["id"]
+        params = message.get("params") or {}
+        is_usual = (
+            message.get("jsonrpc") == "2.0"
+            and message.keys() <= {"jsonrpc", "id", "method", "params"}
+            and isinstance(params, dict)
+            and _is_plain(identity)
+        )
+        result = self._result(method, params) if is_usual and isinstance(method, str) else None
+        if result is None:
+            # The first request decides which era of the protocol the connection has.
+            self._is_passive = self._era is None and isinstance(method, str)
+            return None
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (json.dumps(identity).encode(), result)
+
+    def _result(self, method: str, params: "dict[str, Any]") -> "bytes | None":
+        meta = params.get("_meta")
+        if isinstance(meta, dict) and _VERSION_KEY in meta:
+            return self._modern_result(method, params, meta)
+        if self._era == "modern" or not (meta is None or isinstance(meta, dict)):
+            return None
+        if method == "initialize":
+            return self._initialized(params)
+        if method == "ping" and self._era is not None and params.keys() <= {"_meta"}:
+            return b"{}"
+        if method == "tools/list" and self._initialize is not None and _has_no_cursor(params):
+            return self._listed("tools", self._entry.tools)
+        return None
+
+    def _initialized(self, params: "dict[str, Any]") -> "bytes | None":
+        version, abilities, program = (params.get(name) for name in ("protocolVersion", "capabilities", "clientInfo"))
+        is_usual = isinstance(version, str) and _is_table(abilities) and _is_program(program)
+        if self._era is not None or not is_usual:
+            return None
+        answers = self._entry.answers
+        known = answers["versions"]
+        self._version = version if version in known else known[-1]
+        self._era, self._initialize = "handshake", params
+        return _dump({**answers["initialize"], "protocolVersion": self._version})
+
+    def _modern_result(self, method: str, params: "dict[str, Any]", meta: "dict[str, Any]") -> "bytes | None":
+        version, program, abilities = (meta.get(name) for name in _ENVELOPE)
+        is_usual = version in self._entry.answers["modern_versions"] and _is_table(abilities) and _is_program(program)
+        if not is_usual or self._era == "handshake":
+            return None
+        if method == "server/discover" and params.keys() <= {"_meta"}:
+            result: bytes | None = _dump(self._entry.answers["discover"])
+        elif method == "tools/list" and _has_no_cursor(params):
+            result = self._listed("tools_modern", self._entry.tools_modern)
+        else:
+            return None
+        if result is not None:
+            self._era, self._version = "modern", version
+        return result
+
+    def _listed(self, name: str, tools: bytes) -> "bytes | None":
+        """The list, once: the next one is the server's."""
+        if self._tools_digest is not None:
+            return None
+        before, after, self._tools_digest = self._entry.answers[name]
+        return b"%b%b%b" % (before.encode(), tools, after.encode())
+
+    # -- The end
+
+    def hand_over(self) -> "Handover":
+        """Ends the answering, and returns the connection with all that was not answered."""
+        from .handover import Handover
+
+        self._stop()
+        return Handover(
+            reader=self._reader,
+            writer=self._writer,
+            lines=self._lines,
+            rest=self._rest,
+            is_ended=self._is_ended,
+            initialize=self._initialize,
+            protocol_version=self._version,
+            tools_digest=self._tools_digest,
+        )
+
+    def refuse(self, error: "Mapping[str, Any]", *, is_input: bool = False) -> None:
+        """Answers every request that is kept with an error, where no server could be loaded.
+
+        Args:
+            error: `error_code`, `message`, `suggestion` and `available_options`.
+            is_input: whether the user can mend it, as a settings file.
+        """
+        if self._is_closed:
+            return
+        self._stop()
+        number = _INVALID_PARAMS if is_input else _INTERNAL_ERROR
+        body = _dump({"code": number, "message": error["message"], "data": dict(error)})
+        for line in self._lines:
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(message, dict) and "method" in message and isinstance(message.get("id"), int | str):
+                self._outgoing += b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (json.dumps(message["id"]).encode(), body)
+        while self._outgoing:
+            self._write()
+
+    def _stop(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._wake[0] >= 0:
+            os.write(self._wake[1], b"\n")
+            self._done.acquire()
+            for descriptor in self._wake:
+                os.close(descriptor)
+            sys.setswitchinterval(self._switch)
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _is_plain(identity: object) -> bool:
+    """Whether an id reads the same however it is written."""
+    if isinstance(identity, str):
+        return len(identity) <= 200 and identity.isascii() and identity.isprintable()
+    return isinstance(identity, int) and not isinstance(identity, bool) and abs(identity) < 1 << 53
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, dict) for one in value.values())
+
+
+def _is_program(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("name", "version"))
+
+
+def _has_no_cursor(params: "dict[str, Any]") -> bool:
+    return params.keys() <= {"_meta", "cursor"} and params.get("cursor") is None
