@@ -33,6 +33,7 @@ EDGES = {
     "ullage.app.held_tables",
     "ullage.app.notices",
     "ullage.app.retrieving",
+    "ullage.app.starting",
     "ullage.app.surfaces",
     "ullage.cli",
     "ullage.cli.approving",
@@ -163,6 +164,9 @@ EDGES = {
     "ullage.sql.sample",
     "ullage.sql.source",
     "ullage.sql.telling",
+    "ullage.start",
+    "ullage.start_cache",
+    "ullage.start_session",
     "ullage.store.address",
     "ullage.store.database",
     "ullage.store.engines",
@@ -188,7 +192,12 @@ EDGES = {
     "ullage.wire.serve.answering",
     "ullage.wire.serve.asking",
     "ullage.wire.serve.bearer",
+<<<<<<< HEAD
     "ullage.wire.serve.core",
+=======
+    "ullage.wire.serve.envelope",
+    "ullage.wire.serve.first_answers",
+>>>>>>> 0e78a07 (Fill the cache of first answers from doctor, tools and trust)
     "ullage.wire.serve.front",
     "ullage.wire.serve.held",
     "ullage.wire.serve.http",

@@ -25,31 +25,31 @@ _MODES = ("auto", "search", "direct")
 
 def main() -> int:
     """Run the command line of this process; returns its exit status."""
-    session = _start_session(sys.argv[1:]) if sys.argv[1:2] == ["serve"] else None
-    if session is None:
-        from ullage.cli import main as run
-
-        return run()
-    if not session.answer_first():
-        return 0
-    session.answer_aside()
+    try:
+        session = _start_session(sys.argv[1:]) if sys.argv[1:2] == ["serve"] else None
+        if session is not None and not session.answer_first():
+            return 0
+    except KeyboardInterrupt:
+        return 130
+    if session is not None:
+        session.answer_aside()
     try:
         from ullage.cli import main as run
 
         return run(session=session)
-    except SystemExit:
+    except Exception as error:
+        if session is not None:
+            session.refuse(_failure(error))
         raise
-    except BaseException as error:
-        said = f"Ullage could not be started: {type(error).__name__}"
-        session.refuse(
-            {
-                "error_code": "INTERNAL_ERROR",
-                "message": said,
-                "suggestion": "run `ullage doctor`; the client's log has the details",
-                "available_options": [],
-            }
-        )
-        raise
+
+
+def _failure(error: Exception) -> "dict[str, Any]":
+    return {
+        "error_code": "INTERNAL_ERROR",
+        "message": f"Ullage could not be started: {type(error).__name__}",
+        "suggestion": "run `ullage doctor`; the client's log has the details",
+        "available_options": [],
+    }
 
 
 def _start_session(words: "list[str]") -> "StartSession | None":

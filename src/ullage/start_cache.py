@@ -57,7 +57,15 @@ _OWN_VARIABLES = ("ULLAGE_", "ORCH_")
 _NOT_SETTINGS = ("ULLAGE_OWNER", "ULLAGE_DEPTH")
 """Marks on processes that Ullage started. They decide nothing about lists."""
 _PLACES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-_PARTS = ("mcpServers", "servers", "mcp", "allowMCPServers", "excludeMCPServers", "permissions", "disabledMcpjsonServers")
+_PARTS = (
+    "mcpServers",
+    "servers",
+    "mcp",
+    "allowMCPServers",
+    "excludeMCPServers",
+    "permissions",
+    "disabledMcpjsonServers",
+)
 _PROJECT_PARTS = ("mcpServers", "disabledMcpServers", "disabledMcpjsonServers")
 
 
@@ -133,7 +141,8 @@ class Situation:
     def placement(self, paths: "Sequence[str]") -> "list[list[bool]]":
         """For each file, whether it lies in the project and whether it lies in a repository: both decide whether the
         user has to approve it."""
-        roots = [] if _is_below(self.home, self.folder) and self.folder != self.home else [self.folder, self.folders[-1]]
+        holds_home = _is_below(self.home, self.folder) and self.folder != self.home
+        roots = [] if holds_home else [self.folder, self.folders[-1]]
         roots = [*roots, *(os.path.realpath(root) for root in roots)]
         return [[self._is_inside(path, roots), self._is_in_repository(path)] for path in paths]
 
@@ -241,32 +250,27 @@ def package_stamp() -> "list[Any]":
 def relevant_parts(document: object, folders: "Sequence[str]") -> "dict[str, Any]":
     """What of another program's JSON file decides about servers: its tables of servers and permissions, and those of
     its entries for these folders. Such files also hold histories and counters, which change all the time."""
-    if not isinstance(document, dict):
-        return {}
-    found = {part: document[part] for part in _PARTS if part in document}
-    projects = document.get("projects")
-    if isinstance(projects, dict):
-        chosen = {folder: projects[folder] for folder in folders if isinstance(projects.get(folder), dict)}
-        kept = {
-            folder: {part: entry[part] for part in _PROJECT_PARTS if entry.get(part)} for folder, entry in chosen.items()
-        }
-        found["projects"] = {folder: entry for folder, entry in kept.items() if entry}
+    whole = as_table(document)
+    found: dict[str, Any] = {part: whole[part] for part in _PARTS if part in whole}
+    if "projects" in whole:
+        projects = as_table(whole["projects"])
+        chosen = {folder: _parts_of_project(projects.get(folder)) for folder in folders}
+        found["projects"] = {folder: parts for folder, parts in chosen.items() if parts}
     return found
+
+
+def _parts_of_project(entry: object) -> "dict[str, Any]":
+    table = as_table(entry)
+    return {part: table[part] for part in _PROJECT_PARTS if table.get(part)}
 
 
 def relevant_folders(document: object) -> "list[str]":
     """The folders for which another program's file has entries of their own that decide something."""
-    projects = document.get("projects") if isinstance(document, dict) else None
-    if not isinstance(projects, dict):
-        return []
-    return [
-        folder
-        for folder, entry in projects.items()
-        if isinstance(entry, dict) and any(entry.get(part) for part in _PROJECT_PARTS)
-    ]
+    projects = as_table(as_table(document).get("projects"))
+    return [folder for folder, entry in projects.items() if _parts_of_project(entry)]
 
 
-def make_facts(
+def make_facts(  # noqa: PLR0913 - each is one thing that answers depend on
     situation: Situation,
     key: bytes,
     *,
@@ -327,7 +331,9 @@ def _are_facts(facts: "dict[str, Any]", situation: Situation, key: bytes, folder
     )
 
 
-def _is_same_file(path: str, stamp: "list[int] | None", facts: "dict[str, Any]", situation: Situation, key: bytes) -> bool:
+def _is_same_file(
+    path: str, stamp: "list[int] | None", facts: "dict[str, Any]", situation: Situation, key: bytes
+) -> bool:
     """Whether a file is the same, or for another program's file says the same about servers."""
     known = facts["parts"].get(path)
     if file_stamp(path) == stamp:
@@ -568,6 +574,11 @@ def _read_all(descriptor: int, limit: int) -> bytes:
         parts.append(part)
         limit -= len(part)
     return b"".join(parts)
+
+
+def as_table(value: object) -> "dict[str, Any]":
+    """A JSON object as it is; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _absolute(path: "str | None", folder: str) -> "str | None":

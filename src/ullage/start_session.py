@@ -14,6 +14,8 @@ import sys
 import time
 from _thread import allocate_lock, start_new_thread
 
+from .start_cache import as_table
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +65,7 @@ class StartSession:
         """Whether a request is kept that is not answered."""
         self._is_closed = False
         self._wake = -1, -1
+        self._switch = sys.getswitchinterval()
         self._done = allocate_lock()
 
     # -- Reading and answering
@@ -81,7 +84,6 @@ class StartSession:
         """Goes on answering in a thread until `hand_over` or `refuse`."""
         self._wake = os.pipe()
         self._done.acquire()
-        self._switch = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH)
         start_new_thread(self._run, ())
 
@@ -161,20 +163,19 @@ class StartSession:
     def _answer(self, line: bytes) -> "bytes | None":
         """The answer to a line, empty for one that needs none; None for one that the server has to see."""
         try:
-            message = json.loads(line)
+            message = as_table(json.loads(line))
         except (ValueError, RecursionError):
             return None
-        if not isinstance(message, dict) or "id" not in message:
+        if "id" not in message:
             return None
         method, identity = message.get("method"), message["id"]
-        params = message.get("params") or {}
         is_usual = (
             message.get("jsonrpc") == "2.0"
             and message.keys() <= {"jsonrpc", "id", "method", "params"}
-            and isinstance(params, dict)
+            and (message.get("params") is None or isinstance(message["params"], dict))
             and _is_plain(identity)
         )
-        result = self._result(method, params) if is_usual and isinstance(method, str) else None
+        result = self._result(method, as_table(message.get("params"))) if is_usual and isinstance(method, str) else None
         if result is None:
             # The first request decides which era of the protocol the connection has.
             self._is_passive = self._era is None and isinstance(method, str)
@@ -182,10 +183,10 @@ class StartSession:
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (json.dumps(identity).encode(), result)
 
     def _result(self, method: str, params: "dict[str, Any]") -> "bytes | None":
-        meta = params.get("_meta")
-        if isinstance(meta, dict) and _VERSION_KEY in meta:
+        meta = as_table(params.get("_meta"))
+        if _VERSION_KEY in meta:
             return self._modern_result(method, params, meta)
-        if self._era == "modern" or not (meta is None or isinstance(meta, dict)):
+        if self._era == "modern" or not isinstance(params.get("_meta", {}), dict):
             return None
         if method == "initialize":
             return self._initialized(params)
@@ -260,10 +261,10 @@ class StartSession:
         body = _dump({"code": number, "message": error["message"], "data": dict(error)})
         for line in self._lines:
             try:
-                message = json.loads(line)
+                message = as_table(json.loads(line))
             except (ValueError, RecursionError):
                 continue
-            if isinstance(message, dict) and "method" in message and isinstance(message.get("id"), int | str):
+            if "method" in message and isinstance(message.get("id"), int | str):
                 self._outgoing += b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (json.dumps(message["id"]).encode(), body)
         while self._outgoing:
             self._write()
@@ -292,11 +293,12 @@ def _is_plain(identity: object) -> bool:
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, dict) for one in value.values())
+    """Whether it is an object of objects."""
+    return as_table(value) is value and all(isinstance(one, dict) for one in as_table(value).values())
 
 
 def _is_program(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("name", "version"))
+    return all(isinstance(as_table(value).get(name), str) for name in ("name", "version"))
 
 
 def _has_no_cursor(params: "dict[str, Any]") -> bool:

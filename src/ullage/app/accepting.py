@@ -4,10 +4,11 @@ import os
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ullage.config import Settings
 from ullage.gateway import Baseline, Baselines, DefinitionChange, Places, Server
+from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 
 __all__ = ["DefinitionReport", "ServerDefinitions", "open_definitions", "places_of", "report_all", "report_definitions"]
@@ -70,6 +71,8 @@ class ServerDefinitions:
     """What is recorded of one server's definitions. Blocking."""
 
     server: Server
+    store: str = field(repr=False)
+    """The URL of the store."""
     _baselines: Baselines
 
     def withheld(self, tool: str | None = None) -> tuple[DefinitionChange, ...]:
@@ -87,7 +90,10 @@ class ServerDefinitions:
 
     def accept(self, shown: Iterable[DefinitionChange]) -> tuple[DefinitionChange, ...]:
         """Accepts what was shown; returns what of it was still offered. A running gateway notices within seconds."""
-        return self._baselines.accept(self.server, shown)
+        accepted = self._baselines.accept(self.server, shown)
+        if accepted:
+            renew_catalogue(os.environ, self.store)
+        return accepted
 
     def acknowledge(self) -> None:
         """Marks the server's new names as seen."""
@@ -99,6 +105,6 @@ def open_definitions(settings: Settings, server: Server) -> Generator[ServerDefi
     """The records of a server in the store that the settings name; raises `StoreFailed` where there is none."""
     database = Database.open(settings.store)
     try:
-        yield ServerDefinitions(server, Baselines(database))
+        yield ServerDefinitions(server, settings.store, Baselines(database))
     finally:
         database.close()

@@ -82,6 +82,8 @@ class Gateway:
     """Why nothing is kept of this session; None where it is."""
     tables: HeldTables = field(default_factory=HeldTables)
     open_calls: OpenCalls = field(default_factory=OpenCalls)
+    when_adopted: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """Called whenever other settings were taken over."""
     cached: Cached = field(init=False)
     retrieving: Retrieving = field(default_factory=lambda: Retrieving(weigh=Weighing(meter())))
     delegating: Delegating = field(init=False)
@@ -203,6 +205,8 @@ class Gateway:
             self.delegating.look()
         for client, served in self._served.items():
             served.find.replace(find_settings(self.settings, client))
+        for note in self.when_adopted:
+            note()
 
     def _take_databases(self, arranged: Mapping[str, LateDatabase]) -> None:
         came, left = self.databases.take(arranged)

@@ -42,6 +42,13 @@ class Servers:
     def kept(self, server: str) -> Kept:
         return self._behind[server].kept
 
+    async def are_known(self) -> bool:
+        """Whether the catalogue has the tools of every server; none is started."""
+        for behind in tuple(self._behind.values()):
+            if await behind.kept.load() is None:
+                return False
+        return True
+
     async def is_current(self) -> bool:
         """Whether the catalogue says of every server what is known of it here."""
         for behind in tuple(self._behind.values()):

@@ -59,24 +59,41 @@ class StartAnswers:
         if self._place is not None and self.situation.is_inside_project(self._place[0]):
             self._place = None
 
-    async def keep(self) -> None:
-        """Writes entries after each change, for as long as it runs."""
+    async def keep(self, wait: float = _MOMENT) -> None:
+        """Writes entries `wait` seconds after it begins and a moment after each change, for as long as it runs."""
         if self._place is None:
             return
         unwatch = self.gateway.merge.watch(self._hear)
-        self._changed.set()
+        self.gateway.when_adopted.append(self._note)
+        self._note()
         try:
             while True:
                 await self._changed.wait()
-                await anyio.sleep(_MOMENT)
-                self._changed = anyio.Event()
-                await self.write((self.situation.client,))
+                await anyio.sleep(wait)
+                await self._write_changes()
+                wait = _MOMENT
         finally:
             unwatch()
 
+    async def close(self) -> None:
+        """Writes what is not written yet."""
+        if self._changed.is_set() or self._read_token() != self._token:
+            await self._write_changes()
+
+    async def _write_changes(self) -> None:
+        self._changed = anyio.Event()
+        try:
+            await self.write((self.situation.client,))
+        except BaseException:
+            self._note()
+            raise
+
+    def _note(self) -> None:
+        self._changed.set()
+
     def _hear(self, change: Change) -> None:
         if change.kind == "tools":
-            self._changed.set()
+            self._note()
 
     async def write(self, clients: Iterable[str | None] = ()) -> None:
         """Writes the entries of these clients, and of all others that have one, where they are no longer true."""

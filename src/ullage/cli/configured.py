@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ import anyio
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.app.starting import StartAnswers
 from ullage.config import Flags, Loaded, examine, load
-from ullage.errors import UnknownResource, UnreadableFile
+from ullage.errors import UllageError, UnknownResource, UnreadableFile
 from ullage.gateway import Server
 from ullage.start_cache import Situation
 from ullage.tool import Caller
@@ -34,6 +35,7 @@ __all__ = [
     "check",
     "chosen",
     "examined",
+    "fill_start_cache",
     "log_to_stderr",
     "offered",
     "read",
@@ -162,15 +164,34 @@ def with_gateway(
 
     async def run() -> Result:
         async with open_gateway(loaded, environment=os.environ) as gateway:
-            answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
+            if situation is None:
+                return await work(gateway)
+            answers = StartAnswers(gateway=gateway, situation=situation)
             result = await work(gateway)
-            if answers is not None and not (await gateway.view()).missing:
+            if not (await gateway.view()).missing:
                 await answers.write((None, situation.client, *loaded.settings.clients))
             return result
 
     log_to_stderr()
     show_telemetry(loaded.settings, only_if_said=True)
     return anyio.run(run)
+
+
+def fill_start_cache(arguments: argparse.Namespace) -> None:
+    """Puts what a client that starts `ullage serve` is answered first into the cache, where the tools of every server
+    are known without starting any."""
+    loaded, situation = examined(arguments), situation_of(arguments)
+    if loaded.errors or situation is None:
+        return
+
+    async def run() -> None:
+        async with open_gateway(loaded, environment=os.environ) as gateway:
+            answers = StartAnswers(gateway=gateway, situation=situation)
+            if await gateway.servers.are_known():
+                await answers.write((None, situation.client, *loaded.settings.clients))
+
+    with suppress(UllageError, OSError):  # it is a convenience, and the next start does without
+        anyio.run(run)
 
 
 def log_to_stderr() -> None:

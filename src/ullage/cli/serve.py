@@ -39,6 +39,8 @@ _COLLECTIONS = 20_000, 10, 1_000
 
 _WRITE_SECONDS = 1.0
 """Time for the cache of first answers to be brought up to date at the end."""
+_MOMENT, _WHILE = 0.3, 2.0
+"""Seconds until the first answers are written to the cache: soon where it had none, later where it answered."""
 
 _NAMED = 8
 """Servers and databases named in the welcome."""
@@ -122,7 +124,7 @@ async def _stdio(
         await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
         if answers is not None:
-            gateway.spawn(answers.keep)
+            gateway.spawn(partial(answers.keep, _MOMENT if session is None else _WHILE))
         handover = None if session is None else await anyio.to_thread.run_sync(session.hand_over)
         try:
             await serve_stdio(
@@ -131,7 +133,7 @@ async def _stdio(
         finally:
             if answers is not None:
                 with anyio.move_on_after(_WRITE_SECONDS, shield=True):
-                    await answers.write((client,))
+                    await answers.close()
 
 
 def _shutdown(gateway: Gateway, told_to_end: anyio.Event) -> Shutdown:

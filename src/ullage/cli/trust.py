@@ -17,7 +17,7 @@ from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
 
 from .approving import approve, can_be_asked, pending_lines
-from .configured import add_flags, chosen, examined, reviewed
+from .configured import add_flags, chosen, examined, fill_start_cache, reviewed
 from .definitions import accept_definitions, report_json, report_lines
 from .output import bold, dim, emit, emit_json, plain
 
@@ -78,13 +78,17 @@ def _accept(arguments: argparse.Namespace) -> int:
             options=tuple(one.name for one in loaded.settings.servers),
         )
     (server,) = chosen(loaded, arguments.target)
+    status = 0
     if arguments.json:
         with open_definitions(loaded.settings, server) as definitions:
             report = _report_of(definitions, arguments.tool)
             accepted = () if arguments.show else definitions.accept(report.withheld)
             emit_json({**report_json(report), "accepted": [change.name for change in accepted]})
-        return 0
-    return accept_definitions(loaded.settings, server, arguments.tool, only_show=arguments.show)
+    else:
+        status = accept_definitions(loaded.settings, server, arguments.tool, only_show=arguments.show)
+    if not arguments.show:
+        fill_start_cache(arguments)
+    return status
 
 
 def _report_of(definitions: ServerDefinitions, tool: str | None) -> DefinitionReport:
@@ -148,6 +152,7 @@ def _approve(arguments: argparse.Namespace, path: Path) -> int:
         for line in pending_lines(found):
             emit(line)
     approve(found)
+    fill_start_cache(arguments)
     if arguments.json:
         emit_json({"approved": _pending_json(found)})
     else:
@@ -165,6 +170,7 @@ def _forget(arguments: argparse.Namespace) -> int:
             suggestion="`ullage trust` lists approved files",
             options=tuple(str(one) for one in approvals.all()),
         )
+    fill_start_cache(arguments)
     if arguments.json:
         emit_json({"forgotten": str(path)})
     else:

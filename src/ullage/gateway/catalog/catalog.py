@@ -58,7 +58,7 @@ def _now() -> datetime:
 class Catalogue:
     """Of one process; any number of processes may share the database."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - clock and ids are for tests
         self,
         database: Database | None,
         weigh: Callable[[str], int],
