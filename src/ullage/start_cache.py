@@ -25,7 +25,7 @@ except ImportError:  # pragma: no cover - an interpreter that is built without i
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
 __all__ = [
@@ -138,13 +138,13 @@ class Situation:
         names = (PROJECT_FILE, *(f"conf/{name}" for name in POLICY_FILES))
         return {f"{folder.rstrip('/')}/{name}" for folder in self.folders for name in names}
 
-    def placement(self, paths: "Sequence[str]") -> "list[list[bool]]":
-        """For each file, whether it lies in the project and whether it lies in a repository: both decide whether the
-        user has to approve it."""
+    def place(self, path: str) -> "list[bool]":
+        """Whether a file lies in the project and whether it lies in a repository: both decide whether the user has to
+        approve it."""
         holds_home = _is_below(self.home, self.folder) and self.folder != self.home
         roots = [] if holds_home else [self.folder, self.folders[-1]]
         roots = [*roots, *(os.path.realpath(root) for root in roots)]
-        return [[self._is_inside(path, roots), self._is_in_repository(path)] for path in paths]
+        return [self._is_inside(path, roots), self._is_in_repository(path)]
 
     def _is_inside(self, path: str, roots: "list[str]") -> bool:
         hidden = f"{self.home.rstrip('/')}/."
@@ -276,6 +276,7 @@ def make_facts(  # noqa: PLR0913 - each is one thing that answers depend on
     *,
     version: str,
     stamps: "Mapping[str, list[int] | None]",
+    judged: "Collection[str]",
     variables: "Sequence[str]",
     client_files: "Mapping[str, tuple[str, Sequence[str]]]",
     is_bound_to_folder: bool,
@@ -289,6 +290,7 @@ def make_facts(  # noqa: PLR0913 - each is one thing that answers depend on
         key: of the cache.
         version: of Ullage.
         stamps: every settings file and approval that was read or looked for, as it was just before.
+        judged: those among them that may belong to a project, depending on where they lie.
         variables: names of the variables that were looked up.
         client_files: for other programs' JSON files, what decides in them as text, and the folders they have entries
             for.
@@ -303,7 +305,7 @@ def make_facts(  # noqa: PLR0913 - each is one thing that answers depend on
         "version": version,
         "package": package_stamp(),
         "files": files,
-        "placement": situation.placement(list(files)),
+        "placement": [[path, *situation.place(path)] for path in files if path in judged],
         "parts": {
             path: [digest(key, text), list(folders), [one for one in situation.folders if one in folders]]
             for path, (text, folders) in client_files.items()
@@ -327,7 +329,7 @@ def _are_facts(facts: "dict[str, Any]", situation: Situation, key: bytes, folder
         and facts["values"] == _values_digest(key, facts["variables"], situation.environment)
         and facts["revision"] == catalogue_token(folder, facts["catalogue"])
         and all(_is_same_file(path, stamp, facts, situation, key) for path, stamp in files.items())
-        and facts["placement"] == situation.placement(list(files))
+        and all(situation.place(path) == place for path, *place in facts["placement"])
     )
 
 

@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from ullage import __version__
-from ullage.config import Loaded, Stamp
+from ullage.config import Loaded, Places, Stamp
 from ullage.start_cache import (
     Entry,
     Situation,
@@ -153,6 +153,7 @@ class StartAnswers:
             key,
             version=__version__,
             stamps={str(path): _stamp(stamp) for path, stamp in loaded.stamps.items()},
+            judged={str(path) for path in loaded.files if not path.is_relative_to(Places.of_user().config)},
             variables=tuple(variables),
             client_files={str(path): (one.parts, one.folders) for path, one in loaded.client_files.items()},
             is_bound_to_folder="workspaceFolder" in loaded.variables,
