@@ -196,7 +196,6 @@ EDGES = {
     "ullage.wire.serve.core",
 =======
     "ullage.wire.serve.envelope",
-    "ullage.wire.serve.first_answers",
 >>>>>>> 0e78a07 (Fill the cache of first answers from doctor, tools and trust)
     "ullage.wire.serve.front",
     "ullage.wire.serve.held",

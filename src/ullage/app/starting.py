@@ -5,10 +5,12 @@ client. It is written a moment after something has changed, and when the gateway
 that have errors, of lists that still wait for servers, or while this process knows less than the store.
 """
 
+import hashlib
 import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -26,7 +28,7 @@ from ullage.start_cache import (
     write_entry,
 )
 from ullage.tool import Change
-from ullage.wire import FirstAnswers, first_answers
+from ullage.wire import HANDSHAKE_VERSIONS, MODERN_VERSIONS, Presentation, encode_line
 
 from .gateway import Gateway
 
@@ -106,7 +108,7 @@ class StartAnswers:
                 return
             self._token = token
         wanted = set(clients)
-        for client in (None, *self.gateway.settings.clients, *(wanted - {None, *self.gateway.settings.clients})):
+        for client in dict.fromkeys((None, *self.gateway.settings.clients, *wanted)):
             situation = self.situation.for_client(client)
             known = await anyio.to_thread.run_sync(load_entry, folder, situation, key)
             if client not in wanted and known is None:
@@ -134,13 +136,18 @@ class StartAnswers:
         if view.missing and self.gateway.settings.gateway_for(situation.client).mode == "direct":
             return None
         served = self.gateway.preview(situation.client)
-        answers = await first_answers(served.profile)
+        try:
+            answers = await present(Presentation(served.profile))
+        except Exception:  # noqa: BLE001 - whatever is wrong is an answer that must not be kept
+            return None
         view = await self.gateway.view()
         if (view.missing and served.find.surface == "direct") or self.gateway.loaded is not loaded:
             return None
-        return self._entry(situation, loaded, answers, token)
+        facts = self._facts(situation, loaded, token)
+        # As it is read again, so that it can be compared with what was read.
+        return Entry(json.loads(json.dumps({**answers.header, "facts": facts})), answers.tools, answers.tools_modern)
 
-    def _entry(self, situation: Situation, loaded: Loaded, answers: FirstAnswers, token: str) -> Entry:
+    def _facts(self, situation: Situation, loaded: Loaded, token: str) -> dict[str, Any]:
         assert self._place is not None
         key = self._place[1]
         settings = loaded.settings
@@ -148,7 +155,7 @@ class StartAnswers:
         if settings.delegate.is_wanted:
             # Whether models can be asked, and so whether that is offered, goes by the keys that are set.
             variables |= {one.key_env for one in settings.providers if one.key_env}
-        facts = make_facts(
+        return make_facts(
             situation,
             key,
             version=__version__,
@@ -160,9 +167,6 @@ class StartAnswers:
             clients=tuple(settings.clients),
             catalogue=(digest(key, self._store), token),
         )
-        header = {"facts": facts, "answers": answers.to_json()}
-        # As it is read again, so that it can be compared with what was read.
-        return Entry(json.loads(json.dumps(header)), answers.tools, answers.tools_modern)
 
     @property
     def _store(self) -> str:
@@ -173,6 +177,32 @@ class StartAnswers:
             return ""
         folder, key = self._place
         return catalogue_token(folder, digest(key, self._store))
+
+
+async def present(presentation: Presentation) -> Entry:
+    """The first answers of a server as an entry holds them, without what they depend on.
+
+    Of each list, the array of tools is kept apart from what is written before and after it.
+    """
+    lists = dict[str, list[str]]()
+    arrays = list[bytes]()
+    for name, modern in (("tools", False), ("tools_modern", True)):
+        result = await presentation.tools_result(modern=modern)
+        before = b'{"tools":'
+        array = encode_line({"tools": result["tools"]})[len(before) : -len(b"}\n")]
+        after = encode_line(result)[len(before) + len(array) : -len(b"\n")]
+        text = json.dumps(result["tools"], separators=(",", ":"), ensure_ascii=False)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        lists[name] = [before.decode(), after.decode(), digest]
+        arrays.append(array)
+    answers = {
+        "versions": HANDSHAKE_VERSIONS,
+        "modern_versions": MODERN_VERSIONS,
+        "initialize": presentation.introduction(HANDSHAKE_VERSIONS[-1]),
+        "discover": presentation.introduction(MODERN_VERSIONS[-1]),
+        **lists,
+    }
+    return Entry({"answers": answers}, *arrays)
 
 
 def _write(situation: Situation, entry: Entry, key: bytes, folder: str) -> None:

@@ -1,5 +1,7 @@
 """How does MCP look, from both sides?"""
 
+from .json_lines import encode_line
+from .protocol import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from .serve import (
     TOKENS_VARIABLE,
     Address,
@@ -20,6 +22,8 @@ from .supervise import Health, Host, Supervised
 from .upstream import ChildEnvironment, Upstream, WithheldVariables, open_upstream, redacted, secrets_of
 
 __all__ = [
+    "HANDSHAKE_VERSIONS",
+    "MODERN_VERSIONS",
     "TOKENS_VARIABLE",
     "Address",
     "ChildEnvironment",
@@ -34,6 +38,7 @@ __all__ = [
     "Tokens",
     "Upstream",
     "WithheldVariables",
+    "encode_line",
     "http_app",
     "listen",
     "open_upstream",
