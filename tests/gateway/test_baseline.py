@@ -28,7 +28,7 @@ from ullage.gateway.baseline import (
 )
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.introduction import Introduction
-from ullage.gateway.server import Server
+from ullage.options import Server
 from ullage.store import Database
 from ullage.store.migrations import MIGRATIONS
 from ullage.tool import Json, Tool

@@ -18,7 +18,7 @@ from ullage.gateway.catalog.stored import Stored, StoredTool
 from ullage.gateway.catalog.vectors import StoredVectors
 from ullage.gateway.definition import definition_hash, definition_text
 from ullage.gateway.introduction import Introduction
-from ullage.gateway.server import Server
+from ullage.options import Server
 from ullage.store import MIGRATIONS, Database
 from ullage.tool import Tool
 

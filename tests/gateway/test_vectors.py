@@ -8,7 +8,7 @@ from store.databases import opened
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.catalog.stored import Stored
 from ullage.gateway.catalog.vectors import StoredVectors
-from ullage.gateway.server import Server
+from ullage.options import Server
 from ullage.store import Database
 from ullage.tool import Tool
 

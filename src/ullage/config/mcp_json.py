@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ullage.gateway import Rules
+from ullage.options import Rules
 
 from .issue import Issue
 from .layer import Layer

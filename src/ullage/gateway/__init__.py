@@ -1,5 +1,7 @@
 """How do many sources look like one small one?"""
 
+from ullage.options import Access, DefinitionChanges, Rules, Server, Transport
+
 from .access import Guarded
 from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
 from .cached import Cached
@@ -24,7 +26,6 @@ from .metered import META, Metered
 from .open_calls import OpenCalls, shutting_down
 from .reference import ASSUMED, Reference, References
 from .results import Budgeted, ResultReader, ResultRules, ServerResults, Vault
-from .server import Access, DefinitionChanges, Rules, Server, Transport
 from .slim import one_line, signature, slim
 from .underscored import Underscored
 

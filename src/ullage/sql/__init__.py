@@ -1,10 +1,11 @@
 """What may an agent ask a database?"""
 
+from ullage.options import SAMPLE, DatabaseSettings
+
 from .asking import Asking, Given
 from .dialect import dialect_of
 from .engine import Answer, Dialect, Engine, Limits, Probe, Question, Stability
 from .opening import open_engine
-from .settings import SAMPLE, DatabaseSettings
 from .source import SqlSource
 from .structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger
 from .tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, tools_of

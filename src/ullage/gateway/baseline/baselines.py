@@ -24,10 +24,10 @@ from typing import Any, Literal, cast
 from sqlalchemy import Connection, column, select, table
 
 from ullage.errors import StoreFailed
+from ullage.options import Server
 from ullage.store import Database, insert_into, moment, seconds, storable
 from ullage.tool import JsonObject
 
-from ..server import Server
 from .difference import DefinitionChange, Kind, trust_command
 from .fingerprint import Places, exact_hash, fingerprint
 

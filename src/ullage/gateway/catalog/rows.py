@@ -14,11 +14,11 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, column, delete, insert, select, table, update
 
 from ullage.errors import StoreFailed
+from ullage.options import Server
 from ullage.store import insert_into, moment, seconds, storable
 
 from ..definition import definition, tool_of
 from ..introduction import Introduction
-from ..server import Server
 from .stored import StoredTool
 
 __all__ = [

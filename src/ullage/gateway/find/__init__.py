@@ -1,6 +1,8 @@
 """Which tool does this, and how is it called?"""
 
-from .embedders import Embedders, IndexKind
+from ullage.options import IndexKind
+
+from .embedders import Embedders
 from .find import Find
 from .forms import EDITION
 from .learning import Learning

@@ -1,9 +1,10 @@
 """How is a result held to a budget, with nothing lost and nothing run twice?"""
 
+from ullage.options import Handling, ResultRules, ServerResults
+
 from .budgeted import BUDGET, Budgeted, Holdable
 from .query import TableQuery
 from .reader import ResultReader
-from .rules import Handling, ResultRules, ServerResults
 from .tools import READ
 from .vault import Vault
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from ullage.options import Handling, ResultRules
 from ullage.tokens import Meter, Steps, drain, patiently
 from ullage.tool import Call, Caller, Listener, Listing, Origin, Reply
 
@@ -25,7 +26,6 @@ from ..slim.subschemas import is_small
 from .content import contents
 from .cutting import cut, is_recodable, recoded
 from .held import Held
-from .rules import Handling, ResultRules
 from .scale import Scale
 from .tools import READ
 from .vault import NotKept, Vault

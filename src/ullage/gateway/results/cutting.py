@@ -9,6 +9,7 @@ left out is others' affair.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ullage.options import Handling
 from ullage.table import Found, Recoded, find_table, find_table_in, recode_steps, write_path
 from ullage.tokens import Steps
 from ullage.tool import Block, Reply, text_block
@@ -19,7 +20,6 @@ from ..tabular import size_data
 from .content import Content, are_objects, is_repeated, joined, text_of
 from .held import Part
 from .paging import Manner, Numbered, Page, header_of, longest_fitting, page_steps
-from .rules import Handling
 from .scale import Scale
 from .sheet import Sheet, sheet_in, whole_rows
 from .wording import Reading, block_shown, cut_short, left_out, named_by
