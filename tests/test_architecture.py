@@ -285,6 +285,35 @@ def test_reading_settings_imports_no_package_that_goes_by_them():
     assert loaded == {"config", "errors", "models", "options", "tool"}
 
 
+def test_every_deferred_name_is_declared_and_is_no_module_of_its_package():
+    faults: list[str] = []
+    for path in SOURCE.rglob("__init__.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        choices = [node for node in tree.body if isinstance(node, ast.If) and "import_on_use" in ast.unparse(node)]
+        modules = {one.stem for one in path.parent.glob("*.py")} | {one.name for one in path.parent.iterdir()}
+        for choice in choices:
+            declared = {
+                name.name: node.module
+                for node in choice.body
+                if isinstance(node, ast.ImportFrom)
+                for name in node.names
+            }
+            (mapping,) = (node for node in ast.walk(choice) if isinstance(node, ast.Dict))
+            faults += [f"{path}: {name}" for name in declared.keys() & modules]
+            if ast.literal_eval(mapping) != declared:
+                faults.append(f"{path}: what is declared is not what is deferred")
+    assert faults == []
+
+
+SERVED_LATE = {"sql", "context", "retrieve", "delegate", "agent", "adapters", "clients"}
+
+
+def test_serving_imports_no_package_before_it_is_used():
+    loaded = _loaded_by("import ullage.cli.serve")
+    assert {name.split(".")[1] for name in loaded if name.startswith("ullage.")} & SERVED_LATE == set()
+    assert loaded & {"jsonschema", "numpy", "sqlglot", "splintr", "fastokens", "difflib"} == set()
+
+
 @pytest.mark.requirement("U:one-meter")
 def test_only_one_file_knows_a_tokenizer():
     for package, knower in (("splintr", "engine.py"), ("fastokens", "quick.py")):

@@ -19,7 +19,7 @@ from ullage.app.gateway import Gateway, open_gateway
 from ullage.app.keys import names_on
 from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
-from ullage.sql import SAMPLE, DatabaseSettings
+from ullage.options import SAMPLE, DatabaseSettings
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
 
 from .configured import add_flags, examined, log_to_stderr, read, say
