@@ -41,7 +41,7 @@ from ullage.tool import ToolSource
 from ullage.wire import Health, Host, Profile
 
 from .accepting import DefinitionReport, places_of, report_definitions
-from .background import Work, guarded, load_vocabularies
+from .background import QUIET, Work, guarded
 from .clients import LISTED, OWN, Kit, Served, find_settings
 from .counting import meter
 from .databases import Databases, LateDatabase, look_at
@@ -143,13 +143,12 @@ class Gateway:
             await self.find(client).tools()
 
     def warm_up(self) -> None:
-        """Has the vocabularies loaded once the first requests are answered, so that no later one waits for that, and
-        then has whoever runs this told what is wrong with a database or a policy."""
+        """Logs, once the first requests are answered, what is wrong with a database or a policy."""
         self._is_watching = True
         self.spawn(partial(self._warm_up, [self.databases[one.name] for one in self.settings.databases]))
 
     async def _warm_up(self, databases: Sequence[LateDatabase]) -> None:
-        await load_vocabularies((self.settings.gateway.model, *(one.model for one in self.settings.clients.values())))
+        await anyio.sleep(QUIET)
         for database in databases:
             await look_at(database)
         self.delegating.look()
