@@ -8,7 +8,7 @@ import pytest
 
 from upstreams import settle_in, write_toml
 
-LATER = ("sqlalchemy.dialects.postgresql", "psycopg", "splintr", "numpy")
+LATER = ("sqlalchemy", "psycopg", "splintr", "numpy")
 
 WARM = """
 import os, sys

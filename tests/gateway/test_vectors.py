@@ -2,7 +2,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
 
 from store.databases import opened
 from ullage.gateway.catalog.catalog import Catalogue
@@ -89,7 +88,7 @@ async def test_a_name_that_no_column_holds_is_found_again(catalogue: Catalogue, 
 
 def _broken(place: str) -> Iterable[Database | None]:
     with opened(place) as database:
-        database.write(lambda connection: connection.execute(text("DROP TABLE ullage_tools")))
+        database.write(lambda connection: connection.execute("DROP TABLE ullage_tools"))
         yield database
     yield None
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import anyio
 import pytest
-from sqlalchemy import text
 
 from store.databases import in_processes, open_and_count, opened
 from ullage.errors import BadConfiguration, StoreFailed
 from ullage.store import MIGRATIONS, Address, Database, moment, seconds, storable
 
-ADD = text("INSERT INTO ullage_forms (key, form, created) VALUES (:key, '{}', 0)")
-COUNT = text("SELECT count(*) FROM ullage_forms")
+ADD = "INSERT INTO ullage_forms (key, form, created) VALUES (:key, '{}', 0)"
+COUNT = "SELECT count(*) FROM ullage_forms"
 
 
 def _add(database: Database, key: str) -> None:
@@ -85,15 +84,15 @@ def test_twenty_processes_start_together_on_an_old_schema(place: str):
 
 def test_a_migration_that_fails_leaves_the_old_schema(place: str):
     def broken(connection):
-        connection.execute(text("CREATE TABLE half_done (a INTEGER)"))
-        connection.execute(text("SELECT nothing FROM nowhere"))
+        connection.execute("CREATE TABLE half_done (a INTEGER)")
+        connection.execute("SELECT nothing FROM nowhere")
 
     with pytest.raises(StoreFailed):
         Database.open(place, migrations=[*MIGRATIONS, broken])
     with opened(place) as database:
         assert not database.read_only
         with pytest.raises(StoreFailed, match="half_done"):
-            database.read(lambda connection: connection.scalar(text("SELECT count(*) FROM half_done")))
+            database.read(lambda connection: connection.scalar("SELECT count(*) FROM half_done"))
 
 
 def test_a_newer_schema_is_read_and_never_written(place: str):
@@ -120,7 +119,7 @@ def test_a_schema_that_becomes_newer_while_it_is_open_stops_the_writing(place: s
 
 def _hold(database: Database, begun: threading.Event, let_go: threading.Event) -> None:
     def hold(connection):
-        connection.execute(text("DELETE FROM ullage_schema"))
+        connection.execute("DELETE FROM ullage_schema")
         begun.set()
         let_go.wait(10)
         raise KeyError("undone")
@@ -131,7 +130,7 @@ def _hold(database: Database, begun: threading.Event, let_go: threading.Event) -
 
 def test_a_database_that_another_holds_fails_in_time(place: str):
     begun, let_go = threading.Event(), threading.Event()
-    update = text("UPDATE ullage_schema SET version = version")
+    update = "UPDATE ullage_schema SET version = version"
     with opened(place) as other, opened(place, patience=0.2) as database:
         holder = threading.Thread(target=_hold, args=(other, begun, let_go))
         holder.start()
@@ -225,7 +224,7 @@ def test_a_full_disk_fails_and_says_so(tmp_path: Path):
 
 def test_a_statement_that_cannot_be_run_says_to_restart(tmp_path: Path):
     with opened(str(tmp_path / "x.db")) as database, pytest.raises(StoreFailed) as failed:
-        database.read(lambda connection: connection.execute(text("SELECT nothing FROM nowhere")))
+        database.read(lambda connection: connection.execute("SELECT nothing FROM nowhere"))
     assert failed.value.suggestion.startswith("Restart")
 
 

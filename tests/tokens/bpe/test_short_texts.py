@@ -17,7 +17,10 @@ from ullage.tokens.steps import drain
 
 NAMES = ("o200k_base", "cl100k_base", "o200k_harmony")
 SMALL = hostile(3_000)
-WORDS = "def count(text: str) -> int:\n    return len(text)  # naïve, 数字 和 カタカナ, Ёлка 🦊👩\u200d👧 can't <|endoftext|>\n"
+WORDS = (
+    "def count(text: str) -> int:\n    return len(text)  # naïve, 数字 和 カタカナ, Ёлка 🦊👩\u200d👧\n"
+    "They can't <|endoftext|> 12,345 times.\r\n\n"
+)
 
 
 @pytest.fixture(scope="module")
