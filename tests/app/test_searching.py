@@ -44,7 +44,7 @@ def embeddings(work: Path) -> dict[str, bytes]:
     database = Database.open(load(Flags(), os.environ, work).settings.store)
     query = "SELECT name, embedding FROM ullage_tools"
     try:
-        return {row.name: row.embedding for row in database.read(lambda connection: connection.execute(query).all())}
+        return dict(database.read(lambda connection: connection.execute(query).all()))
     finally:
         database.close()
 

@@ -326,8 +326,8 @@ async def test_what_a_server_can_do_is_kept_and_rows_of_other_versions_are_read(
         ({"name": "Shop"}, Introduction(name="Shop")),
         ({"name": "Shop", "capabilities": {}, "of a later version": 1}, Introduction(name="Shop", capabilities={})),
     ):
-        update = "UPDATE ullage_servers SET introduction = :said".bindparams(said=json.dumps(written))
-        database.write(lambda connection, update=update: connection.execute(update))
+        update, said = "UPDATE ullage_servers SET introduction = :said", {"said": json.dumps(written)}
+        database.write(lambda connection, update=update, said=said: connection.execute(update, said))
         read = await Catalogue(database, len).listing(SHOP)
         assert read is not None
         assert read.introduction == expected

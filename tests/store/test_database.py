@@ -1,8 +1,11 @@
+import hashlib
+import re
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from ullage.store import MIGRATIONS, Address, Database, moment, seconds, storabl
 
 ADD = "INSERT INTO ullage_forms (key, form, created) VALUES (:key, '{}', 0)"
 COUNT = "SELECT count(*) FROM ullage_forms"
+SCHEMA = "d256718a778fcebf3ad753effbd8272ee1c6ab3c88a1c133d2154c50462db2c7"
+"""SHA-256 of what the eight migrations made before they were plain SQL, white space aside; a ninth changes it."""
 
 
 def _add(database: Database, key: str) -> None:
@@ -212,7 +217,7 @@ def test_a_place_that_cannot_be_made_is_named(tmp_path: Path):
 
 def test_a_full_disk_fails_and_says_so(tmp_path: Path):
     def fill(connection):
-        connection.exec_driver_sql("PRAGMA max_page_count = 30")
+        connection.execute("PRAGMA max_page_count = 30")
         connection.execute(ADD, {"key": "x" * 1_000_000})
 
     with opened(str(tmp_path / "x.db")) as database:
@@ -295,3 +300,61 @@ def test_text_is_made_storable_and_times_come_back():
     assert moment(seconds(moment(1_790_000_000.123456))) == moment(1_790_000_000.123456)
     with pytest.raises(ValueError, match="zone"):
         seconds(moment(0).replace(tzinfo=None))
+
+
+def test_a_file_is_used_without_sqlalchemy(tmp_path: Path):
+    code = (
+        "import sys; from ullage.store import Database; database = Database.open(sys.argv[1]);"
+        "database.write(lambda it: it.execute('DELETE FROM ullage_forms')); database.close();"
+        "sys.exit('sqlalchemy' in sys.modules)"
+    )
+    for place in (str(tmp_path / "x.db"), f"sqlite:///{tmp_path / 'y.db'}"):
+        subprocess.run([sys.executable, "-c", code, place], check=True)
+    assert (tmp_path / "y.db").exists()
+
+
+def test_the_schema_of_a_file_is_that_of_earlier_versions(tmp_path: Path):
+    """Its statements were written by SQLAlchemy before; a database made then and one made now are the same."""
+    with opened(str(tmp_path / "x.db")):
+        pass
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+        written = "\n".join(re.sub(r"\s+", " ", row[0]).replace("( ", "(").replace(" )", ")") for row in rows)
+    assert hashlib.sha256(written.encode()).hexdigest() == SCHEMA
+
+
+def test_connections_are_shared_by_more_threads_than_there_are(tmp_path: Path):
+    with opened(str(tmp_path / "x.db"), patience=5.0) as database:
+        inside, most, lock = 0, 0, threading.Lock()
+
+        def look(connection):
+            nonlocal inside, most
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            connection.scalar(COUNT)
+            time.sleep(0.02)
+            with lock:
+                inside -= 1
+
+        threads = [threading.Thread(target=database.read, args=(look,)) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert 1 <= most <= 4
+
+
+def test_a_connection_that_is_never_free_fails_in_time(tmp_path: Path):
+    let_go = threading.Event()
+    with opened(str(tmp_path / "x.db"), patience=0.1) as database:
+        holders = [threading.Thread(target=database.read, args=(lambda _: let_go.wait(10),)) for _ in range(4)]
+        for holder in holders:
+            holder.start()
+        time.sleep(0.2)
+        with pytest.raises(StoreFailed, match="in use"):
+            _count(database)
+        let_go.set()
+        for holder in holders:
+            holder.join()
+        assert _count(database) == 0

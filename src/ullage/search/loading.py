@@ -82,7 +82,9 @@ def _read_table(folder: Path) -> "StaticTable":
 
     card = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
-    rows, steps, telling = (np.load(folder / f"{name}.npy") for name in ("rows", "steps", "telling"))
+    # Mapped: of 30,000 rows a process needs a few hundred, and those are shared with other processes.
+    rows = np.asarray(np.load(folder / "rows.npy", mmap_mode="r"))
+    steps, telling = (np.load(folder / f"{name}.npy") for name in ("steps", "telling"))
     if {len(rows), len(steps), len(telling)} != {len(vocabulary)}:
         raise ValueError("these are parts of different tables")
     return StaticTable(

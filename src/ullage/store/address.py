@@ -32,7 +32,7 @@ class Address:
     def of(cls, where: str | Path) -> "Address":
         if isinstance(where, Path) or "://" not in where:
             return _file(Path(where))
-        if where.startswith(_FILE) and "?" not in where and len(where) > len(_FILE):
+        if where.startswith(_FILE) and "?" not in where and where not in (_FILE, f"{_FILE}:memory:"):
             return _file(Path(where.removeprefix(_FILE)))  # without SQLAlchemy, which takes long to import
         url = read_url(where, _ACCEPTED)
         match url.get_backend_name():
