@@ -21,6 +21,7 @@ from ullage.errors import StoreFailed, UnknownResource
 from ullage.gateway import (
     ASSUMED,
     NAMES,
+    READ,
     Cached,
     Catalogue,
     Find,
@@ -28,7 +29,6 @@ from ullage.gateway import (
     Member,
     Merge,
     OpenCalls,
-    ResultReader,
     ResultRules,
     StoredForms,
     Vault,
@@ -37,7 +37,7 @@ from ullage.gateway import (
 from ullage.ledger import Recorder, Recording, Unrecorded
 from ullage.store import Database
 from ullage.tokens import CountSource
-from ullage.tool import ToolSource
+from ullage.tool import Listing, ToolSource
 from ullage.wire import Health, Host, Profile
 
 from .accepting import DefinitionReport, places_of, report_definitions
@@ -50,7 +50,7 @@ from .following import follow
 from .handing import Handing
 from .held_tables import HeldTables
 from .notices import tell_of_withheld_variables
-from .own import OwnTools
+from .own import LateSource, OwnTools
 from .referring import Weighing, references
 from .retrieving import Retrieving
 from .searches import Searches
@@ -93,9 +93,7 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self._rules = self.settings.result_rules
-        reader = ResultReader(
-            vault=self.vault, rules=lambda: self._rules, meter=meter(), reference=references(meter()), query=self.tables
-        )
+        reader = LateSource(Listing((READ,), revision="1"), self._make_reader)
         self._own = OwnTools((CountSource(meter()), reader))
         self.cached = Cached(self.merge, lambda: self._rules, time.monotonic)
         self.delegating = Delegating(
@@ -104,6 +102,13 @@ class Gateway:
             database=self.database,
             recorder=self.recorder,
             held=Handing(vault=self.vault, meter=meter(), reference=references(meter()), found=self.retrieving.all),
+        )
+
+    def _make_reader(self) -> ToolSource:
+        from ullage.gateway import ResultReader
+
+        return ResultReader(
+            vault=self.vault, rules=lambda: self._rules, meter=meter(), reference=references(meter()), query=self.tables
         )
 
     @property

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .metered import META, Metered
     from .open_calls import OpenCalls, shutting_down
     from .reference import ASSUMED, Reference, References
-    from .results import Budgeted, ResultReader, ResultRules, ServerResults, Vault
+    from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, Vault
     from .slim import one_line, signature
     from .underscored import Underscored
 else:
@@ -66,6 +66,7 @@ else:
             "NAMES": "find",
             "OpenCalls": "open_calls",
             "Places": "baseline",
+            "READ": "results",
             "Reference": "reference",
             "References": "reference",
             "ResultReader": "results",
@@ -95,6 +96,7 @@ __all__ = [
     "EDITION",
     "META",
     "NAMES",
+    "READ",
     "Access",
     "Baseline",
     "Baselines",

@@ -37,6 +37,8 @@ def entry_of(row: Mapping[Any, Any]) -> Entry:
         time=moment(row["time"]),
         method=Method(row["method"]),
         detail=json.loads(row["detail"]),
+        session_inferred=bool(row["session_inferred"]),
+        is_error=bool(row["is_error"]),
+        cached=bool(row["cached"]),
         **{name: row[name] for name in (*_TEXTS, *_FIGURES)},
-        **{name: bool(row[name]) for name in _FLAGS},
     )

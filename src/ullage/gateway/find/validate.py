@@ -5,16 +5,14 @@ plainly right goes to jsonschema (`validators`), which is loaded when that first
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from ullage.tool import Json, JsonObject
 
 from ..step_budget import StepBudget
+from .verdict import Verdict
 
 if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
-
     from .validators import Validators
 
 __all__ = ["STEPS", "Checker", "Verdict", "is_plain", "plainly_fits"]
@@ -61,22 +59,6 @@ _NOTES = frozenset({"title", "description", "default", "examples", "format", "de
 """Words that assert nothing; formats are not asserted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether the arguments fit; `misfit` is the error that says most where they do not.
-
-    What was not checked neither fits nor does not.
-    """
-
-    misfit: "ValidationError | None" = None
-    unchecked: str | None = None
-    """Why nothing was checked, where nothing was."""
-
-    @property
-    def fits(self) -> bool:
-        return self.misfit is None and self.unchecked is None
-
-
 _FITS = Verdict()
 
 
@@ -110,7 +92,7 @@ class Checker:
         if found is None:
             if len(self._plain) >= self._most:
                 self._plain.clear()
-            found = self._plain[key] = is_plain(schema)
+            found = self._plain[key] = is_plain(dict(schema))
         return found
 
 

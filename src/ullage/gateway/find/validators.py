@@ -24,7 +24,7 @@ from ..step_budget import OutOfSteps, StepBudget
 from .keywords import Keyword, Spending, careful
 from .quiet import quiet
 from .soundness import troubles, undeclared
-from .validate import Verdict
+from .verdict import Verdict
 
 __all__ = ["Validators"]
 

@@ -12,7 +12,7 @@ the 11 upper bits of it and the place of the token's first byte among the tokens
 import sys
 from array import array
 from binascii import crc32
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from struct import Struct
@@ -35,11 +35,12 @@ class RankTable(Mapping[bytes, int]):
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._map = mmap(file.fileno(), 0, access=ACCESS_READ)
-        magic, slots, self._size = _HEADER.unpack_from(self._map)
+        header: tuple[bytes, int, int] = _HEADER.unpack_from(self._map)
+        magic, slots, self._size = header
         if magic != _MAGIC:
             raise ValueError(f"`{path}` holds no ranks")
         words = memoryview(self._map)[_HEADER.size : _HEADER.size + 4 * slots]
-        self._slots = words.cast("I") if sys.byteorder == "little" else _swapped(words)
+        self._slots: Sequence[int] = words.cast("I") if sys.byteorder == "little" else _swapped(words)
         self._mask = slots - 1
         self._base = _HEADER.size + 4 * slots
 
