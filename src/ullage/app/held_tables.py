@@ -25,7 +25,7 @@ class HeldTables:
     """What `read_result` asks SQL of."""
 
     def __init__(self) -> None:
-        self._worker: "TableWorker | None" = None
+        self._worker: TableWorker | None = None
 
     async def ask(
         self, columns: Sequence[str], rows: "Iterable[Row]", sql: str, seconds: float
