@@ -1,6 +1,6 @@
 """Counting before the engine is loaded.
 
-Splintr takes 0.1 to 0.3 s and some 50 MB to load a vocabulary, and holds the interpreter's lock meanwhile. A process
+Splintr takes 0.1 to 0.3 s and some 40 MB to load a vocabulary, and holds the interpreter's lock meanwhile. A process
 that counts a few definitions and replies is done sooner without it: short texts are counted in Python, over ranks that
 are mapped and not loaded, until one is long or until there were many.
 """
