@@ -24,7 +24,8 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 
-from ullage.gateway import one_line, signature, slim
+from ullage.gateway import one_line, signature
+from ullage.gateway.slim import slim
 from ullage.models import shipped
 from ullage.tokens import Meter
 from ullage.tool import JsonObject, Tool

@@ -1,20 +1,20 @@
 """How are the vocabularies that the package carries made?
 
-Writes `src/ullage/tokens/bpe/data/{o200k_base,cl100k_base}.gz` out of the installed splintr. The source is OpenAI's:
+Writes `src/ullage/tokens/bpe/data/{o200k_base,cl100k_base}.ranks` out of the installed splintr. The source is OpenAI's:
 the two files that tiktoken (MIT) fetches, `o200k_base.tiktoken` and `cl100k_base.tiktoken`. Splintr carries the same
 ranks; the published file is rebuilt from them here and must have the published SHA-256, else nothing is written.
 
-The written form is a gzip of the tokens in the order of their ranks, each as one byte of length and its bytes.
+The written form is a table that is mapped into memory: see `ullage.tokens.bpe.ranks`.
 Run it again when a vocabulary is added: `.venv/bin/python scripts/build_vocabularies.py`.
 """
 
-import gzip
 import hashlib
 from pathlib import Path
 
 import splintr
 
 from ullage.tokens.bpe.quick import as_published
+from ullage.tokens.bpe.ranks import pack_table
 
 DATA = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "bpe" / "data"
 PUBLISHED = {
@@ -29,10 +29,6 @@ def tokens_of(name: str, size: int) -> list[bytes]:
     return [tokenizer.decode_token_bytes(rank) for rank in range(size)]
 
 
-def written_form(tokens: list[bytes]) -> bytes:
-    return gzip.compress(b"".join(bytes((len(token),)) + token for token in tokens), 9, mtime=0)
-
-
 def main() -> None:
     DATA.mkdir(exist_ok=True)
     for name, (size, digest) in PUBLISHED.items():
@@ -40,8 +36,8 @@ def main() -> None:
         found = hashlib.sha256(as_published(tokens)).hexdigest()
         if found != digest:
             raise SystemExit(f"{name}: the rebuilt file has SHA-256 `{found}`, the published one `{digest}`")
-        target = DATA / f"{name}.gz"
-        target.write_bytes(written_form(tokens))
+        target = DATA / f"{name}.ranks"
+        target.write_bytes(pack_table(tokens))
         print(f"{target.name}: {size:,} tokens, {target.stat().st_size:,} bytes")
 
 

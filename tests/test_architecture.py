@@ -168,11 +168,11 @@ EDGES = {
     "ullage.start_cache",
     "ullage.start_session",
     "ullage.store.address",
+    "ullage.store.connection",
     "ullage.store.database",
     "ullage.store.engines",
     "ullage.store.failure",
     "ullage.store.migrations",
-    "ullage.store.upsert",
     "ullage.testing",
     "ullage.testing.conformance",
     "ullage.testing.fakes",
@@ -182,7 +182,9 @@ EDGES = {
     "ullage.tokens.bpe.fallback",
     "ullage.tokens.bpe.gears",
     "ullage.tokens.bpe.quick",
+    "ullage.tokens.bpe.ranks",
     "ullage.tokens.bpe.room",
+    "ullage.tokens.bpe.short_texts",
     "ullage.tokens.memo",
     "ullage.tokens.steps",
     "ullage.wire",
@@ -192,11 +194,7 @@ EDGES = {
     "ullage.wire.serve.answering",
     "ullage.wire.serve.asking",
     "ullage.wire.serve.bearer",
-<<<<<<< HEAD
     "ullage.wire.serve.core",
-=======
-    "ullage.wire.serve.envelope",
->>>>>>> 0e78a07 (Fill the cache of first answers from doctor, tools and trust)
     "ullage.wire.serve.front",
     "ullage.wire.serve.held",
     "ullage.wire.serve.http",
@@ -238,7 +236,12 @@ def test_every_file_is_listed_as_pure_or_as_an_edge():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
-    pure = {name for contract in contracts if contract["type"] == "forbidden" for name in contract["source_modules"]}
+    pure = {
+        name
+        for contract in contracts
+        if contract["name"] == "Pure files do no I/O"
+        for name in contract["source_modules"]
+    }
     assert _modules() - pure - EDGES == set(), "a file is neither pure nor an edge"
     assert (pure | EDGES) - _modules() == set(), "a listed file does not exist"
     assert pure & EDGES == set(), "a file is listed twice"
@@ -283,6 +286,40 @@ def test_nobody_waits_for_numpy_who_does_not_search(code: str):
 
 def test_importing_the_package_loads_none_of_its_rooms():
     assert not {name for name in _loaded_by("import ullage") if name.startswith("ullage.")}
+
+
+def test_reading_settings_imports_no_package_that_goes_by_them():
+    loaded = {name.split(".")[1] for name in _loaded_by("import ullage.config") if name.startswith("ullage.")}
+    assert loaded == {"config", "errors", "models", "options", "tool"}
+
+
+def test_every_deferred_name_is_declared_and_is_no_module_of_its_package():
+    faults: list[str] = []
+    for path in SOURCE.rglob("__init__.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        choices = [node for node in tree.body if isinstance(node, ast.If) and "import_on_use" in ast.unparse(node)]
+        modules = {one.stem for one in path.parent.glob("*.py")} | {one.name for one in path.parent.iterdir()}
+        for choice in choices:
+            declared = {
+                name.name: node.module
+                for node in choice.body
+                if isinstance(node, ast.ImportFrom)
+                for name in node.names
+            }
+            (mapping,) = (node for node in ast.walk(choice) if isinstance(node, ast.Dict))
+            faults += [f"{path}: {name}" for name in declared.keys() & modules]
+            if ast.literal_eval(mapping) != declared:
+                faults.append(f"{path}: what is declared is not what is deferred")
+    assert faults == []
+
+
+SERVED_LATE = {"sql", "context", "retrieve", "delegate", "agent", "adapters", "clients"}
+
+
+def test_serving_imports_no_package_before_it_is_used():
+    loaded = _loaded_by("import ullage.cli.serve")
+    assert {name.split(".")[1] for name in loaded if name.startswith("ullage.")} & SERVED_LATE == set()
+    assert loaded & {"jsonschema", "numpy", "sqlalchemy", "sqlglot", "splintr", "fastokens"} == set()
 
 
 @pytest.mark.requirement("U:one-meter")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from sqlalchemy import text
 
 from approving import load
 from ullage.app.gateway import Gateway, open_gateway
@@ -43,16 +42,16 @@ async def asked(work: Path, query: str) -> str | None:
 
 def embeddings(work: Path) -> dict[str, bytes]:
     database = Database.open(load(Flags(), os.environ, work).settings.store)
-    query = text("SELECT name, embedding FROM ullage_tools")
+    query = "SELECT name, embedding FROM ullage_tools"
     try:
-        return {row.name: row.embedding for row in database.read(lambda connection: connection.execute(query).all())}
+        return dict(database.read(lambda connection: connection.execute(query).all()))
     finally:
         database.close()
 
 
 def exchange(work: Path, vectors: dict[str, bytes]) -> None:
     database = Database.open(load(Flags(), os.environ, work).settings.store)
-    update = text("UPDATE ullage_tools SET embedding = :vector WHERE name = :name")
+    update = "UPDATE ullage_tools SET embedding = :vector WHERE name = :name"
     rows = [{"name": name, "vector": vector} for name, vector in vectors.items()]
     try:
         database.write(lambda connection: connection.execute(update, rows))

@@ -7,7 +7,6 @@ from typing import TypeVar
 import anyio
 import httpx2
 import pytest
-from sqlalchemy import text
 
 from delegate.delegates import Both, delegate
 from delegate.streams import ANSWERS, Scripted
@@ -76,7 +75,7 @@ class Bench:
     def booked(self) -> tuple[int, int]:
         """How many estimates stand, and the tokens of all that is written down."""
         sums = "SELECT count(*) - coalesce(sum(settled), 0), coalesce(sum(tokens), 0) FROM ullage_spends"
-        standing, tokens = self.database.read(lambda it: it.execute(text(sums)).one())
+        standing, tokens = self.database.read(lambda it: it.execute(sums).one())
         return standing, tokens
 
 

@@ -6,7 +6,7 @@ import pytest
 from ullage.errors import ClientCannot, Denied, ProtocolError, UnknownTool
 from ullage.gateway.access import Guarded, asking
 from ullage.gateway.merge.merge import Member, Merge
-from ullage.gateway.server import Rules
+from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Change, JsonObject, Needs, Reply, Tool
 

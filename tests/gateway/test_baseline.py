@@ -12,7 +12,6 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import text
 
 from ullage.errors import ToolChanged
 from ullage.gateway.baseline import (
@@ -28,7 +27,7 @@ from ullage.gateway.baseline import (
 )
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.introduction import Introduction
-from ullage.gateway.server import Server
+from ullage.options import Server
 from ullage.store import Database
 from ullage.store.migrations import MIGRATIONS
 from ullage.tool import Json, Tool
@@ -342,7 +341,7 @@ def test_a_renewed_token_is_no_new_baseline_and_a_rewritten_entry_is(tmp_path: P
 def test_a_record_that_cannot_be_read_withholds_its_tool(tmp_path: Path, part: str):
     with _database(tmp_path) as database:
         _judge(Baselines(database), BUY)
-        database.write(lambda one: one.execute(text(f"UPDATE ullage_definitions SET {part} = 'spoilt'")))
+        database.write(lambda one: one.execute(f"UPDATE ullage_definitions SET {part} = 'spoilt'"))
         verdict = _judge(Baselines(database), BUY)
         assert _names(verdict) == {"buy"}
         (change,) = verdict.withheld.values()
@@ -363,7 +362,7 @@ def test_without_a_store_definitions_are_held_for_the_session():
 
 def test_a_store_that_cannot_be_written_holds_definitions_for_the_session(tmp_path: Path):
     with _database(tmp_path) as newer:
-        newer.write(lambda one: one.execute(text("UPDATE ullage_schema SET version = 999")))
+        newer.write(lambda one: one.execute("UPDATE ullage_schema SET version = 999"))
         with _database(tmp_path) as database:
             baselines = Baselines(database)
             _judge(baselines, BUY)
@@ -388,16 +387,16 @@ def test_a_catalogue_of_the_version_before_is_the_baseline(tmp_path: Path):
     def fill(connection: Any) -> None:  # noqa: ANN401
         at = datetime.now(UTC).timestamp()
         connection.execute(
-            text(f"INSERT INTO ullage_servers VALUES ({row}, 'shop', :key, :said, :at, :at, :at)"),
+            f"INSERT INTO ullage_servers VALUES ({row}, 'shop', :key, :said, :at, :at, :at)",
             {"key": SHOP.key, "said": introduction, "at": at},
         )
         connection.execute(
-            text(f"INSERT INTO ullage_tools VALUES ('t', {row}, 0, 'buy', :said, 'h', 9, NULL, :at, :at)"),
+            f"INSERT INTO ullage_tools VALUES ('t', {row}, 0, 'buy', :said, 'h', 9, NULL, :at, :at)",
             {"said": said.replace("'t'", ""), "at": at},
         )
 
     old.write(fill)
-    old.write(lambda one: one.execute(text("UPDATE ullage_tools SET id = '5f0c1f0e-0000-4000-8000-000000000002'")))
+    old.write(lambda one: one.execute("UPDATE ullage_tools SET id = '5f0c1f0e-0000-4000-8000-000000000002'"))
     old.close()
     with _database(tmp_path) as database:
 
@@ -425,7 +424,7 @@ def test_forgetting_and_thinning_out_the_catalogue_leaves_the_baseline(tmp_path:
             await catalogue.forget(SHOP)
             for number in range(20):
                 await catalogue.replace(replace(SHOP, environment={"TOKEN": str(number)}), [_tool()])
-            database.write(lambda one: one.execute(text("DELETE FROM ullage_servers")))
+            database.write(lambda one: one.execute("DELETE FROM ullage_servers"))
             assert set((await Catalogue(database, len).replace(SHOP, [_tool(HOSTILE)])).withheld) == {"buy"}
 
         anyio.run(work)

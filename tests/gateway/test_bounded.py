@@ -20,7 +20,7 @@ from ullage.gateway.find.settings import FindSettings
 from ullage.gateway.find.validate import STEPS, Checker
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.view import Entry, Member
-from ullage.gateway.slim.signature import signature
+from ullage.gateway.slim.render import signature
 from ullage.gateway.step_budget import LimitLog, OutOfSteps, StepBudget
 from ullage.testing import FakeSource
 from ullage.tool import Call, Tool

@@ -10,7 +10,7 @@ from ullage.gateway.cached import Bounds, Cached
 from ullage.gateway.merge import Member, Merge
 from ullage.gateway.metered import META
 from ullage.gateway.results import ResultRules, ServerResults
-from ullage.gateway.server import Rules
+from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Change, Json, Needs, Origin, Reply, Structured, Tool
 

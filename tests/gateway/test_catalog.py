@@ -9,7 +9,6 @@ from uuid import UUID
 
 import anyio
 import pytest
-from sqlalchemy import text
 
 from store.databases import in_processes, opened
 from ullage.gateway.catalog.catalog import Catalogue
@@ -18,7 +17,7 @@ from ullage.gateway.catalog.stored import Stored, StoredTool
 from ullage.gateway.catalog.vectors import StoredVectors
 from ullage.gateway.definition import definition_hash, definition_text
 from ullage.gateway.introduction import Introduction
-from ullage.gateway.server import Server
+from ullage.options import Server
 from ullage.store import MIGRATIONS, Database
 from ullage.tool import Tool
 
@@ -149,7 +148,7 @@ async def test_removing_a_server_removes_its_tools(catalogue: Catalogue, databas
     await catalogue.forget(SHOP)
     assert await catalogue.listing(SHOP) is None
     assert [await catalogue.listing(other) is not None for other in others] == [True, True]
-    count = text("SELECT count(*) FROM ullage_tools")
+    count = "SELECT count(*) FROM ullage_tools"
     assert database.read(lambda connection: connection.scalar(count)) == 2
     assert (await catalogue.replace(SHOP, [_tool("buy")])).changed, "it comes back as one that was never there"
 
@@ -239,8 +238,8 @@ def _only_in_memory(place: str) -> Database:
 
 def _broken(place: str) -> Database:
     database = Database.open(place)
-    database.write(lambda connection: connection.execute(text("DROP TABLE ullage_tools")))
-    database.write(lambda connection: connection.execute(text("DROP TABLE ullage_servers")))
+    database.write(lambda connection: connection.execute("DROP TABLE ullage_tools"))
+    database.write(lambda connection: connection.execute("DROP TABLE ullage_servers"))
     return database
 
 
@@ -281,7 +280,7 @@ async def test_without_a_database_all_is_kept_in_memory():
 )
 async def test_a_row_that_cannot_be_read_is_as_good_as_none(catalogue: Catalogue, database: Database, damage: str):
     await catalogue.replace(SHOP, [_tool("buy")], INTRODUCTION)
-    database.write(lambda connection: connection.execute(text(damage)))
+    database.write(lambda connection: connection.execute(damage))
     other = Catalogue(database, len)
     assert await other.listing(SHOP) is None
     assert "cannot be read" in str(other.problem)
@@ -307,7 +306,7 @@ async def test_forms_wait_for_the_next_start_and_are_let_go_in_the_end(database:
 
 async def test_forms_without_a_working_database_are_an_empty_cache(place: str):
     broken = _broken(place)
-    broken.write(lambda connection: connection.execute(text("DROP TABLE ullage_forms")))
+    broken.write(lambda connection: connection.execute("DROP TABLE ullage_forms"))
     for database in (None, broken):
         forms = StoredForms(database, edition="1")
         forms.save({"a": {}})
@@ -327,8 +326,8 @@ async def test_what_a_server_can_do_is_kept_and_rows_of_other_versions_are_read(
         ({"name": "Shop"}, Introduction(name="Shop")),
         ({"name": "Shop", "capabilities": {}, "of a later version": 1}, Introduction(name="Shop", capabilities={})),
     ):
-        update = text("UPDATE ullage_servers SET introduction = :said").bindparams(said=json.dumps(written))
-        database.write(lambda connection, update=update: connection.execute(update))
+        update, said = "UPDATE ullage_servers SET introduction = :said", {"said": json.dumps(written)}
+        database.write(lambda connection, update=update, said=said: connection.execute(update, said))
         read = await Catalogue(database, len).listing(SHOP)
         assert read is not None
         assert read.introduction == expected

@@ -15,9 +15,9 @@ from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.view import Member
 from ullage.gateway.pacing import Pacing
 from ullage.gateway.reference import References
-from ullage.gateway.server import Rules
 from ullage.gateway.shown import Unwritten
 from ullage.models import shipped
+from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.tokens import Meter, drain
 from ullage.tool import Call, Caller, Change, Json, Listing, Tool

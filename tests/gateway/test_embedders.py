@@ -4,7 +4,8 @@ import threading
 import pytest
 
 from ullage.errors import BadConfiguration
-from ullage.gateway.find.embedders import Embedders, IndexKind
+from ullage.gateway.find.embedders import Embedders
+from ullage.options import IndexKind
 from ullage.testing import FakeEmbedder
 
 

@@ -27,8 +27,8 @@ from ullage.gateway.introduction import Introduction
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.view import Member, View
 from ullage.gateway.reference import References
-from ullage.gateway.server import Rules
 from ullage.models import shipped
+from ullage.options import Rules
 from ullage.testing import FakeRecorder, FakeSource
 from ullage.testing.conformance import check_source, check_watched
 from ullage.tokens import Meter

@@ -14,8 +14,8 @@ from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.catalog.kept import Kept
 from ullage.gateway.definition import definition_text
 from ullage.gateway.introduction import Introduction
-from ullage.gateway.server import Server
 from ullage.gateway.spawn import Spawn
+from ullage.options import Server
 from ullage.store import Database
 from ullage.testing import FakeSource, check_closing, check_source, check_watched
 from ullage.tool import Call, Change, Complete, JsonObject, Listing, PromptRequest, Read, Reply, Tool

@@ -18,8 +18,8 @@ from ullage.gateway.find.settings import FindSettings, Surroundings
 from ullage.gateway.find.tools import NAMES
 from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.view import Member
-from ullage.gateway.server import Rules
 from ullage.models import shipped
+from ullage.options import Rules
 from ullage.search import Document, HybridIndex, Use, Used, restrained
 from ullage.store import Database
 from ullage.testing import FakeSource

@@ -11,7 +11,7 @@ from ullage.errors import BadConfiguration, ProtocolError, SourceFailed, Unknown
 from ullage.gateway.merge.merge import Member, Merge
 from ullage.gateway.merge.missing import Missing
 from ullage.gateway.merge.view import View
-from ullage.gateway.server import Rules
+from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.testing.conformance import check_prompts, check_resources, check_source, check_watched
 from ullage.tool import (

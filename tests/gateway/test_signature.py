@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from ullage.gateway import one_line, signature, slim
+from ullage.gateway import one_line, signature
+from ullage.gateway.slim import slim
 from ullage.tool import Tool
 
 Value = Any

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from ullage.gateway import slim
+from ullage.gateway.slim import slim
 from ullage.gateway.slim.references import Parts
 from ullage.gateway.slim.share import share
 from ullage.gateway.slim.wording import is_name, is_said_in, repeats, spaced

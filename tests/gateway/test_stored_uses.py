@@ -1,5 +1,4 @@
 import pytest
-from sqlalchemy import text
 
 from store.databases import in_processes, opened
 from ullage.errors import StoreFailed
@@ -75,7 +74,7 @@ def test_what_is_half_a_year_old_is_forgotten(stored: StoredUses, database: Data
     assert stored.load("ann", NOW + 179 * DAY)
     assert stored.load("ann", NOW + 181 * DAY) == ()
     stored.add("bob", {"issu"}, ISSUE, NOW + 181 * DAY)
-    rows = database.read(lambda connection: connection.scalar(text("SELECT count(*) FROM ullage_uses")))
+    rows = database.read(lambda connection: connection.scalar("SELECT count(*) FROM ullage_uses"))
     assert rows == 1, "and is gone from the database with anybody's next use"
 
 
@@ -89,7 +88,7 @@ def test_a_database_of_an_earlier_version_gets_its_table(place: str):
 
 def test_what_cannot_be_read_is_a_failure_of_the_store(stored: StoredUses, database: Database):
     stored.add("ann", {"issu"}, ISSUE, NOW)
-    database.write(lambda connection: connection.execute(text("UPDATE ullage_uses SET tool = 'no JSON'")))
+    database.write(lambda connection: connection.execute("UPDATE ullage_uses SET tool = 'no JSON'"))
     with pytest.raises(StoreFailed):
         stored.load("ann", NOW)
 

@@ -2,12 +2,15 @@ import socket
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ullage.errors import InvalidArguments
 from ullage.gateway.find.misfit import misfit
 from ullage.gateway.find.patterns import affordable, compiled
-from ullage.gateway.find.validate import Checker, Verdict
-from ullage.gateway.step_budget import OutOfSteps
+from ullage.gateway.find.validate import STEPS, Checker, Verdict, is_plain, plainly_fits
+from ullage.gateway.find.validators import Validators
+from ullage.gateway.step_budget import OutOfSteps, StepBudget
 from ullage.tool import Tool
 
 Value = Any
@@ -378,3 +381,81 @@ def test_the_callers_own_values_are_not_repeated():
 )
 def test_every_kind_of_misfit_has_its_sentence(schema: dict[str, Value], problem: str):
     assert problem in refusal({"a": "hello"}, schema).message
+
+
+_texts = st.sampled_from(["", "a", "open", "closed", "é𝄞"])
+_leaves = st.one_of(_texts, st.integers(-3, 3), st.sampled_from([0.5, 1.0, 2.0]), st.booleans(), st.none())
+_values = st.recursive(
+    _leaves,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abc"), inner, max_size=3)),
+    max_leaves=6,
+)
+_types = st.sampled_from(["string", "integer", "number", "boolean", "null", "object", "array"])
+_schemas = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.one_of(_types, st.lists(_types, min_size=1, max_size=2)),
+            "enum": st.lists(_texts, min_size=1, max_size=2),
+            "minimum": st.integers(-1, 2),
+            "maximum": st.integers(0, 2),
+            "minLength": st.integers(0, 2),
+            "maxItems": st.integers(0, 2),
+            "description": st.just("x"),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {"type": st.sampled_from(["object", "array"])},
+        optional={
+            "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+            "required": st.lists(st.sampled_from("abc"), max_size=2),
+            "additionalProperties": st.booleans(),
+            "items": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+        },
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=400)
+@given(schema=_schemas, value=_values)
+def test_what_plainly_fits_fits_to_the_validator_as_well(schema: dict[str, Value], value: Value):
+    assert is_plain(schema)
+    if plainly_fits(schema, value):
+        assert Validators(1).check("one", schema, value, StepBudget(STEPS)).fits
+
+
+def test_usual_arguments_are_checked_without_the_validator():
+    schema: dict[str, Value] = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "minLength": 1},
+            "state": {"enum": ["open", "closed"]},
+            "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+            "labels": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["id"],
+        "additionalProperties": False,
+    }
+    given: dict[str, Value] = {"id": "7", "state": "open", "limit": None, "labels": ["a"]}
+    assert is_plain(schema)
+    assert plainly_fits(schema, given)
+    assert not plainly_fits(schema, given | {"state": "shut"})
+    assert not plainly_fits(schema, {})
+    assert not plainly_fits(schema, given | {"other": 1})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "strnig"},
+        {"properties": {"a": {"$ref": "#/x"}}},
+        {"required": "a"},
+        {"minimum": "1"},
+        {"pattern": "a"},
+        {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#"}}},
+    ],
+)
+def test_what_is_broken_or_unusual_is_not_plain(schema: dict[str, Value]):
+    assert not is_plain(schema)

@@ -2,13 +2,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
 
 from store.databases import opened
 from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.catalog.stored import Stored
 from ullage.gateway.catalog.vectors import StoredVectors
-from ullage.gateway.server import Server
+from ullage.options import Server
 from ullage.store import Database
 from ullage.tool import Tool
 
@@ -89,7 +88,7 @@ async def test_a_name_that_no_column_holds_is_found_again(catalogue: Catalogue, 
 
 def _broken(place: str) -> Iterable[Database | None]:
     with opened(place) as database:
-        database.write(lambda connection: connection.execute(text("DROP TABLE ullage_tools")))
+        database.write(lambda connection: connection.execute("DROP TABLE ullage_tools"))
         yield database
     yield None
 

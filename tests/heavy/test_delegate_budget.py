@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from heavy.delegate_spender import OUTPUT, Race
 from store.databases import ENGINES, fresh_place, opened
@@ -35,7 +34,7 @@ def test_fifty_processes_never_overspend_and_what_the_dead_spent_is_not_lost(eng
         with opened(place) as database:
             written, dead = database.read(
                 lambda connection: connection.execute(
-                    text("SELECT sum(tokens), sum(CASE WHEN settled THEN 0 ELSE 1 END) FROM ullage_spends")
+                    "SELECT sum(tokens), sum(CASE WHEN settled THEN 0 ELSE 1 END) FROM ullage_spends"
                 ).one()
             )
     ended, billed = json.loads(done.stdout), sum(map(int, book.read_text(encoding="ascii").split()))

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from store.databases import in_processes, opened
 from ullage.ledger import Entry, Recorder, Recording, Total, Unrecorded, read_entries, totals
@@ -129,7 +128,7 @@ def broken(tmp_path: Path):
 
 
 def _rename(database: Database, old: str, new: str) -> None:
-    database.write(lambda connection: connection.execute(text(f"ALTER TABLE {old} RENAME TO {new}")))
+    database.write(lambda connection: connection.execute(f"ALTER TABLE {old} RENAME TO {new}"))
 
 
 def _wait_for_a_problem(recording: Recording) -> None:

@@ -84,5 +84,5 @@ def _at_once(
 def open_and_count(place: str) -> int:
     """How many tables of ours a database has that is opened now."""
     with opened(place, patience=30.0) as database:
-        query = text("SELECT count(*) FROM ullage_entries")
+        query = "SELECT count(*) FROM ullage_entries"
         return database.read(lambda connection: connection.scalar(query) or 0) + len(MIGRATIONS)

@@ -1,21 +1,25 @@
+import hashlib
+import re
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
 import anyio
 import pytest
-from sqlalchemy import text
 
 from store.databases import in_processes, open_and_count, opened
 from ullage.errors import BadConfiguration, StoreFailed
 from ullage.store import MIGRATIONS, Address, Database, moment, seconds, storable
 
-ADD = text("INSERT INTO ullage_forms (key, form, created) VALUES (:key, '{}', 0)")
-COUNT = text("SELECT count(*) FROM ullage_forms")
+ADD = "INSERT INTO ullage_forms (key, form, created) VALUES (:key, '{}', 0)"
+COUNT = "SELECT count(*) FROM ullage_forms"
+SCHEMA = "d256718a778fcebf3ad753effbd8272ee1c6ab3c88a1c133d2154c50462db2c7"
+"""SHA-256 of what the first eight migrations made before they were plain SQL, white space aside."""
 
 
 def _add(database: Database, key: str) -> None:
@@ -85,15 +89,15 @@ def test_twenty_processes_start_together_on_an_old_schema(place: str):
 
 def test_a_migration_that_fails_leaves_the_old_schema(place: str):
     def broken(connection):
-        connection.execute(text("CREATE TABLE half_done (a INTEGER)"))
-        connection.execute(text("SELECT nothing FROM nowhere"))
+        connection.execute("CREATE TABLE half_done (a INTEGER)")
+        connection.execute("SELECT nothing FROM nowhere")
 
     with pytest.raises(StoreFailed):
         Database.open(place, migrations=[*MIGRATIONS, broken])
     with opened(place) as database:
         assert not database.read_only
         with pytest.raises(StoreFailed, match="half_done"):
-            database.read(lambda connection: connection.scalar(text("SELECT count(*) FROM half_done")))
+            database.read(lambda connection: connection.scalar("SELECT count(*) FROM half_done"))
 
 
 def test_a_newer_schema_is_read_and_never_written(place: str):
@@ -120,7 +124,7 @@ def test_a_schema_that_becomes_newer_while_it_is_open_stops_the_writing(place: s
 
 def _hold(database: Database, begun: threading.Event, let_go: threading.Event) -> None:
     def hold(connection):
-        connection.execute(text("DELETE FROM ullage_schema"))
+        connection.execute("DELETE FROM ullage_schema")
         begun.set()
         let_go.wait(10)
         raise KeyError("undone")
@@ -131,7 +135,7 @@ def _hold(database: Database, begun: threading.Event, let_go: threading.Event) -
 
 def test_a_database_that_another_holds_fails_in_time(place: str):
     begun, let_go = threading.Event(), threading.Event()
-    update = text("UPDATE ullage_schema SET version = version")
+    update = "UPDATE ullage_schema SET version = version"
     with opened(place) as other, opened(place, patience=0.2) as database:
         holder = threading.Thread(target=_hold, args=(other, begun, let_go))
         holder.start()
@@ -213,7 +217,7 @@ def test_a_place_that_cannot_be_made_is_named(tmp_path: Path):
 
 def test_a_full_disk_fails_and_says_so(tmp_path: Path):
     def fill(connection):
-        connection.exec_driver_sql("PRAGMA max_page_count = 30")
+        connection.execute("PRAGMA max_page_count = 30")
         connection.execute(ADD, {"key": "x" * 1_000_000})
 
     with opened(str(tmp_path / "x.db")) as database:
@@ -225,7 +229,7 @@ def test_a_full_disk_fails_and_says_so(tmp_path: Path):
 
 def test_a_statement_that_cannot_be_run_says_to_restart(tmp_path: Path):
     with opened(str(tmp_path / "x.db")) as database, pytest.raises(StoreFailed) as failed:
-        database.read(lambda connection: connection.execute(text("SELECT nothing FROM nowhere")))
+        database.read(lambda connection: connection.execute("SELECT nothing FROM nowhere"))
     assert failed.value.suggestion.startswith("Restart")
 
 
@@ -296,3 +300,61 @@ def test_text_is_made_storable_and_times_come_back():
     assert moment(seconds(moment(1_790_000_000.123456))) == moment(1_790_000_000.123456)
     with pytest.raises(ValueError, match="zone"):
         seconds(moment(0).replace(tzinfo=None))
+
+
+def test_a_file_is_used_without_sqlalchemy(tmp_path: Path):
+    code = (
+        "import sys; from ullage.store import Database; database = Database.open(sys.argv[1]);"
+        "database.write(lambda it: it.execute('DELETE FROM ullage_forms')); database.close();"
+        "sys.exit('sqlalchemy' in sys.modules)"
+    )
+    for place in (str(tmp_path / "x.db"), f"sqlite:///{tmp_path / 'y.db'}"):
+        subprocess.run([sys.executable, "-c", code, place], check=True)
+    assert (tmp_path / "y.db").exists()
+
+
+def test_the_schema_of_a_file_is_that_of_earlier_versions(tmp_path: Path):
+    """Its statements were written by SQLAlchemy before; a database made then and one made now are the same."""
+    with opened(str(tmp_path / "x.db"), migrations=MIGRATIONS[:8]):
+        pass
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+        written = "\n".join(re.sub(r"\s+", " ", row[0]).replace("( ", "(").replace(" )", ")") for row in rows)
+    assert hashlib.sha256(written.encode()).hexdigest() == SCHEMA
+
+
+def test_connections_are_shared_by_more_threads_than_there_are(tmp_path: Path):
+    with opened(str(tmp_path / "x.db"), patience=5.0) as database:
+        inside, most, lock = 0, 0, threading.Lock()
+
+        def look(connection):
+            nonlocal inside, most
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            connection.scalar(COUNT)
+            time.sleep(0.02)
+            with lock:
+                inside -= 1
+
+        threads = [threading.Thread(target=database.read, args=(look,)) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert 1 <= most <= 4
+
+
+def test_a_connection_that_is_never_free_fails_in_time(tmp_path: Path):
+    let_go = threading.Event()
+    with opened(str(tmp_path / "x.db"), patience=0.1) as database:
+        holders = [threading.Thread(target=database.read, args=(lambda _: let_go.wait(10),)) for _ in range(4)]
+        for holder in holders:
+            holder.start()
+        time.sleep(0.2)
+        with pytest.raises(StoreFailed, match="in use"):
+            _count(database)
+        let_go.set()
+        for holder in holders:
+            holder.join()
+        assert _count(database) == 0

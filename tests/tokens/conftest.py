@@ -4,8 +4,8 @@ import pytest
 import splintr
 import tiktoken
 
-from ullage.tokens.bpe.engine import BytePairEngine, default_engine
-from ullage.tokens.bpe.fallback import load_python
+from ullage.tokens.bpe.engine import BytePairEngine, load_splintr
+from ullage.tokens.bpe.fallback import read_tokens
 from ullage.tokens.bpe.vocabulary import VOCABULARIES
 
 _PATTERNS = {"o200k_base": splintr.O200K_BASE_PATTERN, "cl100k_base": splintr.CL100K_BASE_PATTERN}
@@ -13,7 +13,7 @@ _PATTERNS = {"o200k_base": splintr.O200K_BASE_PATTERN, "cl100k_base": splintr.CL
 
 @pytest.fixture(scope="session")
 def engine() -> BytePairEngine:
-    return default_engine()
+    return BytePairEngine(load_splintr, VOCABULARIES)
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def reference() -> dict[str, tiktoken.Encoding]:
         name: tiktoken.Encoding(
             name,
             pat_str=pattern,
-            mergeable_ranks=dict(load_python(VOCABULARIES[name]).ranks),
+            mergeable_ranks={token: rank for rank, token in enumerate(read_tokens(name))},
             special_tokens={"<|endoftext|>": 300_000},
         )
         for name, pattern in _PATTERNS.items()

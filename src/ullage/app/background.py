@@ -1,21 +1,9 @@
-"""What is done while nobody waits for it?
-
-Work that belongs to one server or client and must not end that of the others, and what is better loaded before it is
-asked for.
-"""
+"""Work in the background that belongs to one server or client and must not end that of the others."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 
-import anyio
-import anyio.to_thread
-
-from ullage.gateway import ASSUMED
-from ullage.models import DEFAULT_MODEL
-
-from .counting import meter
-
-__all__ = ["QUIET", "Work", "guarded", "load_vocabularies"]
+__all__ = ["QUIET", "Work", "guarded"]
 
 _log = logging.getLogger(__name__)
 
@@ -23,14 +11,6 @@ QUIET = 0.5
 """Seconds after which something is loaded that nobody has asked for yet."""
 
 Work = Callable[[], Awaitable[None]]
-
-
-async def load_vocabularies(models: Iterable[str | None]) -> None:
-    """Of these models, of those that are counted by where none is named, and of that which `count-tokens` takes."""
-    for model in dict.fromkeys((*filter(None, models), ASSUMED.counted_as, DEFAULT_MODEL)):
-        # A client that starts us waits for its first answers; loading would take the interpreter from them.
-        await anyio.sleep(QUIET)
-        await anyio.to_thread.run_sync(meter().count, "ready", model)
 
 
 async def guarded(work: Work) -> None:

@@ -7,12 +7,14 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from json import dumps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage.errors import InvalidArguments, UnreadableRequest
-from ullage.messages import Format, read_request
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
 from ullage.tokens import Count, Meter, Weight, default_engine
+
+if TYPE_CHECKING:
+    from ullage.messages import Format
 
 __all__ = ["count", "count_request", "find_model", "format_of", "meter", "meter_for"]
 
@@ -37,12 +39,14 @@ def count(text: str, model: str = DEFAULT_MODEL) -> Count:
     return meter().count(_string(text, "text"), _string(model, "model"))
 
 
-def count_request(body: Mapping[str, Any], model: str | None = None, format: Format | str | None = None) -> Weight:  # noqa: A002
+def count_request(body: Mapping[str, Any], model: str | None = None, format: "Format | str | None" = None) -> Weight:  # noqa: A002
     """What a whole request weighs, part by part, as its provider would count it.
 
     `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from
     its shape unless `format` says so. `model` is the body's own unless given.
     """
+    from ullage.messages import read_request
+
     named = None if model is None else _string(model, "model")
     try:
         return meter().weigh(read_request(body, None if format is None else format_of(format)), named)
@@ -72,7 +76,9 @@ def _string(value: str, name: str) -> str:
     raise InvalidArguments(f"`{name}` must be a string, not {type(value).__name__}", suggestion=hint)
 
 
-def format_of(name: str) -> Format:
+def format_of(name: str) -> "Format":
+    from ullage.messages import Format
+
     try:
         return Format(name)
     except ValueError as error:

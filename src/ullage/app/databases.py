@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -16,18 +17,11 @@ import anyio.to_thread
 from ullage.config import Settings
 from ullage.errors import UllageError
 from ullage.gateway import Member, Rules
-from ullage.sql import (
-    LISTED_NAMES,
-    ORIGINAL_NAMES,
-    DatabaseSettings,
-    Dialect,
-    Question,
-    SqlSource,
-    dialect_of,
-    open_engine,
-    tools_of,
-)
+from ullage.options import DatabaseSettings
 from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Read, Reply
+
+if TYPE_CHECKING:
+    from ullage.sql import Dialect, Question, SqlSource
 
 __all__ = ["Databases", "LateDatabase", "look_at"]
 
@@ -44,10 +38,12 @@ class LateDatabase:
     sample: Path
     """Where the sample shop lies, or will."""
     weigh: Callable[[Caller], Weigh]
-    _source: SqlSource | None = None
+    _source: "SqlSource | None" = None
     _lock: anyio.Lock | None = None
 
     async def tools(self) -> Listing:
+        from ullage.sql import dialect_of, tools_of
+
         dialect, about = dialect_of(self.settings), self.settings.description
         return Listing(tools_of(dialect, about), revision=f"1 {dialect} {about}")
 
@@ -74,20 +70,24 @@ class LateDatabase:
             await self._source.close()
             self._source = None
 
-    async def _opened(self) -> SqlSource:
+    async def _opened(self) -> "SqlSource":
         if self._source is None:
             self._lock = self._lock or anyio.Lock()
             async with self._lock:
                 self._source = self._source or await anyio.to_thread.run_sync(self._open)
         return self._source
 
-    def _open(self) -> SqlSource:
+    def _open(self) -> "SqlSource":
+        from ullage.sql import SqlSource, open_engine
+
         engine = open_engine(self.settings, sample=self.sample)
         return SqlSource(settings=self.settings, engine=engine, weigh=self.weigh)
 
 
-def _simplest(dialect: Dialect, seconds: float) -> Question:
+def _simplest(dialect: "Dialect", seconds: float) -> "Question":
     """What every database of that kind can answer that can be reached at all."""
+    from ullage.sql import Question
+
     return Question(sql="SELECT 1 FROM dual" if dialect == "oracle" else "SELECT 1", rows=1, seconds=seconds)
 
 
@@ -147,6 +147,8 @@ def _member(late: LateDatabase, own: Rules, *, is_default: bool) -> Member:
 
 def _rules(own: Rules, *, is_default: bool) -> Rules:
     """The user's rules for our own tools; the names of the system before this one answer, and are never shown."""
+    from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES
+
     pinned = (*own.pinned, *LISTED_NAMES) if is_default else own.pinned
     return replace(own, pinned=pinned, hidden=(*own.hidden, *ORIGINAL_NAMES))
 

@@ -8,8 +8,7 @@ import hashlib
 from dataclasses import astuple
 
 from ullage.config import Gateway, Settings
-from ullage.gateway import Server
-from ullage.sql import DatabaseSettings
+from ullage.options import DatabaseSettings, Server
 
 __all__ = ["fingerprint"]
 

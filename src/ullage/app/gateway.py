@@ -21,6 +21,7 @@ from ullage.errors import StoreFailed, UnknownResource
 from ullage.gateway import (
     ASSUMED,
     NAMES,
+    READ,
     Cached,
     Catalogue,
     Find,
@@ -28,7 +29,6 @@ from ullage.gateway import (
     Member,
     Merge,
     OpenCalls,
-    ResultReader,
     ResultRules,
     StoredForms,
     Vault,
@@ -38,11 +38,11 @@ from ullage.ledger import Recorder, Recording, Unrecorded
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tokens import CountSource
-from ullage.tool import ToolSource
+from ullage.tool import Listing, ToolSource
 from ullage.wire import Health, Host, Profile
 
 from .accepting import DefinitionReport, places_of, report_definitions
-from .background import Work, guarded, load_vocabularies
+from .background import QUIET, Work, guarded
 from .clients import LISTED, OWN, Kit, Served, find_settings
 from .counting import meter
 from .databases import Databases, LateDatabase, look_at
@@ -51,7 +51,7 @@ from .following import follow
 from .handing import Handing
 from .held_tables import HeldTables
 from .notices import tell_of_withheld_variables
-from .own import OwnTools
+from .own import LateSource, OwnTools
 from .referring import Weighing, references
 from .retrieving import Retrieving
 from .searches import Searches
@@ -96,9 +96,7 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self._rules = self.settings.result_rules
-        reader = ResultReader(
-            vault=self.vault, rules=lambda: self._rules, meter=meter(), reference=references(meter()), query=self.tables
-        )
+        reader = LateSource(Listing((READ,), revision="1"), self._make_reader)
         self._own = OwnTools((CountSource(meter()), reader))
         self.cached = Cached(self.merge, lambda: self._rules, time.monotonic)
         self.delegating = Delegating(
@@ -107,6 +105,13 @@ class Gateway:
             database=self.database,
             recorder=self.recorder,
             held=Handing(vault=self.vault, meter=meter(), reference=references(meter()), found=self.retrieving.all),
+        )
+
+    def _make_reader(self) -> ToolSource:
+        from ullage.gateway import ResultReader
+
+        return ResultReader(
+            vault=self.vault, rules=lambda: self._rules, meter=meter(), reference=references(meter()), query=self.tables
         )
 
     @property
@@ -150,13 +155,12 @@ class Gateway:
             await self.find(client).tools()
 
     def warm_up(self) -> None:
-        """Has the vocabularies loaded once the first requests are answered, so that no later one waits for that, and
-        then has whoever runs this told what is wrong with a database or a policy."""
+        """Logs, once the first requests are answered, what is wrong with a database or a policy."""
         self._is_watching = True
         self.spawn(partial(self._warm_up, [self.databases[one.name] for one in self.settings.databases]))
 
     async def _warm_up(self, databases: Sequence[LateDatabase]) -> None:
-        await load_vocabularies((self.settings.gateway.model, *(one.model for one in self.settings.clients.values())))
+        await anyio.sleep(QUIET)
         for database in databases:
             await look_at(database)
         self.delegating.look()

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from ullage.errors import UnknownHandle
-from ullage.gateway import Reference, ResultReader, ResultRules, Vault
+from ullage.gateway import Reference, ResultRules, Vault
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller
 
@@ -78,6 +78,8 @@ class Handing:
         return await self._shared(pages, caller, budget)
 
     async def _page(self, handle: str, start: int, caller: Caller, budget: int) -> str:
+        from ullage.gateway import ResultReader
+
         rules = ResultRules(budget=budget)
         reader = ResultReader(vault=self.vault, rules=lambda: rules, meter=self.meter, reference=self.reference)
         asked = Call(tool="read_result", arguments={"handle": handle, "offset": start}, caller=caller)

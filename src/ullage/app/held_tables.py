@@ -5,12 +5,14 @@ the worker are loaded and started when they are first needed.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
-from ullage.sql.embedded import TableWorker
-from ullage.table import Row
+if TYPE_CHECKING:
+    from ullage.sql.embedded import TableWorker
+    from ullage.table import Row
 
 __all__ = ["HeldTables"]
 
@@ -26,13 +28,14 @@ class HeldTables:
         self._worker: TableWorker | None = None
 
     async def ask(
-        self, columns: Sequence[str], rows: Iterable[Row], sql: str, seconds: float
-    ) -> tuple[Sequence[str], Sequence[Row], bool]:
+        self, columns: Sequence[str], rows: "Iterable[Row]", sql: str, seconds: float
+    ) -> "tuple[Sequence[str], Sequence[Row], bool]":
         statement = await anyio.to_thread.run_sync(_judged, sql)
         # The seconds are the statement's: reading what we hold ourselves is not its fault.
-        held = await anyio.to_thread.run_sync(list[Row], rows)
-        self._worker = self._worker or TableWorker()
+        held = await anyio.to_thread.run_sync(list["Row"], rows)
         try:
+            if self._worker is None:
+                self._worker = await anyio.to_thread.run_sync(_worker)
             answer = await self._worker.ask_table(columns, held, statement, seconds=seconds, limit=_ROWS)
         finally:
             with anyio.CancelScope(shield=True):
@@ -44,10 +47,16 @@ class HeldTables:
             await self._worker.close()
 
 
-def _free(rows: list[Row]) -> None:
+def _free(rows: "list[Row]") -> None:
     """Empty a list a few rows at a time: the memory of a million at once is given back with everybody waiting."""
     while rows:
         del rows[-_FREED_AT_ONCE:]
+
+
+def _worker() -> "TableWorker":
+    from ullage.sql.embedded import TableWorker
+
+    return TableWorker()
 
 
 def _judged(sql: str) -> str:

@@ -8,8 +8,6 @@ because it would say it again each time.
 import logging
 from collections.abc import Iterable
 
-from sqlalchemy import column, delete, select, table
-
 from ullage.errors import StoreFailed
 from ullage.gateway import Server
 from ullage.store import Database
@@ -19,8 +17,7 @@ __all__ = ["tell_of_withheld_variables"]
 
 _log = logging.getLogger(__name__)
 
-_notices = table("ullage_notices", column("name"))
-_SERVER_ENVIRONMENT = "server_environment"
+_MINE = {"name": "server_environment"}
 _SHOWN = 8
 """Names in the notice."""
 
@@ -31,13 +28,14 @@ async def tell_of_withheld_variables(
     """Logs once, after an upgrade from a version whose servers inherited everything, which variables they now lack."""
     if database is None:
         return
-    mine = _notices.c.name == _SERVER_ENVIRONMENT
 
     def is_pending() -> bool:
-        return database.read(lambda connection: connection.scalar(select(_notices.c.name).where(mine))) is not None
+        query = "SELECT name FROM ullage_notices WHERE name = :name"
+        return database.read(lambda connection: connection.scalar(query, _MINE)) is not None
 
     def claim() -> bool:
-        return database.write(lambda connection: connection.execute(delete(_notices).where(mine)).rowcount) == 1
+        statement = "DELETE FROM ullage_notices WHERE name = :name"
+        return database.write(lambda connection: connection.execute(statement, _MINE).rowcount) == 1
 
     try:
         if not await database.aside(is_pending):

@@ -20,7 +20,7 @@ from ullage.app.keys import names_on
 from ullage.app.starting import StartAnswers
 from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
-from ullage.sql import SAMPLE, DatabaseSettings
+from ullage.options import SAMPLE, DatabaseSettings
 from ullage.start_session import StartSession
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from ullage.gateway import Rules
+from ullage.options import Rules
 
 from .kinds import VARIABLE
 from .layer import Layer

@@ -12,8 +12,7 @@ from datetime import date
 from itertools import combinations
 from typing import Any, cast
 
-from ullage.gateway import Rules, Server, ServerResults
-from ullage.sql import DatabaseSettings
+from ullage.options import DatabaseSettings, Rules, Server, ServerResults
 
 from .combining_delegates import combined_delegation, combined_providers
 from .folders import Folders

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
-from ullage.gateway import Rules, Server
-from ullage.sql import SAMPLE, DatabaseSettings
+from ullage.options import SAMPLE, DatabaseSettings, Rules, Server
 
 from .delegating import ProviderSettings
 from .delegation import Delegation

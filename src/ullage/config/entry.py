@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from ullage.gateway import Server, Transport
+from ullage.options import Server, Transport
 
 from .issue import Issue
 from .page import Page, dotted

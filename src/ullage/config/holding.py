@@ -8,7 +8,7 @@ the user's as by the others. What a project's files hold back of a user's server
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ullage.gateway import Rules, Server
+from ullage.options import Rules, Server
 
 from .issue import Issue
 from .layer import Layer

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast, get_args
 
-from ullage.gateway import DefinitionChanges, IndexKind
+from ullage.options import DefinitionChanges, IndexKind
 
 from .delegating import LogLevel, WireKind
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ullage.gateway import Server, ServerResults
-from ullage.sql import DatabaseSettings
+from ullage.options import DatabaseSettings, Server, ServerResults
 
 from .delegation import Delegation
 from .folders import Folders

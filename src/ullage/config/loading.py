@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ullage.errors import BadConfiguration, UnreadableFile, UnsupportedModel
-from ullage.models import shipped
-from ullage.search import encoder_lacks
-from ullage.tokens import PLAIN_RULES
+from ullage.models import PLAIN_RULES, shipped
+from ullage.options import encoder_lacks
 
 from .combining import SAMPLE_SOURCE, combine
 from .issue import Issue, refusal

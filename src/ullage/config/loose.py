@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, TypeVar, cast
 
-from ullage.gateway import Rules, Server
+from ullage.options import Rules, Server
 
 from .entry import Entry, launch_fault, server_of
 from .issue import Issue

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ullage.gateway import Rules
+from ullage.options import Rules
 from ullage.start_cache import parts_text, relevant_folders, relevant_parts
 
 from .issue import Issue

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ullage.gateway import Rules
+from ullage.options import Rules
 
 from .naming import folded
 

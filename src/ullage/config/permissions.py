@@ -8,7 +8,7 @@ not taken over: that is between it and whoever sits there.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from ullage.gateway import Rules
+from ullage.options import Rules
 
 from .lists import Lists
 from .naming import folded

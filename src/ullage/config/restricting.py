@@ -11,8 +11,7 @@ from dataclasses import fields, replace
 from functools import reduce
 from typing import Any
 
-from ullage.gateway import Rules, Server, ServerResults
-from ullage.sql import DatabaseSettings, Limits
+from ullage.options import DatabaseSettings, Limits, Rules, Server, ServerResults
 
 from .delegation import Delegation
 from .issue import Issue

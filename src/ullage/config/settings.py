@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ullage.gateway import IndexKind, ResultRules, Rules, Server, ServerResults
-from ullage.sql import DatabaseSettings
+from ullage.options import DatabaseSettings, IndexKind, ResultRules, Rules, Server, ServerResults
 
 from .delegating import BUILT_IN, DelegateSettings, ProviderSettings
 from .folders import Folders

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from ullage.sql import SAMPLE, DatabaseSettings, Limits
+from ullage.options import SAMPLE, DatabaseSettings, Limits
 
 from .entry import unresolved
 from .issue import Issue

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ullage.gateway import NAMES, Rules, Server, ServerResults
-from ullage.sql import DatabaseSettings
+from ullage.options import FIND_NAMES, DatabaseSettings, Rules, Server, ServerResults
 
 from .delegate_tables import read_delegation, read_retrieves
 from .entry import Entry, launch_fault, server_of
@@ -96,7 +95,7 @@ def _settings(document: Table, name: str, keys: Sequence[Key], findings: _Findin
 def _unhidden(values: Mapping[str, Any], page: Page) -> Iterator[Issue]:
     """The tools that find the others are all a model sees: they can be denied, not hidden."""
     for name in values.get("own.hidden", ()):
-        if name in NAMES:
+        if name in FIND_NAMES:
             said = f"`{name}` cannot be hidden, it stays listed"
             yield page.issue("problem", said, ("own", "hidden"), suggestion="write it under `deny` to be without it")
 

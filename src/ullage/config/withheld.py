@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from ullage.gateway import Rules
+from ullage.options import Rules
 
 from .naming import folded
 from .narrowing import narrower

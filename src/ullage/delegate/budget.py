@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from sqlalchemy import Boolean, ColumnElement, Connection, column, func, insert, select, table, text, true, update
-
-from ullage.store import Database, seconds, storable
+from ullage.store import Connection, Database, seconds, storable
 from ullage.tool import Caller
 
 from .ceilings import Alert, Ceilings, Scope, alerts, check, since
@@ -21,11 +19,11 @@ from .spending import NO_SPEND, Spend, Ticket
 
 __all__ = ["StoredPurse"]
 
-_SPENDS = table(
-    "ullage_spends",
-    *map(column, ("id", "time", "principal", "session", "task", "tokens", "picodollars")),
-    column("settled", Boolean),
+_ADD = (
+    "INSERT INTO ullage_spends (id, time, principal, session, task, tokens, picodollars, settled) "
+    "VALUES (:id, :time, :principal, :session, :task, :tokens, :picodollars, :settled)"
 )
+_SETTLE = "UPDATE ullage_spends SET settled = :settled, tokens = :tokens, picodollars = :picodollars WHERE id = :id"
 _PICO = Decimal(10) ** 12
 """The finest price on record is some 10^-10 dollars a token; whole numbers add up exactly everywhere."""
 _LOCK = 0x756C6C617370
@@ -69,51 +67,55 @@ class StoredPurse:
             self.alert(one)
 
     def _reserve(self, connection: Connection, ticket: Ticket, estimate: Spend, asked: _Asked, already: Spend) -> None:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        if connection.kind == "postgresql":
+            connection.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": _LOCK})
         ceilings = self.ceilings()
         check(ceilings, {**self._sums(connection, ceilings, asked), "call": already}, estimate)
         connection.execute(
-            insert(_SPENDS).values(
-                id=ticket.id,
-                time=seconds(self.now()),
-                principal=asked.principal,
-                session=asked.session,
-                task=asked.task,
-                settled=False,
+            _ADD,
+            {
+                "id": ticket.id,
+                "time": seconds(self.now()),
+                "principal": asked.principal,
+                "session": asked.session,
+                "task": asked.task,
+                "settled": False,
                 **_columns(estimate),
-            )
+            },
         )
 
     def _settle(self, connection: Connection, ticket: Ticket, actual: Spend, asked: _Asked) -> list[Alert]:
-        ceilings, mine = self.ceilings(), column("id") == ticket.id
-        held = connection.execute(select(_SPENDS.c.tokens, _SPENDS.c.picodollars).where(mine)).one()
+        ceilings, mine = self.ceilings(), {"id": ticket.id}
+        tokens, picodollars = connection.execute(
+            "SELECT tokens, picodollars FROM ullage_spends WHERE id = :id", mine
+        ).one()
         reserved = self._sums(connection, ceilings, asked)
-        connection.execute(update(_SPENDS).where(mine).values(settled=True, **_columns(actual)))
+        connection.execute(_SETTLE, {**mine, "settled": True, **_columns(actual)})
         # Without this call, so that an estimate alone passes no threshold.
-        before: dict[Scope, Spend] = {
-            scope: _less(spend, held.tokens, held.picodollars) for scope, spend in reserved.items()
-        }
+        before: dict[Scope, Spend] = {scope: _less(spend, tokens, picodollars) for scope, spend in reserved.items()}
         return list(alerts(ceilings, before, self._sums(connection, ceilings, asked)))
 
     def _sums(self, connection: Connection, ceilings: Ceilings, asked: _Asked) -> dict[Scope, Spend]:
         return {scope: self._sum(connection, scope, asked) for scope in ceilings.kept()}
 
     def _sum(self, connection: Connection, scope: Scope, asked: _Asked) -> Spend:
-        wanted = select(
-            func.coalesce(func.sum(_SPENDS.c.tokens), 0).label("tokens"),
-            func.coalesce(func.sum(_SPENDS.c.picodollars), 0).label("picodollars"),
-        ).where(self._within(scope, asked))
-        row = connection.execute(wanted).one()
-        return Spend(tokens=int(row.tokens), dollars=Decimal(int(row.picodollars)) / _PICO)
+        condition, values = self._within(scope, asked)
+        tokens, picodollars = connection.execute(
+            f"SELECT coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM ullage_spends WHERE {condition}",
+            values,
+        ).one()
+        return Spend(tokens=int(tokens), dollars=Decimal(int(picodollars)) / _PICO)
 
-    def _within(self, scope: Scope, asked: _Asked) -> ColumnElement[bool]:
+    def _within(self, scope: Scope, asked: _Asked) -> tuple[str, dict[str, object]]:
         start = since(scope, self.now())
         if start is not None:
-            return _SPENDS.c.time >= seconds(start)
+            return "time >= :start", {"start": seconds(start)}
         if scope == "session":
-            return (_SPENDS.c.principal == asked.principal) & (_SPENDS.c.session == asked.session)
-        return (_SPENDS.c.principal == asked.principal) & (_SPENDS.c.task == asked.task) if asked.task else ~true()
+            values: dict[str, object] = {"principal": asked.principal, "session": asked.session}
+            return "principal = :principal AND session = :session", values
+        if asked.task:
+            return "principal = :principal AND task = :task", {"principal": asked.principal, "task": asked.task}
+        return "1 = 0", {}
 
 
 def _columns(spend: Spend) -> dict[str, int | None]:

@@ -1,38 +1,102 @@
 """How do many sources look like one small one?"""
 
-from .access import Guarded
-from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
-from .cached import Cached
-from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
-from .definition import definition, definition_hash, definition_text, tool_of
+from typing import TYPE_CHECKING
+
+from ullage.deferred import import_on_use
+from ullage.options import Access, DefinitionChanges, Rules, Server, Transport
+
+from .definition import definition
 from .failed import failed
-from .find import (
-    EDITION,
-    NAMES,
-    Decision,
-    Embedders,
-    Explained,
-    Find,
-    FindSettings,
-    IndexKind,
-    Learning,
-    Surroundings,
-)
-from .introduction import Introduced, Introduction
-from .merge import Entry, Member, Merge, Missing, View
-from .metered import META, Metered
-from .open_calls import OpenCalls, shutting_down
-from .reference import ASSUMED, Reference, References
-from .results import Budgeted, ResultReader, ResultRules, ServerResults, Vault
-from .server import Access, DefinitionChanges, Rules, Server, Transport
-from .slim import one_line, signature, slim
-from .underscored import Underscored
+
+if TYPE_CHECKING:
+    from .access import Guarded
+    from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
+    from .cached import Cached
+    from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
+    from .definition import definition_hash, definition_text, tool_of
+    from .find import (
+        EDITION,
+        NAMES,
+        Decision,
+        Embedders,
+        Explained,
+        Find,
+        FindSettings,
+        IndexKind,
+        Learning,
+        Surroundings,
+    )
+    from .introduction import Introduced, Introduction
+    from .merge import Entry, Member, Merge, Missing, View
+    from .metered import META, Metered
+    from .open_calls import OpenCalls, shutting_down
+    from .reference import ASSUMED, Reference, References
+    from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, Vault
+    from .slim import one_line, signature
+    from .underscored import Underscored
+else:
+    __getattr__ = import_on_use(
+        __name__,
+        {
+            "ASSUMED": "reference",
+            "Baseline": "baseline",
+            "Baselines": "baseline",
+            "Budgeted": "results",
+            "Cached": "cached",
+            "Catalogue": "catalog",
+            "Decision": "find",
+            "DefinitionChange": "baseline",
+            "EDITION": "find",
+            "Embedders": "find",
+            "Entry": "merge",
+            "Explained": "find",
+            "Find": "find",
+            "FindSettings": "find",
+            "Guarded": "access",
+            "IndexKind": "find",
+            "Introduced": "introduction",
+            "Introduction": "introduction",
+            "Kept": "catalog",
+            "Learning": "find",
+            "META": "metered",
+            "Member": "merge",
+            "Merge": "merge",
+            "Metered": "metered",
+            "Missing": "merge",
+            "NAMES": "find",
+            "OpenCalls": "open_calls",
+            "Places": "baseline",
+            "READ": "results",
+            "Reference": "reference",
+            "References": "reference",
+            "ResultReader": "results",
+            "ResultRules": "results",
+            "ServerResults": "results",
+            "StoredForms": "catalog",
+            "StoredUses": "catalog",
+            "StoredVectors": "catalog",
+            "Surroundings": "find",
+            "Underscored": "underscored",
+            "Vault": "results",
+            "View": "merge",
+            "changed_parts": "baseline",
+            "definition_hash": "definition",
+            "definition_text": "definition",
+            "difference_lines": "baseline",
+            "one_line": "slim",
+            "shutting_down": "open_calls",
+            "signature": "slim",
+            "tool_of": "definition",
+            "trust_command": "baseline",
+        },
+    )
 
 __all__ = [
     "ASSUMED",
     "EDITION",
     "META",
     "NAMES",
+    "READ",
     "Access",
     "Baseline",
     "Baselines",
@@ -83,7 +147,6 @@ __all__ = [
     "one_line",
     "shutting_down",
     "signature",
-    "slim",
     "tool_of",
     "trust_command",
 ]

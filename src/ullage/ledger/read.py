@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, case, func, select
-
-from ullage.store import Database, seconds
+from ullage.store import Connection, Database, seconds
 
 from .entry import Entry, Kind
-from .rows import ENTRIES, entry_of
+from .rows import entry_of
 
 __all__ = ["Total", "read_entries", "totals"]
 
@@ -30,24 +27,28 @@ def read_entries(
     session: str | None = None,
 ) -> Iterator[Entry]:
     """Entries from `since` up to before `until`, page by page: no transaction stays open while one is looked at."""
-    query = select(ENTRIES).where(*_within(since, until)).order_by(ENTRIES.c.id).limit(_PAGE)
+    conditions, values = _within(since, until)
     if kind is not None:
-        query = query.where(ENTRIES.c.kind == kind)
+        conditions, values = [*conditions, "kind = :kind"], values | {"kind": kind}
     if session is not None:
-        query = query.where(ENTRIES.c.session == session)
-    after = 0
-    while page := database.read(partial(_fetch, query=query.where(ENTRIES.c.id > after))):
+        conditions, values = [*conditions, "session = :session"], values | {"session": session}
+    where = " AND ".join([*conditions, "id > :after"])
+    query, after = f"SELECT * FROM ullage_entries WHERE {where} ORDER BY id LIMIT {_PAGE}", 0
+    while page := database.read(partial(_fetch, query=query, values=values | {"after": after})):
         after = page[-1][0]
         yield from (entry for _, entry in page)
 
 
-def _fetch(connection: Connection, query: Select[Any]) -> list[tuple[int, Entry]]:
-    return [(row["id"], entry_of(row)) for row in connection.execute(query).mappings()]
+def _fetch(connection: Connection, query: str, values: dict[str, object]) -> list[tuple[int, Entry]]:
+    return [(row["id"], entry_of(row)) for row in connection.execute(query, values).mappings()]
 
 
-def _within(since: datetime | None, until: datetime | None) -> list[ColumnElement[bool]]:
-    first = [] if since is None else [ENTRIES.c.time >= seconds(since)]
-    return first if until is None else [*first, ENTRIES.c.time < seconds(until)]
+def _within(since: datetime | None, until: datetime | None) -> tuple[list[str], dict[str, object]]:
+    """Conditions on the time of an entry, and their values."""
+    times = {"since": since, "until": until}
+    conditions = {"since": "time >= :since", "until": "time < :until"}
+    given: dict[str, object] = {name: seconds(time) for name, time in times.items() if time is not None}
+    return [conditions[name] for name in given], given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +63,13 @@ class Total:
 
 def totals(database: Database, *, since: datetime | None = None, until: datetime | None = None) -> dict[str, Total]:
     """Sums by kind, for the kinds that have entries."""
-    query = select(ENTRIES.c.kind, *_SUMS).where(*_within(since, until)).group_by(ENTRIES.c.kind)
-    rows = database.read(lambda connection: connection.execute(query).all())
+    conditions, values = _within(since, until)
+    query = (
+        "SELECT kind, count(*), sum(tokens), sum(saved_tokens), sum(CASE WHEN is_error THEN 1 ELSE 0 END), "
+        f"sum(milliseconds) FROM ullage_entries WHERE {' AND '.join(conditions) or '1 = 1'} GROUP BY kind"
+    )
+    rows = database.read(lambda connection: connection.execute(query, values).all())
     return {kind: _total(*figures) for kind, *figures in rows}
-
-
-_SUMS = (
-    func.count(),
-    func.sum(ENTRIES.c.tokens),
-    func.sum(ENTRIES.c.saved_tokens),
-    func.sum(case((ENTRIES.c.is_error, 1), else_=0)),
-    func.sum(ENTRIES.c.milliseconds),
-)
 
 
 def _total(entries: int, tokens: int, saved: int | None, errors: int, milliseconds: float | None) -> Total:

@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import anyio.to_thread
-from sqlalchemy import insert
 
 from ullage.errors import StoreFailed
 from ullage.store import Database
 
 from .entry import Entry
-from .rows import ENTRIES, row_of
+from .rows import ADD_ENTRY, row_of
 
 __all__ = ["Recorder", "Recording", "Unrecorded"]
 
@@ -130,7 +129,7 @@ class Recording:
     def _save(self, batch: Sequence[Entry]) -> None:
         try:
             rows = [row_of(entry) for entry in batch]
-            self._database.write(lambda connection: connection.execute(insert(ENTRIES), rows))
+            self._database.write(lambda connection: connection.execute(ADD_ENTRY, rows))
         except StoreFailed as error:
             self._put_back(batch, error.message)
         except Exception as error:  # noqa: BLE001 - an entry that cannot be written must not end the writing of others

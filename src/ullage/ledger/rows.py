@@ -4,23 +4,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Boolean, column, table
-
 from ullage.store import moment, seconds, storable
 from ullage.tokens import Method
 
 from .entry import Entry
 
-__all__ = ["ENTRIES", "entry_of", "row_of"]
+__all__ = ["ADD_ENTRY", "entry_of", "row_of"]
 
 _TEXTS = ("kind", "principal", "session", "client", "server", "tool", "model")
 _FIGURES = ("tokens", "baseline_tokens", "saved_tokens", "milliseconds")
 
 _FLAGS = ("session_inferred", "is_error", "cached")
-ENTRIES = table(
-    "ullage_entries",
-    *map(column, ("id", "time", "method", "detail", *_TEXTS, *_FIGURES)),
-    *(column(name, Boolean) for name in _FLAGS),
+_COLUMNS = ("time", "method", "detail", *_TEXTS, *_FIGURES, *_FLAGS)
+ADD_ENTRY = (
+    f"INSERT INTO ullage_entries ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{column}' for column in _COLUMNS)})"
 )
 
 
@@ -40,5 +37,8 @@ def entry_of(row: Mapping[Any, Any]) -> Entry:
         time=moment(row["time"]),
         method=Method(row["method"]),
         detail=json.loads(row["detail"]),
-        **{name: row[name] for name in (*_TEXTS, *_FIGURES, *_FLAGS)},
+        session_inferred=bool(row["session_inferred"]),
+        is_error=bool(row["is_error"]),
+        cached=bool(row["cached"]),
+        **{name: row[name] for name in (*_TEXTS, *_FIGURES)},
     )

@@ -2,11 +2,12 @@
 
 from .card import Match, ModelCard, Source
 from .price import Cost, Price, Usage, cost_of, price_of
-from .table import DEFAULT_MODEL, DEFAULT_WINDOW, ModelTable, Window, shipped
+from .table import DEFAULT_MODEL, DEFAULT_WINDOW, PLAIN_RULES, ModelTable, Window, shipped
 
 __all__ = [
     "DEFAULT_MODEL",
     "DEFAULT_WINDOW",
+    "PLAIN_RULES",
     "Cost",
     "Match",
     "ModelCard",

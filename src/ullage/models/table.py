@@ -20,10 +20,12 @@ from ullage.errors import UnsupportedModel
 from .card import Match, ModelCard, Source
 from .name import fold, forms, prefixes, soften, undated
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_WINDOW", "ModelTable", "Window", "shipped"]
+__all__ = ["DEFAULT_MODEL", "DEFAULT_WINDOW", "PLAIN_RULES", "ModelTable", "Window", "shipped"]
 
 DEFAULT_MODEL = "gpt-4"
 DEFAULT_WINDOW = 128_000
+PLAIN_RULES = {"character_count_div_4": 4, "character_count_div_3": 3}
+"""Rules that may be named in a model's place: characters a token, by the rule's name; 3 is meant for Portuguese."""
 LONGEST_NAME = 256
 """No model is called by more characters; looking for one would take ever longer."""
 OFFERED = (DEFAULT_MODEL, "gpt-3.5-turbo", "gpt-4o", "claude")

@@ -8,7 +8,6 @@ what is done with them.
 import json
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from .table import StaticTable
     from .together import Together
 
-__all__ = ["encoder_lacks", "load_encoder", "load_table", "read_encoder", "read_table"]
+__all__ = ["load_encoder", "load_table", "read_encoder", "read_table"]
 
 _WEIGHTS = Path(__file__).parent / "weights"
 _turn = Lock()
@@ -35,11 +34,6 @@ def load_table() -> Embedder:
     """
     with _turn:
         return _table()
-
-
-def encoder_lacks() -> tuple[str, ...]:
-    """What the encoder needs and is not installed. Imports nothing."""
-    return tuple(module for module in ("onnxruntime", "ullage_encoder") if find_spec(module) is None)
 
 
 def load_encoder() -> Embedder:
@@ -88,7 +82,9 @@ def _read_table(folder: Path) -> "StaticTable":
 
     card = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
-    rows, steps, telling = (np.load(folder / f"{name}.npy") for name in ("rows", "steps", "telling"))
+    # Mapped: of 30,000 rows a process needs a few hundred, and those are shared with other processes.
+    rows = np.asarray(np.load(folder / "rows.npy", mmap_mode="r"))
+    steps, telling = (np.load(folder / f"{name}.npy") for name in ("steps", "telling"))
     if {len(rows), len(steps), len(telling)} != {len(vocabulary)}:
         raise ValueError("these are parts of different tables")
     return StaticTable(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError
+from ullage.options import DatabaseSettings
 from ullage.tool import Asked
 
 from .engine import Answer, Dialect, Engine, Question, Stability
@@ -19,7 +20,6 @@ from .explaining import explain_statement
 from .known import Known
 from .nearest import is_about_a_name, with_nearest
 from .recent import Recent
-from .settings import DatabaseSettings
 from .structure import Structure
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from ullage.errors import BadConfiguration
+from ullage.options import SAMPLE, DatabaseSettings
 
 from .engine import Dialect
-from .settings import SAMPLE, DatabaseSettings
 
 __all__ = ["dialect_of", "file_of", "served_dialect"]
 

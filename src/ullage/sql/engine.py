@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from ullage.options import Limits
 from ullage.table import Row
 
 from .structure import Structure
@@ -20,21 +21,6 @@ Dialect = Literal["sqlite", "duckdb", "postgres", "mysql", "tsql", "oracle"]
 Stability = Literal["immutable", "stable", "volatile", "made"]
 """What PostgreSQL calls volatility: whether a function may change anything, or answer differently each time. `made` is
 one of a user's making, which may say of itself what it likes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What no question may go beyond, whatever it asks for."""
-
-    rows: int = 1_000
-    seconds: float = 30.0
-    """From the question to its last row; held within half a second."""
-    cell: int = 20_000
-    """Characters of one value; the rest is cut and counted."""
-    bytes: int = 16_000_000
-    """Of all values of an answer."""
-    concurrency: int = 4
-    """Questions at one time; others wait, and their waiting is within their seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

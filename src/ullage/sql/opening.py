@@ -5,12 +5,13 @@ Nothing is connected to here; the sample shop is made where it is not there yet.
 
 from pathlib import Path
 
+from ullage.options import SAMPLE, DatabaseSettings
+
 from .dialect import file_of
 from .embedded import EmbeddedEngine
 from .engine import Engine
 from .network import network_engine, warning
 from .sample import make_sample
-from .settings import SAMPLE, DatabaseSettings
 
 __all__ = ["lock_sentences", "open_engine"]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from ullage.errors import UnknownTool
+from ullage.options import DatabaseSettings
 from ullage.table import Weigh
 from ullage.tool import Call, Caller, Contents, Json, JsonObject, Listing, Read, Reply, Tool
 
@@ -23,7 +24,6 @@ from .explaining import plan_text
 from .opening import lock_sentences
 from .resources import resource_of, table_of, template_of
 from .role import role_sentences
-from .settings import DatabaseSettings
 from .shape import Shaped, shape
 from .telling import Telling, Told, held
 from .tools import tools_of

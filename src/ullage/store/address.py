@@ -6,23 +6,25 @@ may be said of it. Nothing is opened here.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from typing import TYPE_CHECKING
 
 from ullage.errors import BadConfiguration
 
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
 __all__ = ["Address", "read_url"]
 
+_FILE = "sqlite:///"
 _ACCEPTED = ("a path", "sqlite:///path", "postgresql://user@host/database")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    url: URL = field(repr=False)
-    """Whole, with its password."""
     shown: str
     """For people: no password, no query."""
+    url: "URL | None" = field(default=None, repr=False)
+    """Whole, with its password; None for a file."""
     path: Path | None = None
     """The file, for SQLite."""
 
@@ -30,6 +32,8 @@ class Address:
     def of(cls, where: str | Path) -> "Address":
         if isinstance(where, Path) or "://" not in where:
             return _file(Path(where))
+        if where.startswith(_FILE) and "?" not in where and where not in (_FILE, f"{_FILE}:memory:"):
+            return _file(Path(where.removeprefix(_FILE)))  # without SQLAlchemy, which takes long to import
         url = read_url(where, _ACCEPTED)
         match url.get_backend_name():
             case "sqlite" if url.database and url.database != ":memory:":
@@ -40,8 +44,11 @@ class Address:
                 raise BadConfiguration(f"`{other}` is no database to keep things in", options=_ACCEPTED)
 
 
-def read_url(where: str, accepted: tuple[str, ...]) -> URL:
+def read_url(where: str, accepted: tuple[str, ...]) -> "URL":
     """Raises `BadConfiguration` for what is no URL, with those that would do."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
     try:
         return make_url(where)
     except (ArgumentError, ValueError):
@@ -55,9 +62,11 @@ def read_url(where: str, accepted: tuple[str, ...]) -> URL:
 
 def _file(path: Path) -> Address:
     path = path.expanduser().absolute()
-    return Address(url=URL.create("sqlite+pysqlite", database=str(path)), shown=str(path), path=path)
+    return Address(shown=str(path), path=path)
 
 
-def _server(url: URL) -> Address:
+def _server(url: "URL") -> Address:
+    from sqlalchemy import URL
+
     shown = URL.create("postgresql", host=url.host, port=url.port, database=url.database)
     return Address(url=url, shown=shown.render_as_string())

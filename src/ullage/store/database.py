@@ -13,12 +13,12 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-from sqlalchemy import Connection, Engine
 
 from ullage.errors import StoreFailed
 
 from .address import Address
-from .engines import CONNECTIONS, open_engine, reader, writer
+from .connection import Connection
+from .engines import CONNECTIONS, Engine, open_engine
 from .failure import failing_as_store
 from .migrations import MIGRATIONS, Migration, migrate, version_of
 
@@ -31,7 +31,7 @@ class Database:
     """An open database. Safe to use from several threads."""
 
     def __init__(self, engine: Engine, address: Address, *, known: int, patience: float) -> None:
-        self._engine, self._reader, self._writer = engine, reader(engine), writer(engine)
+        self._engine = engine
         self._address = address
         self._known = known
         self._patience = patience
@@ -71,13 +71,13 @@ class Database:
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Runs `work` in a transaction that sees one moment of the database."""
-        with failing_as_store(self._address), self._reader.begin() as connection:
+        with failing_as_store(self._address), self._engine.begin(writing=False) as connection:
             return work(connection)
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
         """Runs `work` in a transaction that happens whole or not at all. Keep it short: others wait."""
         self._refuse_if_read_only()
-        with failing_as_store(self._address), self._alone(), self._writer.begin() as connection:
+        with failing_as_store(self._address), self._alone(), self._engine.begin(writing=True) as connection:
             # A newer Ullage may have changed the schema while this one was running.
             self._notice(version_of(connection))
             self._refuse_if_read_only()
@@ -89,12 +89,12 @@ class Database:
 
     def close(self) -> None:
         """Lets go of every connection; calling twice is harmless."""
-        self._engine.dispose()
+        self._engine.close()
 
     def _bring_up(self, migrations: Sequence[Migration]) -> None:
         version = self.read(version_of)
         if version < self._known:
-            with failing_as_store(self._address), self._writer.begin() as connection:
+            with failing_as_store(self._address), self._engine.begin(writing=True) as connection:
                 version = migrate(connection, migrations)
         self._notice(version)
 

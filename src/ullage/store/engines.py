@@ -1,49 +1,53 @@
-"""How is each kind of database opened so that many processes can use it side by side?
+"""Engines that open connections so that many processes can use a database side by side.
 
-An engine whose transactions mean the same on both kinds: one that reads sees one moment, one that writes is alone or
-waits, and neither waits longer than `patience`. What is in the database is not known here.
+Transactions mean the same on both kinds: one that reads sees one moment, one that writes is alone or waits, and neither
+waits longer than `patience`. What is in the database is not known here.
 """
 
 import os
 import sqlite3
+import threading
 import time
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.pool import ConnectionPoolEntry
+from typing import TYPE_CHECKING, Protocol
 
 from ullage.errors import StoreFailed
 
 from .address import Address
+from .connection import Connection, PostgresConnection, SqliteConnection
 
-__all__ = ["CONNECTIONS", "open_engine", "reader", "writer"]
+if TYPE_CHECKING:
+    import sqlalchemy
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.pool import ConnectionPoolEntry
+
+__all__ = ["CONNECTIONS", "Engine", "open_engine"]
 
 CONNECTIONS = 4
 """Open at once, at most, by one process."""
 _PAUSE = 0.02
 
 
+class Engine(Protocol):
+    """Opens transactions. Safe to use from several threads."""
+
+    def begin(self, *, writing: bool) -> AbstractContextManager[Connection]:
+        """A transaction that is committed at its end, and undone where that is an exception."""
+        ...
+
+    def close(self) -> None:
+        """Closes every connection that is not in use; calling twice is harmless."""
+        ...
+
+
 def open_engine(address: Address, *, patience: float) -> Engine:
     if address.path is None:
-        return _postgresql(address, patience)
+        return _PostgresEngine(_postgresql(address, patience))
     _make_file(address.path)
     _use_write_ahead_log(address.path, patience)
-    return _sqlite(address, patience)
-
-
-def reader(engine: Engine) -> Engine:
-    """The same engine for transactions that only read."""
-    if engine.dialect.name == "sqlite":
-        return engine.execution_options(begin="BEGIN")
-    return engine.execution_options(isolation_level="REPEATABLE READ")
-
-
-def writer(engine: Engine) -> Engine:
-    """The same engine for transactions that write. SQLite would otherwise take its lock at the first write, where
-    another writer since the first read is an error that no waiting mends."""
-    return engine.execution_options(begin="BEGIN IMMEDIATE") if engine.dialect.name == "sqlite" else engine
+    return _SqliteEngine(address.path, patience)
 
 
 def _make_file(path: Path) -> None:
@@ -71,40 +75,87 @@ def _use_write_ahead_log(path: Path, patience: float) -> None:
         time.sleep(_PAUSE)
 
 
-def _sqlite(address: Address, patience: float) -> Engine:
-    engine = create_engine(
-        address.url,
-        connect_args={"timeout": patience},
-        pool_size=CONNECTIONS,
-        max_overflow=0,
-        pool_timeout=patience,
-        hide_parameters=True,
-    )
-    event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
+class _SqliteEngine:
+    """A few connections to a file, each used by one thread at a time."""
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path = path
+        self._patience = patience
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
+        self._idle: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def begin(self, *, writing: bool) -> Generator[SqliteConnection]:
+        if not self._free.acquire(timeout=self._patience):
+            raise sqlite3.OperationalError(f"every connection was in use for more than {self._patience:g} s")
+        try:
+            connection = self._idle.pop() if self._idle else self._connect()
+            try:
+                # SQLite would otherwise take its lock at the first write, where another writer since the first read is
+                # an error that no waiting mends.
+                connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+                yield SqliteConnection(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                self._undo(connection)
+                raise
+            self._idle.append(connection)
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # Python's driver begins transactions by itself, late and never for DDL, unless it is told not to.
+        connection = sqlite3.connect(self._path, timeout=self._patience, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        """A connection that cannot even undo is not used again."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):
+                connection.close()
+        else:
+            self._idle.append(connection)
 
 
-def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    # Python's driver begins transactions by itself, late and never for DDL, unless it is told not to.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA synchronous = NORMAL")
-    cursor.close()
+class _PostgresEngine:
+    """SQLAlchemy's engine."""
+
+    def __init__(self, engine: "sqlalchemy.Engine") -> None:
+        self._writer = engine
+        self._reader = engine.execution_options(isolation_level="REPEATABLE READ")
+
+    @contextmanager
+    def begin(self, *, writing: bool) -> Generator[PostgresConnection]:
+        with (self._writer if writing else self._reader).begin() as connection:
+            yield PostgresConnection(connection)
+
+    def close(self) -> None:
+        self._writer.dispose()
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+def _postgresql(address: Address, patience: float) -> "sqlalchemy.Engine":
+    from sqlalchemy import create_engine, event
 
-
-def _postgresql(address: Address, patience: float) -> Engine:
     try:
         import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
         raise StoreFailed(
             f"`{address.shown}` needs a driver that is not installed", suggestion="pip install 'ullage[postgresql]'"
         ) from error
+    assert address.url is not None, "a database that is no file has a URL"
     bounds = {
         "connect_timeout": max(2, round(patience)),
         "tcp_user_timeout": round(patience * 1000),
@@ -120,7 +171,7 @@ def _postgresql(address: Address, patience: float) -> Engine:
         hide_parameters=True,
     )
 
-    def bound_waiting(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    def bound_waiting(connection: "DBAPIConnection", _: "ConnectionPoolEntry") -> None:
         with closing(connection.cursor()) as cursor:
             cursor.execute(f"SET lock_timeout = {round(patience * 1000)}")
         connection.commit()

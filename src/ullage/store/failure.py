@@ -4,10 +4,9 @@ Every error of a driver becomes one `StoreFailed` that names the place and the r
 """
 
 import sqlite3
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ullage.errors import StoreFailed
 
@@ -24,11 +23,27 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 def failing_as_store(address: Address) -> Generator[None]:
     try:
         yield
-    except (sqlite3.Error, SQLAlchemyError, OSError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    except Exception as error:
+        cause = _cause_of(error)
+        if cause is None:
+            raise
         raise StoreFailed(
             f"the database `{address.shown}` failed: {_first_line(cause)}", suggestion=_remedy(address, cause)
         ) from error
+
+
+def _cause_of(error: Exception) -> BaseException | None:
+    """The driver's own error; None for one that is not the database's. SQLAlchemy raises nothing before it is
+    imported, which it is for PostgreSQL alone."""
+    if isinstance(error, sqlite3.Error | OSError):
+        return error
+    if "sqlalchemy" not in sys.modules:
+        return None
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        return error.orig
+    return error if isinstance(error, SQLAlchemyError) else None
 
 
 def _first_line(cause: BaseException) -> str:

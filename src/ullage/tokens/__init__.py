@@ -1,16 +1,44 @@
 """How many tokens, and how sure?"""
 
-from .anchor import Anchor
-from .bpe import default_engine
-from .count import ZERO, Count, Method, total
-from .engine import Engine
-from .memo import Memo
-from .meter import Meter
-from .plain import PLAIN_RULES
-from .source import CountSource, count_to_json
-from .steps import Steps, drain, patiently
+from typing import TYPE_CHECKING
+
+from ullage.deferred import import_on_use
+
 from .unheard import unheard
-from .weight import Weight
+
+if TYPE_CHECKING:
+    from .anchor import Anchor
+    from .bpe import default_engine
+    from .count import ZERO, Count, Method, total
+    from .engine import Engine
+    from .memo import Memo
+    from .meter import Meter
+    from .plain import PLAIN_RULES
+    from .source import CountSource, count_to_json
+    from .steps import Steps, drain, patiently
+    from .weight import Weight
+else:
+    __getattr__ = import_on_use(
+        __name__,
+        {
+            "Anchor": "anchor",
+            "Count": "count",
+            "CountSource": "source",
+            "Engine": "engine",
+            "Memo": "memo",
+            "Meter": "meter",
+            "Method": "count",
+            "PLAIN_RULES": "plain",
+            "Steps": "steps",
+            "Weight": "weight",
+            "ZERO": "count",
+            "count_to_json": "source",
+            "default_engine": "bpe",
+            "drain": "steps",
+            "patiently": "steps",
+            "total": "count",
+        },
+    )
 
 __all__ = [
     "PLAIN_RULES",

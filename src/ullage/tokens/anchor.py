@@ -7,11 +7,13 @@ all that must be counted. Each report also corrects the meter for that model. No
 import math
 import threading
 from dataclasses import dataclass, replace
-
-from ullage.messages import Request
+from typing import TYPE_CHECKING
 
 from .count import Count, Method, total
 from .weight import Weight
+
+if TYPE_CHECKING:
+    from ullage.messages import Request
 
 __all__ = ["Anchor", "Corrections"]
 
@@ -27,12 +29,12 @@ _FURTHEST = math.log(2)
 class Anchor:
     """What a provider reported for a request."""
 
-    request: Request
+    request: "Request"
     tokens: int
     model: str
     """The id of the card that was asked."""
 
-    def holds_for(self, request: Request, model: str) -> bool:
+    def holds_for(self, request: "Request", model: str) -> bool:
         """Whether `request` is this one with messages added at its end, to the same model."""
         mine, theirs = self.request, request
         return (

@@ -7,9 +7,9 @@ what it has counted. How a tokenizer works, how a provider frames a request and 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ullage.errors import InvalidArguments
-from ullage.messages import Request
 from ullage.models import DEFAULT_MODEL, Match, ModelTable
 
 from .anchor import Anchor, Corrections
@@ -20,10 +20,12 @@ from .elder import ELDERS
 from .engine import Engine
 from .memo import Memo, Section
 from .plain import PLAIN_RULES, by_characters, plain_match
-from .rules import rule_of
 from .steps import Steps, drain
 from .unheard import unheard_match
-from .weight import Weight
+from .weight import Rule, Weight
+
+if TYPE_CHECKING:
+    from ullage.messages import Request
 
 __all__ = ["Meter"]
 
@@ -85,12 +87,12 @@ class Meter:
         scale = self._scale(model)
         return self._corrections.apply(scale.match.card.id, (yield from self._raw_steps(scale, text)))
 
-    def weigh(self, request: Request, model: str | None = None) -> Weight:
+    def weigh(self, request: "Request", model: str | None = None) -> Weight:
         """What a request weighs, part by part, as the model's provider counts it."""
         scale = self._scale_for(request, model)
         return self._weigh(scale, request).map(partial(self._corrections.apply, scale.match.card.id))
 
-    def weigh_steps(self, request: Request, model: str | None = None) -> Steps[Weight]:
+    def weigh_steps(self, request: "Request", model: str | None = None) -> Steps[Weight]:
         """The same weight in steps: every text not seen before is counted first, so that weighing only looks it up."""
         scale, held = self._scale_for(request, model), 0
         for text in self._texts(scale.match, request):
@@ -103,7 +105,7 @@ class Meter:
                 yield
         return self.weigh(request, model)
 
-    def _texts(self, match: Match, request: Request) -> list[str]:
+    def _texts(self, match: Match, request: "Request") -> list[str]:
         """What the rule will want counted, found by letting it weigh the request with an empty scale."""
         found: list[str] = []
 
@@ -111,10 +113,10 @@ class Meter:
             found.append(text)
             return Count.exact(1)
 
-        rule_of(match)(request, match, note)
+        _rule_of(match)(request, match, note)
         return found
 
-    def observe(self, request: Request, reported: int, model: str | None = None) -> Anchor:
+    def observe(self, request: "Request", reported: int, model: str | None = None) -> Anchor:
         """Takes the provider's own count of a request: an anchor for longer ones, and a lesson for this model."""
         scale = self._scale_for(request, model)
         if reported < 1:
@@ -126,7 +128,7 @@ class Meter:
         """Takes the provider's own count of something that this meter has just weighed, as a lesson for this model."""
         self._corrections.refine(self._scale(model).match.card.id, ours, reported)
 
-    def anchored(self, request: Request, anchor: Anchor, model: str | None = None) -> Count:
+    def anchored(self, request: "Request", anchor: Anchor, model: str | None = None) -> Count:
         """The weight of a request from an anchor on, or from nothing where the anchor does not hold for it."""
         weight, card = self.weigh(request, model), self._scale_for(request, model).match.card
         return anchor.weigh(weight) if anchor.holds_for(request, card.id) else weight.total
@@ -149,14 +151,14 @@ class Meter:
             counter=self._engine.counter(tokenizer) if self._engine.available(tokenizer) else None,
         )
 
-    def _scale_for(self, request: Request, model: str | None) -> _Scale:
+    def _scale_for(self, request: "Request", model: str | None) -> _Scale:
         name = model or request.model
         if name is None:
             raise InvalidArguments("the request names no model", suggestion="say which: count_request(body, model=…)")
         return self._scale(name)
 
-    def _weigh(self, scale: _Scale, request: Request) -> Weight:
-        return rule_of(scale.match)(
+    def _weigh(self, scale: _Scale, request: "Request") -> Weight:
+        return _rule_of(scale.match)(
             request, scale.match, lambda text: scale.seen.get(text) or self._at_once(scale, text)
         )
 
@@ -203,3 +205,10 @@ class Meter:
     def _count_poorly(self, vocabulary: str, text: str) -> int:
         """For an engine that has not all the vocabularies of a calibration: the first stands for the others."""
         return self._count_with(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)
+
+
+def _rule_of(match: Match) -> Rule:
+    # Every provider's framing comes with it, and most who count never weigh a request.
+    from .rules import rule_of
+
+    return rule_of(match)

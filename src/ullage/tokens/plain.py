@@ -4,14 +4,12 @@ For whoever must agree with a program that counts so: asked for by the rule's na
 otherwise. Such a number knows nothing of the text, and its band says so.
 """
 
-from ullage.models import Match, ModelCard
+from ullage.models import PLAIN_RULES, Match, ModelCard
 
 from .count import ZERO, Count, Method
 
 __all__ = ["PLAIN_RULES", "by_characters", "plain_match"]
 
-PLAIN_RULES = {"character_count_div_4": 4, "character_count_div_3": 3}
-"""Characters a token, by the rule's name; 3 is meant for Portuguese."""
 _TOO_FEW = 3
 """Rows of a table have had so many times the tokens that a plain rule gives them; prose has had half."""
 

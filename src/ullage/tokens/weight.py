@@ -5,11 +5,14 @@ The shape that every provider's rule file returns, and the two things it is give
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ullage.messages import Request
 from ullage.models import Match
 
 from .count import ZERO, Count, total
+
+if TYPE_CHECKING:
+    from ullage.messages import Request
 
 __all__ = ["CountText", "Rule", "Weight"]
 
@@ -48,5 +51,5 @@ class Weight:
         )
 
 
-Rule = Callable[[Request, Match, CountText], Weight]
+Rule = Callable[["Request", Match, CountText], Weight]
 """Weighs a request for the model (and host) of the match. Pure."""

@@ -15,7 +15,7 @@ from ullage.gateway.merge.merge import Merge
 from ullage.gateway.merge.view import Member
 from ullage.gateway.metered import Metered
 from ullage.gateway.results import BUDGET, Budgeted, ResultReader, ResultRules, Vault
-from ullage.gateway.server import Rules
+from ullage.options import Rules
 from ullage.testing import FakeRecorder, FakeSource
 from ullage.tool import Call, Caller, Json, Reply
 

@@ -141,9 +141,7 @@ def test_a_database_that_cannot_be_read_is_said_to_be_the_reason(tmp_path: Path)
     with opened(str(tmp_path / "ullage.db")) as database:
         vault = Vault(database)
         handle = vault.keep(held("a"))
-        with database._engine.connect() as connection:
-            connection.exec_driver_sql("ALTER TABLE ullage_results RENAME TO gone")
-            connection.commit()
+        database.write(lambda connection: connection.execute("ALTER TABLE ullage_results RENAME TO gone"))
         with pytest.raises(StoreFailed):
             vault.open(handle, "ada")
 

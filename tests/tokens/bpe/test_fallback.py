@@ -11,6 +11,7 @@ from texts import hostile, texts
 from ullage import count
 from ullage.tokens.bpe.engine import BytePairEngine, default_engine, mended
 from ullage.tokens.bpe.fallback import CARRIED, PythonTokenizer, load_python, merge_long, merge_short
+from ullage.tokens.bpe.short_texts import LONG
 from ullage.tokens.bpe.stitch import count_steps
 from ullage.tokens.bpe.vocabulary import VOCABULARIES
 from ullage.tokens.steps import drain
@@ -103,5 +104,5 @@ print(*(count("some text", m).method.value for m in ("gpt-4o", "claude-sonnet-4-
 @pytest.mark.requirement("S3:light")
 def test_only_the_vocabulary_that_is_asked_for_is_loaded():
     engine = default_engine()
-    engine.counter("cl100k_base")("Hello")
+    engine.counter("cl100k_base")("Hello " * LONG)
     assert list(engine.loaded) == ["cl100k_base"]

@@ -21,13 +21,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast
 
-from sqlalchemy import Connection, column, select, table
-
 from ullage.errors import StoreFailed
-from ullage.store import Database, insert_into, moment, seconds, storable
+from ullage.options import Server
+from ullage.store import Connection, Database, moment, seconds, storable, upsert
 from ullage.tool import JsonObject
 
-from ..server import Server
 from .difference import DefinitionChange, Kind, trust_command
 from .fingerprint import Places, exact_hash, fingerprint
 
@@ -51,7 +49,12 @@ _NEW_FOR = timedelta(days=30)
 
 _TEXTS = ("id", "server", "launch", "era", "kind", "name", "accepted", "accepted_hash", "exact", "matched", "pending")
 _COLUMNS = (*_TEXTS, "pending_hash", "origin", "changes", "created", "accepted_at", "pending_at", "checksum")
-_definitions = table("ullage_definitions", *map(column, _COLUMNS))
+_SAVE = upsert(
+    "ullage_definitions",
+    _COLUMNS,
+    key="id",
+    update={name: f"excluded.{name}" for name in _COLUMNS if name not in ("id", "created")},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,10 +355,10 @@ class Baselines:
         """Whether a listing of tools was ever recorded under the name, however the server was configured."""
         if self._database is None:
             return True
-        its = (_definitions.c.server == storable(name)) & (_definitions.c.kind != "prompt")
-        query = select(_definitions.c.id).where(its).limit(1)
+        query = "SELECT id FROM ullage_definitions WHERE server = :server AND kind <> 'prompt' LIMIT 1"
+        values = {"server": storable(name)}
         try:
-            return self._database.read(lambda connection: connection.execute(query).first()) is not None
+            return self._database.read(lambda connection: connection.execute(query, values).first()) is not None
         except StoreFailed:
             return True
 
@@ -403,13 +406,14 @@ class Baselines:
     def stamp(self, server: Server) -> str | None:
         """Differs whenever a definition of the server was accepted, by whichever process; empty where the store cannot
         be read, None where there is none. Blocks."""
-        shown = (_definitions.c.id, _definitions.c.accepted_hash)
-        its = (_definitions.c.server == storable(server.name)) & (_definitions.c.launch == server.launch_key)
-        query = select(*shown).where(its).order_by(_definitions.c.id)
+        query = (
+            "SELECT id, accepted_hash FROM ullage_definitions WHERE server = :server AND launch = :launch ORDER BY id"
+        )
+        values = {"server": storable(server.name), "launch": server.launch_key}
         if self._database is None:
             return None
         try:
-            rows = self._database.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+            rows = self._database.read(lambda connection: connection.execute(query, values).all())
         except StoreFailed:
             return ""
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
@@ -462,8 +466,10 @@ class Baselines:
 
 
 def _load(connection: Connection, server: str, launch: str) -> tuple[Baseline, ...]:
-    its = (_definitions.c.server == storable(server)) & (_definitions.c.launch == launch)
-    rows = connection.execute(select(_definitions).where(its).order_by(_definitions.c.id)).mappings()
+    query = (
+        f"SELECT {', '.join(_COLUMNS)} FROM ullage_definitions WHERE server = :server AND launch = :launch ORDER BY id"
+    )
+    rows = connection.execute(query, {"server": storable(server), "launch": launch}).mappings()
     return tuple(_record(row, server, launch) for row in rows)
 
 
@@ -503,9 +509,7 @@ def _save(connection: Connection, records: Iterable[Baseline]) -> None:
     rows = [_row(record) for record in records]
     if not rows:
         return
-    added = insert_into(connection, _definitions)
-    again = {name: getattr(added.excluded, name) for name in _COLUMNS if name not in ("id", "created")}
-    connection.execute(added.on_conflict_do_update(index_elements=["id"], set_=again), rows)
+    connection.execute(_SAVE, rows)
 
 
 def _row(record: Baseline) -> dict[str, object]:

@@ -1,9 +1,25 @@
 """What did each server offer the last time?"""
 
-from .catalog import Catalogue
-from .forms import StoredForms
-from .kept import Kept
-from .uses import StoredUses
-from .vectors import StoredVectors
+from typing import TYPE_CHECKING
+
+from ullage.deferred import import_on_use
+
+if TYPE_CHECKING:
+    from .catalog import Catalogue
+    from .forms import StoredForms
+    from .kept import Kept
+    from .uses import StoredUses
+    from .vectors import StoredVectors
+else:
+    __getattr__ = import_on_use(
+        __name__,
+        {
+            "Catalogue": "catalog",
+            "Kept": "kept",
+            "StoredForms": "forms",
+            "StoredUses": "uses",
+            "StoredVectors": "vectors",
+        },
+    )
 
 __all__ = ["Catalogue", "Kept", "StoredForms", "StoredUses", "StoredVectors"]

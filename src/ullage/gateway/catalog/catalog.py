@@ -14,16 +14,15 @@ from typing import TypeVar
 from uuid import UUID, uuid4
 
 import anyio.to_thread
-from sqlalchemy import Connection
 
 from ullage.errors import StoreFailed
-from ullage.store import Database
+from ullage.options import Server
+from ullage.store import Connection, Database
 from ullage.tool import JsonObject, Tool
 
 from ..baseline import Baselines, DefinitionChange, Era, Offered, Places, Verdict
 from ..definition import definition
 from ..introduction import Introduction
-from ..server import Server
 from .rows import (
     claim_server,
     delete_forgotten,

@@ -8,15 +8,18 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, column, delete, select, table
-
 from ullage.errors import StoreFailed
-from ullage.store import Database, insert_into, seconds
+from ullage.store import Connection, Database, in_list, seconds, upsert
 from ullage.tool import JsonObject
 
 __all__ = ["StoredForms"]
 
-_forms = table("ullage_forms", *map(column, ("key", "form", "created")))
+_SAVE = upsert(
+    "ullage_forms",
+    ("key", "form", "created"),
+    key='"key"',
+    update={"form": "excluded.form", "created": "excluded.created"},
+)
 
 _AT_ONCE = 500
 """Keys in one statement: databases limit its parameters."""
@@ -68,13 +71,12 @@ class StoredForms:
 def _load(connection: Connection, keys: list[str]) -> dict[str, JsonObject]:
     found: dict[str, JsonObject] = {}
     for start in range(0, len(keys), _AT_ONCE):
-        query = select(_forms.c.key, _forms.c.form).where(_forms.c.key.in_(keys[start : start + _AT_ONCE]))
-        found.update((key, json.loads(form)) for key, form in connection.execute(query))
+        listed, values = in_list("key", keys[start : start + _AT_ONCE])
+        rows = connection.execute(f'SELECT "key", form FROM ullage_forms WHERE "key" IN {listed}', values)
+        found.update((key, json.loads(form)) for key, form in rows)
     return found
 
 
 def _save(connection: Connection, rows: list[dict[str, str | float]], *, oldest: datetime) -> None:
-    connection.execute(delete(_forms).where(_forms.c.created < seconds(oldest)))
-    added = insert_into(connection, _forms)
-    newest = {"form": added.excluded.form, "created": added.excluded.created}
-    connection.execute(added.on_conflict_do_update(index_elements=["key"], set_=newest), rows)
+    connection.execute("DELETE FROM ullage_forms WHERE created < :oldest", {"oldest": seconds(oldest)})
+    connection.execute(_SAVE, rows)

@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 
 from ullage.errors import ProtocolError, SourceFailed, UllageError
+from ullage.options import Server
 from ullage.tool import (
     Call,
     Change,
@@ -44,7 +45,6 @@ from ullage.tool import (
 from ..baseline import DefinitionChange, Era, tool_changed
 from ..introduction import Introduced, Introduction
 from ..pacing import Pacing
-from ..server import Server
 from ..spawn import Spawn
 from .catalog import Catalogue
 from .stored import Stored

@@ -11,14 +11,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, column, delete, insert, select, table, update
-
 from ullage.errors import StoreFailed
-from ullage.store import insert_into, moment, seconds, storable
+from ullage.options import Server
+from ullage.store import Connection, in_list, moment, seconds, storable, upsert
 
 from ..definition import definition, tool_of
 from ..introduction import Introduction
-from ..server import Server
 from .stored import StoredTool
 
 __all__ = [
@@ -34,9 +32,13 @@ __all__ = [
     "thin_out",
 ]
 
-_servers = table("ullage_servers", *map(column, ("id", "name", "key", "introduction", "created", "updated", "seen")))
-_COLUMNS = ("id", "server_id", "position", "name", "definition", "definition_hash", "token_count", "embedding")
-_tools = table("ullage_tools", *map(column, (*_COLUMNS, "created", "updated")))
+_TEXTS = ("id", "server_id", "position", "name", "definition", "definition_hash", "token_count", "embedding")
+_COLUMNS = (*_TEXTS, "created", "updated")
+_CLAIM = upsert("ullage_servers", ("id", "name", "key", "created", "updated", "seen"), key='name, "key"')
+_ADD_TOOL = (
+    f"INSERT INTO ullage_tools ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{column}' for column in _COLUMNS)})"
+)
+_CHANGE_TOOL = f"UPDATE ullage_tools SET {', '.join(f'{column} = :{column}' for column in _COLUMNS)} WHERE id = :row"
 
 _INTRODUCTION = frozenset(field.name for field in fields(Introduction))
 
@@ -53,20 +55,22 @@ class ServerRow:
 
 
 def find_server(connection: Connection, server: Server, *, for_update: bool = False) -> ServerRow | None:
-    query = select(_servers).where(_servers.c.name == storable(server.name), _servers.c.key == server.key)
-    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
-    if row is None:
-        return None
-    return ServerRow(id=UUID(row.id), introduction=_introduction(row.introduction), seen=moment(row.seen))
+    query = 'SELECT id, introduction, seen FROM ullage_servers WHERE name = :name AND "key" = :key'
+    # A transaction that writes to SQLite is alone.
+    lock = " FOR UPDATE" if for_update and connection.kind == "postgresql" else ""
+    row = connection.execute(query + lock, {"name": storable(server.name), "key": server.key}).first()
+    return None if row is None else _server_row(row)
 
 
 def find_latest_server(connection: Connection, name: str) -> ServerRow | None:
     """The one of that name that was listed last, however it was configured."""
-    query = select(_servers).where(_servers.c.name == storable(name)).order_by(_servers.c.seen.desc()).limit(1)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        return None
-    return ServerRow(id=UUID(row.id), introduction=_introduction(row.introduction), seen=moment(row.seen))
+    query = "SELECT id, introduction, seen FROM ullage_servers WHERE name = :name ORDER BY seen DESC LIMIT 1"
+    row = connection.execute(query, {"name": storable(name)}).first()
+    return None if row is None else _server_row(row)
+
+
+def _server_row(row: Mapping[str, Any]) -> ServerRow:
+    return ServerRow(id=UUID(row["id"]), introduction=_introduction(row["introduction"]), seen=moment(row["seen"]))
 
 
 def _introduction(said: str | None) -> Introduction | None:
@@ -84,9 +88,8 @@ def _known(said: dict[str, Any]) -> dict[str, Any]:
 def claim_server(connection: Connection, server: Server, *, new_id: UUID, now: datetime) -> tuple[ServerRow, bool]:
     """The server's row, made where there is none, and whether it was; nobody else changes it in this transaction."""
     time = seconds(now)
-    made = insert_into(connection, _servers).on_conflict_do_nothing(index_elements=["name", "key"])
     row = {"id": str(new_id), "name": storable(server.name), "key": server.key}
-    connection.execute(made, row | {"created": time, "updated": time, "seen": time})
+    connection.execute(_CLAIM, row | {"created": time, "updated": time, "seen": time})
     found = find_server(connection, server, for_update=True)
     if found is None:
         raise StoreFailed(f"the row of `{server.name}` vanished while it was being written")
@@ -97,34 +100,40 @@ def save_server(
     connection: Connection, row: ServerRow, introduction: Introduction | None, *, changed: bool, now: datetime
 ) -> None:
     said = None if introduction is None else json.dumps(asdict(introduction))
-    values: dict[str, object] = {"introduction": said, "seen": seconds(now)}
-    if changed or introduction != row.introduction:
-        values["updated"] = seconds(now)
-    connection.execute(update(_servers).where(_servers.c.id == str(row.id)), values)
+    updated = ", updated = :seen" if changed or introduction != row.introduction else ""
+    connection.execute(
+        f"UPDATE ullage_servers SET introduction = :introduction, seen = :seen{updated} WHERE id = :id",
+        {"introduction": said, "seen": seconds(now), "id": str(row.id)},
+    )
 
 
 def thin_out(connection: Connection, name: str, *, most: int) -> None:
     """Keeps the servers of that name that were seen last. One comes with every change of its environment, and some
     environments hold a token that is new each hour."""
-    newest = select(_servers.c.id).where(_servers.c.name == storable(name)).order_by(_servers.c.seen.desc())
-    doomed = connection.scalars(newest.offset(most).limit(_AT_ONCE)).all()
+    doomed = connection.execute(
+        "SELECT id FROM ullage_servers WHERE name = :name ORDER BY seen DESC LIMIT :some OFFSET :most",
+        {"name": storable(name), "some": _AT_ONCE, "most": most},
+    ).all()
     if doomed:
-        connection.execute(delete(_servers).where(_servers.c.id.in_(doomed)))
+        listed, values = in_list("id", [row[0] for row in doomed])
+        connection.execute(f"DELETE FROM ullage_servers WHERE id IN {listed}", values)
 
 
 def delete_server(connection: Connection, server: Server) -> None:
     """Its tools go with it."""
-    this = (_servers.c.name == storable(server.name)) & (_servers.c.key == server.key)
-    connection.execute(delete(_servers).where(this))
+    connection.execute(
+        'DELETE FROM ullage_servers WHERE name = :name AND "key" = :key',
+        {"name": storable(server.name), "key": server.key},
+    )
 
 
 def delete_forgotten(connection: Connection, *, unseen_since: datetime) -> None:
-    connection.execute(delete(_servers).where(_servers.c.seen < seconds(unseen_since)))
+    connection.execute("DELETE FROM ullage_servers WHERE seen < :since", {"since": seconds(unseen_since)})
 
 
 def load_tools(connection: Connection, server_id: UUID) -> tuple[StoredTool, ...]:
-    query = select(_tools).where(_tools.c.server_id == str(server_id)).order_by(_tools.c.position)
-    return tuple(_tool(row, server_id) for row in connection.execute(query).mappings())
+    query = f"SELECT {', '.join(_COLUMNS)} FROM ullage_tools WHERE server_id = :server ORDER BY position"
+    return tuple(_tool(row, server_id) for row in connection.execute(query, {"server": str(server_id)}).mappings())
 
 
 def _tool(row: Mapping[Any, Any], server_id: UUID) -> StoredTool:
@@ -155,13 +164,12 @@ def save_tools(connection: Connection, old: Sequence[StoredTool], new: Sequence[
         for at, stored in enumerate(new)
         if stored.id in before and before[stored.id] != (at, stored.definition_hash)
     ]
-    this = _tools.c.id == bindparam("row")
     if gone:
-        connection.execute(delete(_tools).where(this), gone)
+        connection.execute("DELETE FROM ullage_tools WHERE id = :row", gone)
     if added:
-        connection.execute(insert(_tools), added)
+        connection.execute(_ADD_TOOL, added)
     if changed:
-        connection.execute(update(_tools).where(this), changed)
+        connection.execute(_CHANGE_TOOL, changed)
 
 
 def _row(position: int, stored: StoredTool) -> dict[str, object]:

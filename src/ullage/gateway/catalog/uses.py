@@ -11,15 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, column, delete, select, table
-
 from ullage.errors import StoreFailed
 from ullage.search import MOST_USES, Use, Used
-from ullage.store import Database, insert_into
+from ullage.store import Connection, Database, in_list, upsert
 
 __all__ = ["StoredUses"]
 
-_uses = table("ullage_uses", *map(column, ("id", "principal", "server", "tool", "terms", "count", "last")))
+_COLUMNS = ("id", "principal", "server", "tool", "terms", "count", "last")
+_ADD = upsert("ullage_uses", _COLUMNS, key="id", update={"count": "ullage_uses.count + 1", "last": "excluded.last"})
 
 _AGE = 180 * 86_400.0
 """Seconds after which a use is forgotten; it counts next to nothing by then."""
@@ -36,9 +35,12 @@ class StoredUses:
     """Of one principal."""
 
     def load(self, principal: str, now: float) -> tuple[Use, ...]:
-        its = (_uses.c.principal == json.dumps(principal)) & (_uses.c.last >= now - _AGE)
-        query = select(_uses).where(its).order_by(_uses.c.last.desc()).limit(self.most)
-        rows = self.database.read(lambda connection: connection.execute(query).mappings().all())
+        query = (
+            "SELECT server, tool, terms, count, last FROM ullage_uses WHERE principal = :principal AND last >= :oldest "
+            "ORDER BY last DESC LIMIT :most"
+        )
+        values = {"principal": json.dumps(principal), "oldest": now - _AGE, "most": self.most}
+        rows = self.database.read(lambda connection: connection.execute(query, values).mappings())
         return tuple(map(_use, rows))
 
     def add(self, principal: str, terms: Iterable[str], tool: Used, now: float) -> None:
@@ -54,17 +56,16 @@ class StoredUses:
         row = {"id": digest, **said, "count": 1, "last": now}
 
         def work(connection: Connection) -> None:
-            added = insert_into(connection, _uses)
-            again = {"count": _uses.c.count + 1, "last": added.excluded.last}
-            connection.execute(added.on_conflict_do_update(index_elements=["id"], set_=again), row)
+            connection.execute(_ADD, row)
             _thin_out(connection, said["principal"], most=self.most, oldest=now - _AGE)
 
         self.database.write(work)
 
     def forget(self, principals: Iterable[str]) -> int:
         """How many there were of these principals, and now are no more."""
-        its = _uses.c.principal.in_([json.dumps(principal) for principal in principals])
-        return self.database.write(lambda connection: connection.execute(delete(_uses).where(its)).rowcount)
+        listed, values = in_list("principal", map(json.dumps, principals))
+        statement = f"DELETE FROM ullage_uses WHERE principal IN {listed}"
+        return self.database.write(lambda connection: connection.execute(statement, values).rowcount) if values else 0
 
 
 def _use(row: Mapping[Any, Any]) -> Use:
@@ -76,8 +77,11 @@ def _use(row: Mapping[Any, Any]) -> Use:
 
 
 def _thin_out(connection: Connection, principal: str, *, most: int, oldest: float) -> None:
-    connection.execute(delete(_uses).where(_uses.c.last < oldest))
-    newest = select(_uses.c.id).where(_uses.c.principal == principal).order_by(_uses.c.last.desc(), _uses.c.id)
-    doomed = connection.scalars(newest.offset(most).limit(_AT_ONCE)).all()
+    connection.execute("DELETE FROM ullage_uses WHERE last < :oldest", {"oldest": oldest})
+    doomed = connection.execute(
+        "SELECT id FROM ullage_uses WHERE principal = :principal ORDER BY last DESC, id LIMIT :some OFFSET :most",
+        {"principal": principal, "some": _AT_ONCE, "most": most},
+    ).all()
     if doomed:
-        connection.execute(delete(_uses).where(_uses.c.id.in_(doomed)))
+        listed, values = in_list("id", [row[0] for row in doomed])
+        connection.execute(f"DELETE FROM ullage_uses WHERE id IN {listed}", values)

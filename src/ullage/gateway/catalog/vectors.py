@@ -7,16 +7,15 @@ keeps nothing and is no error. What the bytes mean is not known here.
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection, bindparam, column, select, table, update
-
 from ullage.errors import StoreFailed
-from ullage.store import Database, storable
+from ullage.store import Connection, Database, in_list, storable
 
 __all__ = ["StoredVectors"]
 
-_servers = table("ullage_servers", *map(column, ("id", "name")))
-_tools = table("ullage_tools", *map(column, ("server_id", "definition_hash", "embedding")))
-
+_SAVE = (
+    "UPDATE ullage_tools SET embedding = :embedding WHERE definition_hash = :hash "
+    "AND server_id IN (SELECT id FROM ullage_servers WHERE name = :server)"
+)
 _AT_ONCE = 500
 """Hashes in one statement, since databases limit its parameters, and rows in one transaction, since others wait."""
 
@@ -54,22 +53,19 @@ class StoredVectors:
         try:
             for start in range(0, len(rows), _AT_ONCE):
                 some = rows[start : start + _AT_ONCE]
-                self._database.write(lambda connection, some=some: connection.execute(_SAVING, some))
+                self._database.write(lambda connection, some=some: connection.execute(_SAVE, some))
         except StoreFailed:
             return
 
 
 def _load(connection: Connection, hashes: list[str]) -> dict[_Key, bytes]:
-    joined = _tools.join(_servers, _servers.c.id == _tools.c.server_id)
     found: dict[_Key, bytes] = {}
     for start in range(0, len(hashes), _AT_ONCE):
-        some = _tools.c.definition_hash.in_(hashes[start : start + _AT_ONCE]) & _tools.c.embedding.is_not(None)
-        query = select(_servers.c.name, _tools.c.definition_hash, _tools.c.embedding).select_from(joined).where(some)
-        found.update(((server, hash_), bytes(vector)) for server, hash_, vector in connection.execute(query))
+        listed, values = in_list("hash", hashes[start : start + _AT_ONCE])
+        rows = connection.execute(
+            "SELECT s.name, t.definition_hash, t.embedding FROM ullage_tools t JOIN ullage_servers s "
+            f"ON s.id = t.server_id WHERE t.definition_hash IN {listed} AND t.embedding IS NOT NULL",
+            values,
+        )
+        found.update(((server, hash_), bytes(vector)) for server, hash_, vector in rows)
     return found
-
-
-_SAVING = update(_tools).where(
-    _tools.c.definition_hash == bindparam("hash"),
-    _tools.c.server_id.in_(select(_servers.c.id).where(_servers.c.name == bindparam("server"))),
-)

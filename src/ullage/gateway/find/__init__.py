@@ -1,13 +1,34 @@
 """Which tool does this, and how is it called?"""
 
-from .embedders import Embedders, IndexKind
-from .find import Find
-from .forms import EDITION
-from .learning import Learning
-from .searching import Explained
-from .settings import FindSettings, Surroundings
-from .surface import Decision
-from .tools import NAMES
+from typing import TYPE_CHECKING
+
+from ullage.deferred import import_on_use
+from ullage.options import IndexKind
+
+if TYPE_CHECKING:
+    from .embedders import Embedders
+    from .find import Find
+    from .forms import EDITION
+    from .learning import Learning
+    from .searching import Explained
+    from .settings import FindSettings, Surroundings
+    from .surface import Decision
+    from .tools import NAMES
+else:
+    __getattr__ = import_on_use(
+        __name__,
+        {
+            "Decision": "surface",
+            "EDITION": "forms",
+            "Embedders": "embedders",
+            "Explained": "searching",
+            "Find": "find",
+            "FindSettings": "settings",
+            "Learning": "learning",
+            "NAMES": "tools",
+            "Surroundings": "settings",
+        },
+    )
 
 __all__ = [
     "EDITION",

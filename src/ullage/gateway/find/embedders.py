@@ -8,17 +8,15 @@ without: the table stands in for the encoder, and words alone for the table. Wha
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import Literal
 
 from ullage.errors import UllageError
+from ullage.options import IndexKind
 from ullage.search import Embedder, load_encoder, load_table
 
-__all__ = ["Embedders", "IndexKind", "Loader"]
+__all__ = ["Embedders", "Loader"]
 
 _log = logging.getLogger(__name__)
 
-IndexKind = Literal["static", "encoder", "words"]
-"""By the table, by the encoder, or by words alone; all of them by words too."""
 Loader = Callable[[], Embedder]
 
 _LOADERS: Mapping[IndexKind, Loader] = {"static": load_table, "encoder": load_encoder}

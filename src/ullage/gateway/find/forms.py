@@ -14,8 +14,8 @@ from typing import Protocol
 from ullage.tool import Json, JsonObject, Tool
 
 from ..definition import definition_text
-from ..slim.signature import one_line, signature
-from ..slim.slim import slim
+from ..slim.render import one_line, signature
+from ..slim.shrink import slim
 from ..slim.wording import first_sentence
 from ..step_budget import LimitLog, OutOfSteps, StepBudget
 

@@ -11,13 +11,13 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
+from ullage.options import IndexKind
 from ullage.search import EmbedderFailed, HybridIndex
 from ullage.tool import Tool
 
 from ..definition import definition_hash, definition_text
 from ..merge.view import Entry, View
 from ..spawn import Spawn, Work
-from .embedders import IndexKind
 from .forms import Forms, FormsCache, FormsKept
 from .indexing import Indexed, Indexing
 from .reply import Weigh

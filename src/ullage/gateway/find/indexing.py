@@ -8,11 +8,12 @@ thread it runs, `index` decides.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ullage.options import IndexKind
 from ullage.search import Document, HybridIndex, document_of, packed, unpacked
 
 from ..definition import definition_hash
 from ..merge.view import Entry
-from .embedders import Embedders, IndexKind
+from .embedders import Embedders
 from .vectors import VectorCache, VectorKey
 
 __all__ = ["Indexed", "Indexing"]

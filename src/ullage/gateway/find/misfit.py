@@ -5,17 +5,18 @@ that would have done. The caller's own values are not repeated: they are known t
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
-
-from jsonschema.exceptions import ValidationError
+from typing import TYPE_CHECKING, Any, cast
 
 from ullage.errors import InvalidArguments
 from ullage.tool import Json, Tool
 
 from ..merge.spelling import nearest
-from ..slim.signature import signature
+from ..slim.render import signature
 from ..slim.subschemas import Schema, is_small
 from .forms import written
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 __all__ = ["misfit"]
 
@@ -32,7 +33,7 @@ _SAID = 160
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
-def misfit(tool: Tool, error: ValidationError) -> InvalidArguments:
+def misfit(tool: Tool, error: "ValidationError") -> InvalidArguments:
     path = _path(error.absolute_path)
     return InvalidArguments(
         f"`{tool.name}` was not called: {_problem(error, path)}",
@@ -46,7 +47,7 @@ def _path(steps: Iterable[str | int]) -> str:
     return _cut(text.removeprefix("."))
 
 
-def _problem(error: ValidationError, path: str) -> str:
+def _problem(error: "ValidationError", path: str) -> str:
     place = f"`{path}`" if path else "it"
     value: Any = error.validator_value
     keyword = cast("str | None", error.validator)
@@ -76,12 +77,12 @@ def _kind(value: object) -> str:
     return next((name for kind, name in _KINDS.items() if isinstance(value, kind)), "null")
 
 
-def _strangers(error: ValidationError) -> list[str]:
+def _strangers(error: "ValidationError") -> list[str]:
     known = frozenset(_keys(error.schema.get("properties") if isinstance(error.schema, Mapping) else None))
     return [name for name in _keys(error.instance) if name not in known]
 
 
-def _options(error: ValidationError) -> tuple[str, ...]:
+def _options(error: "ValidationError") -> tuple[str, ...]:
     """The names or values that would have done, the nearest first."""
     if error.validator in ("enum", "const"):
         return tuple(_text(value) for value in _allowed(error)[:_VALUES])
@@ -98,7 +99,7 @@ def _options(error: ValidationError) -> tuple[str, ...]:
     return ()
 
 
-def _fragment(tool: Tool, error: ValidationError) -> str:
+def _fragment(tool: Tool, error: "ValidationError") -> str:
     """The part that was broken where that is a parameter, else the whole tool in a line."""
     path = _path(error.absolute_path)
     return _shown(path, cast("Json", error.schema)) if path else _cut(signature(tool), _FRAGMENT)
@@ -123,7 +124,7 @@ def _without_words(schema: Json) -> Json:
     return {key: _without_words(value) for key, value in schema.items() if key not in silent or isinstance(value, dict)}
 
 
-def _allowed(error: ValidationError) -> list[Any]:
+def _allowed(error: "ValidationError") -> list[Any]:
     value: Any = error.validator_value
     return list(value) if error.validator == "enum" else [value]
 

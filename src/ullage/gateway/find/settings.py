@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ullage.ledger import Recorder, Unrecorded
+from ullage.options import IndexKind, Rules
 from ullage.tool import ANONYMOUS, Call, Caller, Listener, Reply
 
 from ..merge.missing import Missing
 from ..merge.view import View
 from ..reference import ASSUMED, Reference
-from ..server import Rules
 from ..spawn import Spawn
-from .embedders import Embedders, IndexKind
+from .embedders import Embedders
 from .forms import FormsCache
 from .learning import Learning
 from .surface import Mode, Remembered, SurfaceMemory

@@ -4,6 +4,7 @@ The three definitions, written to be short: every request carries them. Their or
 prompt caches hang on them.
 """
 
+from ullage.options import FIND_NAMES
 from ullage.tool import Json, Tool
 
 __all__ = ["CALL", "CALL_ANY", "CALL_WRITE", "FIND", "NAMES", "find_tools"]
@@ -65,7 +66,7 @@ CALL_ANY = Tool(
     extra=_LOADED,
 )
 
-NAMES = (FIND.name, CALL.name, CALL_WRITE.name)
+NAMES = FIND_NAMES
 """To be given to no other tool."""
 
 

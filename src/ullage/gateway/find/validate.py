@@ -1,71 +1,74 @@
 """Validation of a call's arguments against the schema that the server gave for its tool.
 
-A schema is read by the dialect it declares, 2020-12 where it declares none. Nothing is fetched, formats are not
-asserted, and a schema that cannot be read is not held against the caller: the verdict says why nothing was checked, and
-the server remains the judge.
-
-Work is bounded: compiling a schema and every assertion spend from the caller's `StepBudget`, and `OutOfSteps` ends
-both.
+Most calls fit a schema of types, properties and enumerations, which is seen here without more ado. Whatever is not
+plainly right goes to jsonschema (`validators`), which is loaded when that first happens and says what is wrong.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
-
-from jsonschema import Draft3Validator, Draft4Validator, Draft202012Validator, exceptions, validators
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from ullage.tool import Json, JsonObject
 
-from ..slim.subschemas import Schema, depth_exceeds
-from ..step_budget import OutOfSteps, StepBudget
-from .keywords import Keyword, Spending, careful
-from .quiet import quiet
-from .soundness import troubles, undeclared
+from ..step_budget import StepBudget
+from .verdict import Verdict
 
-__all__ = ["STEPS", "Checker", "Verdict"]
+if TYPE_CHECKING:
+    from .validators import Validators
+
+__all__ = ["STEPS", "Checker", "Verdict", "is_plain", "plainly_fits"]
 
 STEPS = 50_000
 """Spent on one set of arguments before it is passed on unvalidated: half a second of work."""
-_ERROR = 2
-"""Steps of an error that is compared with others for the one that says most."""
-_DEEPEST = 100
 _KEPT = 1_000
-_OLD = (Draft3Validator, Draft4Validator)
+"""Schemas whose validators are held."""
+_DEEPEST = 8
+"""Levels of a schema that are looked at here."""
+_MOST = 64
+"""Members of one value, schema or enumeration that are looked at here."""
+_DIALECTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema#",
+    "http://json-schema.org/draft-06/schema#",
+)
+"""What a schema may declare for its plain words to mean what they mean here."""
 
-# Typed here, because jsonschema leaves both without types.
-_best_match: Callable[[Iterator[ValidationError]], ValidationError | None] = cast("Any", exceptions).best_match
-_extend: Callable[[type[Validator], Mapping[str, Keyword]], type[Validator]] = cast("Any", validators).extend
+
+def _is_number(value: Json) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether the arguments fit; `misfit` is the error that says most where they do not.
+_TYPES: Mapping[str, Callable[[Json], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+}
+_BOUNDS: Mapping[str, Callable[[Any, Json], bool]] = {
+    "minimum": lambda bound, value: not _is_number(value) or value >= bound,
+    "maximum": lambda bound, value: not _is_number(value) or value <= bound,
+    "minLength": lambda bound, value: not isinstance(value, str) or len(value) >= bound,
+    "maxLength": lambda bound, value: not isinstance(value, str) or len(value) <= bound,
+    "minItems": lambda bound, value: not isinstance(value, list) or len(value) >= bound,
+    "maxItems": lambda bound, value: not isinstance(value, list) or len(value) <= bound,
+}
+_NOTES = frozenset({"title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly"})
+"""Words that assert nothing; formats are not asserted."""
 
-    What was not checked neither fits nor does not.
-    """
 
-    misfit: ValidationError | None = None
-    unchecked: str | None = None
-    """Why nothing was checked, where nothing was."""
-
-    @property
-    def fits(self) -> bool:
-        return self.misfit is None and self.unchecked is None
+_FITS = Verdict()
 
 
 class Checker:
-    """Holds validators by key and asks them. For one thread."""
+    """Checks arguments, and holds validators by key. For one thread."""
 
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
-        self._spending = Spending()
-        self._dialects: dict[type[Validator], type[Validator]] = {}
-        self._validators: OrderedDict[str, Validator | str] = OrderedDict()
-        """A string says why there is none."""
+        self._plain: dict[str, bool] = {}
+        self._validators: Validators | None = None
 
     def check(self, key: str, schema: JsonObject, arguments: Json, budget: StepBudget | None = None) -> Verdict:
         """Checks arguments within a budget, or within `STEPS` where none is given.
@@ -76,57 +79,84 @@ class Checker:
         Raises:
             OutOfSteps: The budget was spent before anything was found wrong.
         """
-        budget = StepBudget(STEPS) if budget is None else budget
-        self._spending.budget = budget
-        validator = self._validator(key, schema, budget)
-        if isinstance(validator, str):
-            return Verdict(unchecked=validator)
-        return self._ask(validator, quiet(arguments, budget), budget)
+        if self._is_plain(key, schema) and plainly_fits(schema, arguments):
+            return _FITS
+        if self._validators is None:
+            from .validators import Validators
 
-    def _ask(self, validator: Validator, arguments: Json, budget: StepBudget) -> Verdict:
-        first: ValidationError | None = None
-        try:
-            first = next(validator.iter_errors(arguments), None)
-            if first is None:
-                return Verdict()
-            return Verdict(misfit=_best_match(_counted(validator.iter_errors(arguments), budget)))
-        except OutOfSteps:
-            if first is None:
-                raise
-            return Verdict(misfit=first)
-        except Exception as error:  # noqa: BLE001 — whatever a foreign schema raises, the call is not to blame
-            return Verdict(unchecked=f"the schema cannot be read ({type(error).__name__})")
+            self._validators = Validators(self._most)
+        return self._validators.check(key, schema, arguments, StepBudget(STEPS) if budget is None else budget)
 
-    def _validator(self, key: str, schema: JsonObject, budget: StepBudget) -> Validator | str:
-        found = self._validators.get(key)
+    def _is_plain(self, key: str, schema: JsonObject) -> bool:
+        found = self._plain.get(key)
         if found is None:
-            found = self._validators[key] = self._compile(dict(schema), budget)
-            if len(self._validators) > self._most:
-                self._validators.popitem(last=False)
-        return found
-
-    def _compile(self, schema: Schema, budget: StepBudget) -> Validator | str:
-        if depth_exceeds(schema, _DEEPEST):
-            return "the schema is nested too deeply"
-        declared = _declared(schema)
-        trouble = next(troubles(schema, budget, is_old=declared in _OLD), None)
-        return trouble or self._dialect(declared)(undeclared(schema, budget))
-
-    def _dialect(self, declared: type[Validator]) -> type[Validator]:
-        """The dialect with every assertion spending steps."""
-        found = self._dialects.get(declared)
-        if found is None:
-            found = self._dialects[declared] = _extend(declared, careful(declared.VALIDATORS, self._spending))
+            if len(self._plain) >= self._most:
+                self._plain.clear()
+            found = self._plain[key] = is_plain(dict(schema))
         return found
 
 
-def _counted(errors: Iterator[ValidationError], budget: StepBudget) -> Iterator[ValidationError]:
-    for error in errors:
-        budget.spend(_ERROR)
-        yield error
+def is_plain(schema: Json, depth: int = 0) -> bool:
+    """Whether a schema says nothing but what `plainly_fits` knows, and that without a fault."""
+    if not isinstance(schema, dict) or depth > _DEEPEST or len(schema) > _MOST:
+        return False
+    return all(word in _NOTES or (word in _SHAPES and _SHAPES[word](said, depth + 1)) for word, said in schema.items())
 
 
-def _declared(schema: Schema) -> type[Validator]:
-    """The dialect that the schema says it is written in; a newer one for what nobody has heard of."""
-    known = isinstance(schema.get("$schema"), str)
-    return validator_for(schema, default=Draft202012Validator) if known else Draft202012Validator
+def _are_plain(schemas: Iterable[Json], depth: int) -> bool:
+    return all(is_plain(one, depth) for one in schemas)
+
+
+def _is_type(said: Json) -> bool:
+    return isinstance(said, str) and said in _TYPES
+
+
+def _is_few(said: Json) -> bool:
+    return isinstance(said, list) and 0 < len(said) <= _MOST
+
+
+def _are_texts(said: Json) -> bool:
+    return isinstance(said, list) and 0 < len(said) <= _MOST and all(isinstance(one, str) for one in said)
+
+
+_SHAPES: Mapping[str, Callable[[Any, int], bool]] = {
+    "$schema": lambda said, depth: depth == 1 and said in _DIALECTS,
+    "type": lambda said, _: _is_type(said) or (_is_few(said) and all(map(_is_type, said))),
+    "enum": lambda said, _: _are_texts(said),
+    "required": lambda said, _: said == [] or _are_texts(said),
+    "additionalProperties": lambda said, _: isinstance(said, bool),
+    "properties": lambda said, depth: (
+        isinstance(said, dict)
+        and len(cast("JsonObject", said)) <= _MOST
+        and _are_plain(cast("JsonObject", said).values(), depth)
+    ),
+    "items": is_plain,
+    "anyOf": lambda said, depth: _is_few(said) and _are_plain(said, depth),
+    **dict.fromkeys(_BOUNDS, lambda said, _: _is_number(said)),
+}
+
+
+def plainly_fits(schema: Mapping[str, Any], value: Json) -> bool:
+    """Whether a value certainly fits a plain schema. False says only that it takes more to tell."""
+    kind = schema.get("type")
+    if kind is not None and not any(_TYPES[one](value) for one in ([kind] if isinstance(kind, str) else kind)):
+        return False
+    if "enum" in schema and not (isinstance(value, str) and value in schema["enum"]):
+        return False
+    if "anyOf" in schema and not any(plainly_fits(one, value) for one in schema["anyOf"]):
+        return False
+    if any(word in schema and not within(schema[word], value) for word, within in _BOUNDS.items()):
+        return False
+    if isinstance(value, list):
+        items = schema.get("items")
+        return items is None or (len(value) <= _MOST and all(plainly_fits(items, one) for one in value))
+    return not isinstance(value, dict) or _members_fit(schema, value)
+
+
+def _members_fit(schema: Mapping[str, Any], value: JsonObject) -> bool:
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if len(value) > _MOST or not all(name in value for name in schema.get("required", ())):
+        return False
+    if not schema.get("additionalProperties", True) and not value.keys() <= properties.keys():
+        return False
+    return all(plainly_fits(properties[name], member) for name, member in value.items() if name in properties)

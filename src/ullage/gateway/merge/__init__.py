@@ -1,6 +1,22 @@
 """How do many sources look like one?"""
 
-from .merge import Merge
-from .view import Entry, Member, Missing, View
+from typing import TYPE_CHECKING
+
+from ullage.deferred import import_on_use
+
+if TYPE_CHECKING:
+    from .merge import Merge
+    from .view import Entry, Member, Missing, View
+else:
+    __getattr__ = import_on_use(
+        __name__,
+        {
+            "Entry": "view",
+            "Member": "view",
+            "Merge": "merge",
+            "Missing": "view",
+            "View": "view",
+        },
+    )
 
 __all__ = ["Entry", "Member", "Merge", "Missing", "View"]

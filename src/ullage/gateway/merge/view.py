@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeGuard
 
 from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
+from ullage.options import Access, Rules
 from ullage.tool import Listing, Tool, ToolSource
 
 from ..baseline import DefinitionChange, tool_changed
-from ..server import Access, Rules
 from .missing import Missing
 from .names import Origin
 from .spelling import Book, key, nearest

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+from ullage.options import Handling, ResultRules
 from ullage.tokens import Meter, Steps, drain, patiently
 from ullage.tool import Call, Caller, Listener, Listing, Origin, Reply
 
@@ -22,10 +23,8 @@ from ..passing import Passing
 from ..reference import Reference
 from ..shown import Unwritten, shown
 from ..slim.subschemas import is_small
-from .content import contents
-from .cutting import cut, is_recodable, recoded
+from .content import contents, is_recodable
 from .held import Held
-from .rules import Handling, ResultRules
 from .scale import Scale
 from .tools import READ
 from .vault import NotKept, Vault
@@ -114,6 +113,8 @@ class Budgeted(Passing[Holdable]):
 
     def _cut(self, reply: Reply, settled: Reply, held: "_Holding") -> Reply:
         """In a thread: what fits of a reply that is kept whole from then on."""
+        from .cutting import cut
+
         found = drain(contents(reply))
         parts = tuple(content.part for content in found)
         origin = held.origin
@@ -178,6 +179,8 @@ def _is_small(reply: Reply, size: int, handling: Handling) -> bool:
 
 def _settled(reply: Reply, handling: Handling, scale: Scale) -> Steps[tuple[Reply, bool]]:
     """The reply as it may be passed on whole, and whether it may."""
+    from .cutting import recoded
+
     changed = (yield from recoded(reply, scale)) if handling.encode else None
     settled = reply if changed is None else changed
     if handling.budget is None:

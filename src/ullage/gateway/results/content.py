@@ -17,7 +17,22 @@ from ..shown import Unwritten
 from .held import Part
 from .layout import one_unit, survey
 
-__all__ = ["Content", "are_objects", "contents", "is_repeated", "joined", "text_of"]
+__all__ = [
+    "LONGEST",
+    "Content",
+    "are_objects",
+    "contents",
+    "is_recodable",
+    "is_repeated",
+    "is_worth_recoding",
+    "joined",
+    "text_of",
+]
+
+_SHORTEST = 200
+"""Characters of JSON below which writing it otherwise is not worth the trouble."""
+LONGEST = 1_000_000
+"""Characters above which it is not tried: reading them would hold others up."""
 
 _AT_ONCE = 200_000
 """Characters of JSON that are read by one call of the parser."""
@@ -142,3 +157,13 @@ def _taken_out(value: Json, path: Path) -> tuple[Json, Json]:
         return None, value
     taken, rest = _taken_out(value.get(key), path[1:])
     return taken, {**value, key: rest}
+
+
+def is_recodable(reply: Reply) -> bool:
+    """Whether there may be something to be said shorter."""
+    texts = (text for block in reply.content if (text := text_of(block)) is not None)
+    return not reply.content or are_objects(reply.content) or any(map(is_worth_recoding, texts))
+
+
+def is_worth_recoding(text: str) -> bool:
+    return _SHORTEST <= len(text) <= LONGEST and text[:20].lstrip()[:1] in ("[", "{")

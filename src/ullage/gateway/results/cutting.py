@@ -9,6 +9,7 @@ left out is others' affair.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ullage.options import Handling
 from ullage.table import Found, Recoded, find_table, find_table_in, recode_steps, write_path
 from ullage.tokens import Steps
 from ullage.tool import Block, Reply, text_block
@@ -16,20 +17,14 @@ from ullage.tool import Block, Reply, text_block
 from ..metered import META, inner_meta
 from ..slim.subschemas import is_small
 from ..tabular import size_data
-from .content import Content, are_objects, is_repeated, joined, text_of
+from .content import LONGEST, Content, is_repeated, is_worth_recoding, joined, text_of
 from .held import Part
 from .paging import Manner, Numbered, Page, header_of, longest_fitting, page_steps
-from .rules import Handling
 from .scale import Scale
 from .sheet import Sheet, sheet_in, whole_rows
 from .wording import Reading, block_shown, cut_short, left_out, named_by
 
-__all__ = ["cut", "is_recodable", "recoded"]
-
-_SHORTEST = 200
-"""Characters of JSON below which writing it otherwise is not worth the trouble."""
-_LONGEST = 1_000_000
-"""Characters above which it is not tried: reading them would hold others up."""
+__all__ = ["cut", "recoded"]
 
 
 def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
@@ -40,7 +35,7 @@ def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
     texts = [text_of(block) for block in reply.content] if together is None else [together]
     forms = list[Recoded | None]()
     for text in texts:
-        forms.append((yield from recode_steps(text, scale.weigh)) if text and _is_worth(text) else None)
+        forms.append((yield from recode_steps(text, scale.weigh)) if text and is_worth_recoding(text) else None)
     if not any(forms) or not (yield from is_repeated(reply)):
         return None
     only = forms[0] if len(forms) == 1 else None
@@ -53,22 +48,12 @@ def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
 
 def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
     """As text, which every client shows."""
-    if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=_LONGEST):
+    if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=LONGEST):
         return None
     form = yield from recode_steps(reply.structured.value, scale.weigh)
     if form is None:
         return None
     return _rewritten(reply, [text_block(form.text)], find_table(form.value))
-
-
-def is_recodable(reply: Reply) -> bool:
-    """Whether there may be something to be said shorter."""
-    texts = (text for block in reply.content if (text := text_of(block)) is not None)
-    return not reply.content or are_objects(reply.content) or any(map(_is_worth, texts))
-
-
-def _is_worth(text: str) -> bool:
-    return _SHORTEST <= len(text) <= _LONGEST and text[:20].lstrip()[:1] in ("[", "{")
 
 
 def _rewritten(reply: Reply, blocks: Sequence[Block], found: Found | None) -> Reply:

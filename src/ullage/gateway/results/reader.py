@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ullage.errors import InvalidArguments, UnknownTool
+from ullage.options import ResultRules
 from ullage.table import Row, row_line
 from ullage.tokens import Meter, Steps, drain
 from ullage.tool import Call, Caller, Json, Listing, Origin, Reply, text_block
@@ -24,7 +25,6 @@ from .document import Document, at_offset, at_path, records_of
 from .grep import as_shown, matcher, matching
 from .paging import Manner, Page, longest_fitting, page_steps
 from .query import Lines, TableQuery, records_in
-from .rules import ResultRules
 from .scale import Scale
 from .sheet import has_more
 from .tools import READ

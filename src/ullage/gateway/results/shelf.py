@@ -12,16 +12,20 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
-from sqlalchemy import Connection, column, delete, func, insert, select, table
-
-from ullage.store import Database
+from ullage.store import Connection, Database, in_list
 
 from .held import Packed, Shape, packed_size, read_shapes, write_shapes
 
 __all__ = ["Header", "MemoryShelf", "Shelf", "StoredShelf", "TooLarge"]
 
-_results = table("ullage_results", *map(column, ("handle", "principal", "server", "tool", "created", "size", "shape")))
-_pieces = table("ullage_result_pieces", *map(column, ("handle", "position", "first", "units", "data")))
+_ADD_RESULT = (
+    "INSERT INTO ullage_results (handle, principal, server, tool, created, size, shape) "
+    "VALUES (:handle, :principal, :server, :tool, :created, :size, :shape)"
+)
+_ADD_PIECE = (
+    "INSERT INTO ullage_result_pieces (handle, position, first, units, data) "
+    "VALUES (:handle, :position, :first, :units, :data)"
+)
 _AT_ONCE = 100
 """Pieces written, or results let go, by one statement."""
 
@@ -117,52 +121,52 @@ class StoredShelf:
 
         def work(connection: Connection) -> None:
             _make_room(connection, self.capacity - size, oldest)
-            connection.execute(insert(_results), row)
+            connection.execute(_ADD_RESULT, row)
             _write(connection, handle, pieces)
 
         self.database.write(work)
 
     def header(self, handle: str) -> Header | None:
-        query = select(_results).where(_results.c.handle == handle)
-        row = self.database.read(lambda connection: connection.execute(query).one_or_none())
+        query = "SELECT principal, server, tool, created, shape FROM ullage_results WHERE handle = :handle"
+        row = self.database.read(lambda connection: connection.execute(query, {"handle": handle}).first())
         if row is None:
             return None
         return Header(
-            principal=json.loads(row.principal),
-            server=json.loads(row.server),
-            tool=json.loads(row.tool),
-            created=row.created,
-            shapes=read_shapes(row.shape),
+            principal=json.loads(row["principal"]),
+            server=json.loads(row["server"]),
+            tool=json.loads(row["tool"]),
+            created=row["created"],
+            shapes=read_shapes(row["shape"]),
         )
 
     def piece(self, handle: str, position: int) -> Packed | None:
-        of = (_pieces.c.handle == handle) & (_pieces.c.position == position)
-        query = select(_pieces.c.first, _pieces.c.units, _pieces.c.data).where(of)
-        row = self.database.read(lambda connection: connection.execute(query).one_or_none())
-        return None if row is None else Packed(row.first, row.units, bytes(row.data))
+        query = "SELECT first, units, data FROM ullage_result_pieces WHERE handle = :handle AND position = :position"
+        values = {"handle": handle, "position": position}
+        row = self.database.read(lambda connection: connection.execute(query, values).first())
+        return None if row is None else Packed(row["first"], row["units"], bytes(row["data"]))
 
     def position(self, handle: str, within: range, unit: int) -> int:
-        query = select(func.max(_pieces.c.position)).where(
-            _pieces.c.handle == handle,
-            _pieces.c.position >= within.start,
-            _pieces.c.position < within.stop,
-            _pieces.c.first <= unit,
+        query = (
+            "SELECT max(position) FROM ullage_result_pieces "
+            "WHERE handle = :handle AND position >= :start AND position < :stop AND first <= :unit"
         )
-        found = self.database.read(lambda connection: connection.scalar(query))
+        values = {"handle": handle, "start": within.start, "stop": within.stop, "unit": unit}
+        found = self.database.read(lambda connection: connection.scalar(query, values))
         return within.start if found is None else found
 
 
 def _make_room(connection: Connection, room: int, oldest: float) -> None:
-    connection.execute(delete(_results).where(_results.c.created < oldest))
-    held = int(connection.scalar(select(func.sum(_results.c.size))) or 0)
-    by_age = select(_results.c.handle, _results.c.size).order_by(_results.c.created, _results.c.handle)
+    connection.execute("DELETE FROM ullage_results WHERE created < :oldest", {"oldest": oldest})
+    held = int(connection.scalar("SELECT sum(size) FROM ullage_results") or 0)
+    by_age = "SELECT handle, size FROM ullage_results ORDER BY created, handle LIMIT :some"
     while held > room:
         doomed = list[str]()
-        for handle, size in connection.execute(by_age.limit(_AT_ONCE)):
+        for handle, size in connection.execute(by_age, {"some": _AT_ONCE}):
             if held > room:
                 doomed.append(handle)
                 held -= size
-        connection.execute(delete(_results).where(_results.c.handle.in_(doomed)))
+        listed, values = in_list("handle", doomed)
+        connection.execute(f"DELETE FROM ullage_results WHERE handle IN {listed}", values)
 
 
 def _write(connection: Connection, handle: str, pieces: Sequence[Packed]) -> None:
@@ -171,4 +175,4 @@ def _write(connection: Connection, handle: str, pieces: Sequence[Packed]) -> Non
             {"handle": handle, "position": start + place, "first": one.first, "units": one.units, "data": one.data}
             for place, one in enumerate(pieces[start : start + _AT_ONCE])
         ]
-        connection.execute(insert(_pieces), rows)
+        connection.execute(_ADD_PIECE, rows)

@@ -6,9 +6,9 @@ The kind decides which driver is needed; nothing is connected before the first q
 from collections.abc import Callable
 
 from ullage.errors import BadConfiguration, UllageError
+from ullage.options import DatabaseSettings
 
 from ..engine import Engine
-from ..settings import DatabaseSettings
 from .address import Address
 from .asking import NetworkEngine
 from .pool import Pool

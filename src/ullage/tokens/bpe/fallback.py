@@ -1,23 +1,25 @@
-"""How is a text counted where splintr has no wheel?
+"""Byte-pair encoding in Python, over ranks that are mapped into memory.
 
-Byte-pair merging in Python, over the ranks of OpenAI's vocabularies that the package carries (`data/README.md`). Exact
-like splintr, at a few megabytes a second for ordinary text; a giant piece goes through a heap, at some seconds a
-megabyte. A character newer than this Python's Unicode tables is taken for a symbol.
+It counts short texts until splintr is loaded (`short_texts`), and all texts where splintr has no wheel. Exact like
+splintr, at a megabyte a second for new text and several for ordinary text; a giant piece goes through a heap, at some
+seconds a megabyte. A character newer than this Python's Unicode tables is taken for a symbol.
 """
 
-import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
 
 from .characters import kinds
+from .ranks import RankTable
 from .split import Split
 from .vocabulary import Vocabulary
 
 __all__ = ["CARRIED", "PythonTokenizer", "load_python", "read_tokens"]
 
 CARRIED = ("cl100k_base", "o200k_base", "o200k_harmony")
+_DATA = Path(__file__).parent / "data"
 _REACH = 4_096
 _SHORT = 128
 """Bytes up to which searching all pairs for the next merge beats keeping a heap."""
@@ -27,18 +29,27 @@ _REMEMBERED = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonTokenizer:
-    """One vocabulary: its tokens in the order of their ranks."""
+    """One vocabulary."""
 
-    tokens: tuple[bytes, ...]
-    ranks: Mapping[bytes, int]
+    ranks: RankTable
     split: Split
     reach: int = _REACH
     remembered: dict[str, int] = field(default_factory=dict[str, int])
 
     def count(self, text: str) -> int:
         text.encode()  # a lone surrogate must fail here as it does in splintr
+        return self._count(text, kinds(text))
+
+    def count_surely(self, text: str) -> int | None:
+        """The same, and None where splintr may count otherwise: it knows other characters than this Python does, and
+        takes a long s after an apostrophe for no contraction."""
+        text.encode()
+        seen = kinds(text)
+        return None if "?" in seen or "'f" in seen else self._count(text, seen)
+
+    def _count(self, text: str, seen: str) -> int:
         total, remembered = 0, self.remembered
-        for match in self.split.pattern.finditer(kinds(text)):
+        for match in self.split.pattern.finditer(seen):
             piece = text[match.start() : match.end()]
             known = remembered.get(piece)
             total += self._learn(piece) if known is None else known
@@ -50,7 +61,7 @@ class PythonTokenizer:
         return [token for match in pieces for token in self._merge(text[match.start() : match.end()].encode())]
 
     def width(self, token: int) -> int:
-        return len(self.tokens[token])
+        return self.ranks.width(token)
 
     def bytes_of(self, text: str) -> bytes:
         return text.encode()
@@ -72,33 +83,34 @@ class PythonTokenizer:
 
 def load_python(vocabulary: Vocabulary) -> PythonTokenizer:
     assert vocabulary.split is not None, f"`{vocabulary.name}` is not carried"
-    tokens = read_tokens(vocabulary.name)
-    ranks = {token: rank for rank, token in enumerate(tokens)}
-    return PythonTokenizer(tokens=tokens, ranks=ranks, split=vocabulary.split)
+    return PythonTokenizer(ranks=_table(vocabulary.name), split=vocabulary.split)
 
 
 def read_tokens(name: str) -> tuple[bytes, ...]:
-    """A carried vocabulary's tokens in the order of their ranks. Each is one byte of length and its bytes."""
-    packed = gzip.decompress(files("ullage.tokens.bpe").joinpath("data", f"{name}.gz").read_bytes())
-    tokens: list[bytes] = []
-    start = 0
-    while start < len(packed):
-        end = start + 1 + packed[start]
-        tokens.append(packed[start + 1 : end])
-        start = end
-    return tuple(tokens)
+    """A carried vocabulary's tokens in the order of their ranks."""
+    return tuple(_table(name))
+
+
+def _table(name: str) -> RankTable:
+    return RankTable(_DATA / f"{name}.ranks")
 
 
 def merge_short(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
-    """The tokens of a piece, by looking for the best pair again after each merge."""
-    parts = [piece[index : index + 1] for index in range(len(piece))]
-    worst = len(ranks)
-    while len(parts) > 1:
-        rank, index = min((ranks.get(parts[at] + parts[at + 1], worst), at) for at in range(len(parts) - 1))
-        if rank == worst:
+    """The tokens of a piece. The rank of each pair is kept, and those beside a merge are looked up again."""
+    get, never = ranks.get, 1 << 32
+    ends = list(range(len(piece) + 1))
+    pairs = [get(piece[at : at + 2], never) for at in range(len(piece) - 1)]
+    while pairs:
+        best = min(pairs)
+        if best == never:
             break
-        parts[index : index + 2] = [parts[index] + parts[index + 1]]
-    return [ranks[part] for part in parts]
+        at = pairs.index(best)
+        del ends[at + 1], pairs[at]
+        if at < len(pairs):
+            pairs[at] = get(piece[ends[at] : ends[at + 2]], never)
+        if at:
+            pairs[at - 1] = get(piece[ends[at - 1] : ends[at + 1]], never)
+    return [ranks[piece[start:end]] for start, end in pairwise(ends)]
 
 
 def merge_long(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:

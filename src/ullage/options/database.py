@@ -1,13 +1,26 @@
-"""What did the user decide about a database?"""
+"""Settings of one database that agents may ask."""
 
 from dataclasses import dataclass, field
 
-from .engine import Limits
-
-__all__ = ["SAMPLE", "DatabaseSettings"]
+__all__ = ["SAMPLE", "DatabaseSettings", "Limits"]
 
 SAMPLE = "sample"
 """In place of a URL: the sample shop, made on first use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What no question may go beyond, whatever it asks for."""
+
+    rows: int = 1_000
+    seconds: float = 30.0
+    """From the question to its last row; held within half a second."""
+    cell: int = 20_000
+    """Characters of one value; the rest is cut and counted."""
+    bytes: int = 16_000_000
+    """Of all values of an answer."""
+    concurrency: int = 4
+    """Questions at one time; others wait, and their waiting is within their seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,38 @@
+"""Names of a package that are imported when they are first asked for.
+
+A package's `__init__` is its public face and names everything. Importing all of that for one name is what a program
+that answers at once cannot afford, so the larger packages import a module when one of its names is used:
+
+    if TYPE_CHECKING:
+        from .table import Table
+    else:
+        __getattr__ = import_on_use(__name__, {"Table": "table"})
+
+A name that is also the name of a module of the package is imported at once instead: Python sets that attribute to the
+module itself as soon as anyone imports it.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+__all__ = ["import_on_use"]
+
+
+def import_on_use(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+    """The `__getattr__` of a package.
+
+    Args:
+        package: The package's `__name__`.
+        modules: The package's module that has each name.
+    """
+
+    def get_attribute(name: str) -> object:
+        module = modules.get(name)
+        if module is None:
+            raise AttributeError(f"module `{package}` has no attribute `{name}`")
+        value = getattr(import_module(f"{package}.{module}"), name)
+        setattr(sys.modules[package], name, value)  # the next use is an ordinary look-up
+        return value
+
+    return get_attribute

@@ -1,0 +1,120 @@
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from texts import hostile, texts
+
+from ullage.tokens.bpe.engine import BytePairEngine, default_engine
+from ullage.tokens.bpe.fallback import load_python, read_tokens
+from ullage.tokens.bpe.ranks import RankTable, pack_table
+from ullage.tokens.bpe.short_texts import LONG, MANY
+from ullage.tokens.bpe.vocabulary import VOCABULARIES
+from ullage.tokens.steps import drain
+
+NAMES = ("o200k_base", "cl100k_base", "o200k_harmony")
+SMALL = hostile(3_000)
+WORDS = (
+    "def count(text: str) -> int:\n    return len(text)  # naïve, 数字 和 カタカナ, Ёлка 🦊👩\u200d👧\n"
+    "They can't <|endoftext|> 12,345 times.\r\n\n"
+)
+
+
+@pytest.fixture(scope="module")
+def short() -> BytePairEngine:
+    return default_engine()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=300)
+@given(text=texts)
+def test_a_short_text_is_counted_as_the_engine_counts_it(engine: BytePairEngine, name: str, text: str):
+    assert default_engine().counter(name)(text) == engine.counter(name)(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", SMALL)
+def test_hostile_text_is_counted_as_the_engine_counts_it(
+    engine: BytePairEngine, short: BytePairEngine, name: str, kind: str
+):
+    expected = engine.counter(name)(SMALL[kind])
+    assert short.counter(name)(SMALL[kind]) == drain(short.steps(name, SMALL[kind])) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_source_files_are_counted_as_the_engine_counts_them(engine: BytePairEngine, name: str):
+    here = Path(__file__).parent
+    for path in [*here.glob("*.py"), *here.parent.glob("*.py")]:
+        text = path.read_text(encoding="utf-8")[:LONG]
+        assert default_engine().counter(name)(text) == engine.counter(name)(text), path
+
+
+def test_a_character_that_python_does_not_know_goes_to_the_engine():
+    engine = default_engine()
+    assert engine.counter("o200k_base")("a\U0003ffffb") > 0
+    assert list(engine.loaded) == ["o200k_base"]
+
+
+def test_nothing_is_loaded_for_short_texts():
+    code = (
+        "import sys; from ullage import count; print(count('Hello, world!', 'gpt-4').tokens, "
+        "count('Hello, world!', 'gpt-4o').tokens, 'splintr' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["4", "4", "False"]
+
+
+def test_the_first_count_of_two_kilobytes_takes_a_few_milliseconds():
+    text, taken = (WORDS * 40)[:2_000], list[float]()
+    for _ in range(5):
+        counter = default_engine().counter("o200k_base")
+        begin = time.process_time()
+        counter(text)
+        taken.append(time.process_time() - begin)
+    assert min(taken) < 0.02, "5 ms on a quiet machine"
+
+
+@pytest.mark.parametrize("much", [[WORDS * (LONG // len(WORDS) + 1)], [WORDS * 100] * (MANY // len(WORDS * 100) + 2)])
+def test_the_engine_is_loaded_for_one_long_text_and_for_many_short_ones(engine: BytePairEngine, much: list[str]):
+    counting = default_engine()
+    counter = counting.counter("o200k_base")
+    assert [counter(text) for text in much] == [engine.counter("o200k_base")(text) for text in much]
+    assert list(counting.loaded) == ["o200k_base"]
+    assert counter("Hello") == 1
+
+
+def test_one_who_has_much_to_count_begins_with_the_engine():
+    engine = default_engine(patience=0)
+    engine.counter("cl100k_base")("Hello")
+    assert list(engine.loaded) == ["cl100k_base"]
+
+
+@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
+def test_every_token_is_found_with_its_rank_in_order(name: str):
+    table, tokens = load_python(VOCABULARIES[name]).ranks, read_tokens(name)
+    ranks = [table[token] for token in tokens]
+    assert ranks == sorted(ranks)
+    assert [table.width(rank) for rank in ranks] == [len(token) for token in tokens]
+    assert len(table) == len(tokens)
+
+
+@given(tokens=st.lists(st.binary(min_size=1, max_size=4), unique=True, min_size=1), other=st.binary(max_size=4))
+def test_a_table_holds_its_tokens_and_no_others(
+    tmp_path_factory: pytest.TempPathFactory, tokens: list[bytes], other: bytes
+):
+    path = tmp_path_factory.mktemp("ranks") / "small.ranks"
+    path.write_bytes(pack_table(tokens))
+    table = RankTable(path)
+    assert list(table) == tokens
+    assert (other in table) == (other in tokens)
+    assert table.get(other, -1) == (table[other] if other in tokens else -1)
+
+
+def test_another_file_is_refused(tmp_path: Path):
+    path = tmp_path / "other"
+    path.write_bytes(b"something else than a table")
+    with pytest.raises(ValueError, match="holds no ranks"):
+        RankTable(path)
