@@ -140,7 +140,7 @@ clean: ## remove the environment and everything made
 	@echo "Installing agent programs (over a gigabyte) …" >&2
 	@mkdir -p .bench/agents
 	@for package in @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 @google/gemini-cli@0.61.0 \
-			opencode-ai@1.18.33; do \
+			opencode-ai@1.18.33 @qwen-code/qwen-code@0.24.4; do \
 		npm install --silent --no-audit --no-fund --ignore-scripts --prefix .bench/agents $$package || \
 			echo "$$package cannot be installed here and is left out" >&2; \
 	done
