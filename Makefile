@@ -49,7 +49,7 @@ bench-count: .venv/.dev ## how fast a count is, beside other tokenizers
 bench-hold: .venv/.dev ## how long counting holds an event loop, and what hostile text costs
 	@$(BIN)/python bench/hold.py
 
-bench-start: .venv/.dev ## what one `ullage count` costs from start to end
+bench-start: .venv/.dev ## what `ullage count` and `ullage serve` cost from their start to the first answers, beside fastmcp's proxy
 	@$(BIN)/python bench/start.py
 
 bench-search: .venv/.dev .bench/encoder/.installed ## how well tools are found and at what cost, beside other rankings; ONLY=part for one

@@ -1,7 +1,8 @@
 """Who is measured by `make bench-gateway`, how is each started, and how does each want to be called?
 
-Direct, a minimal relay, Ullage in its two modes, fastmcp's proxy without and with search, mcp-compressor. The peers live in environments
-of their own under `.bench/`, made on first use; one that cannot be installed is left out and said to be.
+Direct, a minimal relay, Ullage in its two modes, fastmcp's proxy without and with search, mcp-compressor. The peers
+live in environments of their own under `.bench/`, made on first use; one that cannot be installed is left out and said
+to be.
 """
 
 import json
