@@ -23,6 +23,7 @@ MODERN: Era = "2026-07-28"
 SERVERS = ("gateway_server.py", "gateway_sdk_server.py")
 _PATIENCE = 60
 _META = "io.modelcontextprotocol/"
+_CLIENT = {"name": "bench", "version": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +88,7 @@ class Session:
         """What the era begins with."""
         if self.era == MODERN:
             return self.ask("server/discover")
-        client = {"name": "bench", "version": "1"}
-        answer = self.ask("initialize", protocolVersion=self.era, capabilities={}, clientInfo=client)
+        answer = self.ask("initialize", protocolVersion=self.era, capabilities={}, clientInfo=_CLIENT)
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 
@@ -104,8 +104,8 @@ class Session:
         """Send a request without waiting for its answer, and return its id."""
         self._number += 1
         if self.era == MODERN:
-            version = {f"{_META}protocolVersion": self.era, f"{_META}clientCapabilities": {}}
-            params = {**params, "_meta": version}
+            client = {f"{_META}clientInfo": _CLIENT, f"{_META}clientCapabilities": {}}
+            params = {**params, "_meta": {f"{_META}protocolVersion": self.era, **client}}
         self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
         return self._number
 

@@ -128,10 +128,20 @@ class Run:
 
 
 def _claude(setup: Setup) -> Started:
+    """With the servers named on the command line, for which Claude Code waits as long as they need."""
     setup.write("mcp.json", json.dumps({"mcpServers": setup.servers()}))
-    servers = str(setup.home / "mcp.json")
+    return _start_claude(setup, "--mcp-config", str(setup.home / "mcp.json"), "--strict-mcp-config")
+
+
+def claude_with_user_settings(setup: Setup) -> Started:
+    """With the servers in the user's own settings, for which Claude Code waits two seconds."""
+    setup.write(".claude.json", json.dumps({"mcpServers": setup.servers(), "hasCompletedOnboarding": True}))
+    return _start_claude(setup)
+
+
+def _start_claude(setup: Setup, *flags: str) -> Started:
     allowed = ",".join(f"mcp__{entry.name}" for entry in setup.entries)
-    configured = ["--mcp-config", servers, "--strict-mcp-config", *(["--allowedTools", allowed] if allowed else [])]
+    configured = [*flags, *(["--allowedTools", allowed] if allowed else [])]
     environment = {
         "ANTHROPIC_BASE_URL": setup.url,
         "ANTHROPIC_API_KEY": "sk-none",
