@@ -233,13 +233,15 @@ PROGRAMS = (
         executables=["opencode-*-baseline/bin/opencode", "opencode-*/bin/opencode"],
         prepare=_opencode,
     ),
-    Program(
-        name="Qwen Code",
-        package="@qwen-code/qwen-code",
-        executables=["@qwen-code/qwen-code/cli-entry.js", "@qwen-code/qwen-code/cli.js"],
-        prepare=_qwen,
-    ),
 )
+
+QWEN = Program(
+    name="Qwen Code",
+    package="@qwen-code/qwen-code",
+    executables=["@qwen-code/qwen-code/cli-entry.js"],
+    prepare=_qwen,
+)
+"""Not among the others, whose session files are read as well."""
 
 
 def run(

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pytest
 
-from heavy.agent_programs import INSTALLED, PROGRAMS, Entry, Object, Program, claude_with_user_settings, run
+from heavy.agent_programs import INSTALLED, PROGRAMS, QWEN, Entry, Object, Program, claude_with_user_settings, run
 from heavy.busy import busy_cores
 
 pytestmark = [pytest.mark.heavy]
@@ -43,7 +43,7 @@ RUNS_IN_A_HOME = 5
 CODEX = next(program for program in PROGRAMS if program.name == "Codex")
 OTHERS = [
     replace(program, prepare=claude_with_user_settings) if program.name == "Claude Code" else program
-    for program in PROGRAMS
+    for program in (*PROGRAMS, QWEN)
     if program is not CODEX
 ]
 
