@@ -35,12 +35,15 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
     settings, catalogue = home / ".config" / "ullage" / "ullage.toml", tmp_path / "sums.json"
     settings.parent.mkdir(parents=True)
     schema = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}
-    tools = [{"name": "add", "description": "Adds two numbers.", "inputSchema": schema}]
+    harmless = {"readOnlyHint": True}
+    tools = [{"name": "add", "description": "Adds two numbers.", "inputSchema": schema, "annotations": harmless}]
     about = {"package": "sums", "serverInfo": {"name": "sums", "version": "1"}, "tools": tools}
     catalogue.write_text(json.dumps(about), encoding="utf-8")
     arguments = [str(HERE / "real_replay.py"), str(catalogue)]
     settings.write_text(
-        f"[servers.sums]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(arguments)}\n", encoding="utf-8"
+        '[gateway]\nmode = "search"\n'
+        f"[servers.sums]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(arguments)}\n",
+        encoding="utf-8",
     )
     return {"HOME": str(home), "PATH": os.environ["PATH"]}
 
