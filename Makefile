@@ -49,7 +49,7 @@ bench-count: .venv/.dev ## how fast a count is, beside other tokenizers
 bench-hold: .venv/.dev ## how long counting holds an event loop, and what hostile text costs
 	@$(BIN)/python bench/hold.py
 
-bench-start: .venv/.dev ## what one `ullage count` costs from start to end
+bench-start: .venv/.dev ## what `ullage count` and `ullage serve` cost from their start to the first answers, beside fastmcp's proxy
 	@$(BIN)/python bench/start.py
 
 bench-search: .venv/.dev .bench/encoder/.installed ## how well tools are found and at what cost, beside other rankings; ONLY=part for one
@@ -149,7 +149,7 @@ clean: ## remove the environment and everything made
 	@echo "Installing agent programs (over a gigabyte) …" >&2
 	@mkdir -p .bench/agents
 	@for package in @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0 @google/gemini-cli@0.61.0 \
-			opencode-ai@1.18.33; do \
+			opencode-ai@1.18.33 @qwen-code/qwen-code@0.24.4; do \
 		npm install --silent --no-audit --no-fund --ignore-scripts --prefix .bench/agents $$package || \
 			echo "$$package cannot be installed here and is left out" >&2; \
 	done

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -22,26 +23,61 @@ MODERN: Era = "2026-07-28"
 SERVERS = ("gateway_server.py", "gateway_sdk_server.py")
 _PATIENCE = 60
 _META = "io.modelcontextprotocol/"
+_CLIENT = {"name": "bench", "version": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Megabytes (2^20 bytes) that processes hold."""
+
+    resident: float
+    """RSS."""
+    share: float
+    """PSS: a page that several processes map counts in part for each."""
 
 
 class Failed(Exception):
     """The program answered with an error, or not at all."""
 
 
-class Session:
-    """One program, spoken to in one era."""
+def private_environment(folder: Path) -> dict[str, str]:
+    """This process's environment with the user's folders below `folder` and no settings of the product in it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ULLAGE_", "ORCH_"))}
+    places = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state"}
+    places["XDG_CACHE_HOME"] = ".cache"
+    home = folder / "home"
+    return {**kept, "HOME": str(home), **{name: str(home / place) for name, place in places.items()}}
 
-    def __init__(self, command: Sequence[str], era: Era, environment: Mapping[str, str], folder: Path) -> None:
+
+def working_folder(folder: Path) -> Path:
+    """An empty folder below `folder`: settings found in a working folder would be a project's and need approval."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    return work
+
+
+class Session:
+    """One program, spoken to in one era, with its user's folders below `folder`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        era: Era,
+        environment: Mapping[str, str],
+        folder: Path,
+        work: Path | None = None,
+    ) -> None:
         self.era = era
-        self.process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(folder / "stderr.txt").open("ab"),
-            env={**os.environ, **environment},
-            cwd=folder,
-            start_new_session=True,
-        )
+        with (folder / "stderr.txt").open("ab") as errors:
+            self.process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**private_environment(folder), **environment},
+                cwd=work or working_folder(folder),
+                start_new_session=True,
+            )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._into: IO[bytes] = self.process.stdin
@@ -52,22 +88,31 @@ class Session:
         """What the era begins with."""
         if self.era == MODERN:
             return self.ask("server/discover")
-        client = {"name": "bench", "version": "1"}
-        answer = self.ask("initialize", protocolVersion=self.era, capabilities={}, clientInfo=client)
+        answer = self.ask("initialize", protocolVersion=self.era, capabilities={}, clientInfo=_CLIENT)
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 
     def ask(self, method: str, **params: object) -> Object:
-        self._number += 1
-        if self.era == MODERN:
-            version = {f"{_META}protocolVersion": self.era, f"{_META}clientCapabilities": {}}
-            params = {**params, "_meta": version}
-        self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        number = self.send_request(method, **params)
         for line in self._out:
             answer = json.loads(line)
-            if answer.get("id") == self._number and "method" not in answer:
+            if answer.get("id") == number and "method" not in answer:
                 return _result(answer)
         raise Failed(f"it ended instead of answering {method}")
+
+    def send_request(self, method: str, **params: object) -> int:
+        """Send a request without waiting for its answer, and return its id."""
+        self._number += 1
+        if self.era == MODERN:
+            client = {f"{_META}clientInfo": _CLIENT, f"{_META}clientCapabilities": {}}
+            params = {**params, "_meta": {f"{_META}protocolVersion": self.era, **client}}
+        self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        return self._number
+
+    @property
+    def output(self) -> int:
+        """The descriptor that the program's messages are read from."""
+        return self._out.fileno()
 
     def call(self, name: str, arguments: Object) -> str:
         """The text that a tool answers with."""
@@ -83,7 +128,15 @@ class Session:
 
     def processor_seconds(self) -> float:
         """Spent by the program and its helpers so far."""
-        return sum(_processor_seconds(process) for process in _family(self.process.pid) if not _is_server(process))
+        return sum(map(_processor_seconds, self._processes()))
+
+    def memory(self) -> "Memory":
+        """Held by the program and its helpers now."""
+        found = [_memory(process) for process in self._processes()]
+        return Memory(resident=sum(one.resident for one in found), share=sum(one.share for one in found))
+
+    def _processes(self) -> list[int]:
+        return [process for process in _family(self.process.pid) if not _is_server(process)]
 
     def end(self) -> None:
         self._into.close()
@@ -123,6 +176,15 @@ def _processor_seconds(process: int) -> float:
         return time.clock_gettime((~process << 3) | 2)
     except OSError:
         return 0.0
+
+
+def _memory(process: int) -> Memory:
+    try:
+        text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return Memory(resident=0.0, share=0.0)
+    kibibytes = {words[0]: int(words[1]) for line in text.splitlines()[1:] if (words := line.split())[2:] == ["kB"]}
+    return Memory(resident=kibibytes["Rss:"] / 1024, share=kibibytes["Pss:"] / 1024)
 
 
 def _family(process: int) -> Iterator[int]:

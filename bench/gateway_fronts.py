@@ -1,7 +1,8 @@
 """Who is measured by `make bench-gateway`, how is each started, and how does each want to be called?
 
-Direct, Ullage in its two modes, fastmcp's proxy without and with search, mcp-compressor. The peers live in environments
-of their own under `.bench/`, made on first use; one that cannot be installed is left out and said to be.
+Direct, a minimal relay, Ullage in its two modes, fastmcp's proxy without and with search, mcp-compressor. The peers
+live in environments of their own under `.bench/`, made on first use; one that cannot be installed is left out and said
+to be.
 """
 
 import json
@@ -88,6 +89,11 @@ _QUIET = {"FASTMCP_CHECK_FOR_UPDATES": "off", "FASTMCP_LOG_LEVEL": "ERROR"}
 DIRECT = Front(
     name="direct",
     command=lambda servers, _: servers[0].command,
+    call=lambda _, __, tool, arguments: (tool, arguments),
+)
+RELAY = Front(
+    name="minimal relay",
+    command=lambda servers, _: [sys.executable, str(HERE / "gateway_relay.py"), *servers[0].command],
     call=lambda _, __, tool, arguments: (tool, arguments),
 )
 OURS = Front(

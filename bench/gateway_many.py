@@ -5,7 +5,6 @@ direct call is the one that is felt. Directly, too, the five are called in turn,
 interleaved. The servers write down how often they were asked for their tools.
 """
 
-import os
 import tempfile
 import time
 from collections import Counter
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
-from gateway_client import MODERN, Era, Failed, milliseconds
+from gateway_client import MODERN, Era, Failed, milliseconds, private_environment, working_folder
 from gateway_fronts import DIRECT, Front, Named, Upstream
 from gateway_server import NOUNS, VERBS
 from mcp import Client, MCPError, StdioServerParameters
@@ -129,7 +128,10 @@ async def _ready(front: Front, era: Era, times: Times) -> AsyncIterator[Open]:
 async def _client(front: Front, servers: Sequence[Upstream], era: Era, folder: Path) -> AsyncIterator[Client]:
     program, *arguments = front.command(servers, folder)
     parameters = StdioServerParameters(
-        command=program, args=arguments, env={**os.environ, **front.environment}, cwd=str(folder)
+        command=program,
+        args=arguments,
+        env={**private_environment(folder), **front.environment},
+        cwd=str(working_folder(folder)),
     )
     mode = era if era == MODERN else "legacy"
     with (folder / "stderr.txt").open("a", encoding="utf-8") as said:

@@ -6,6 +6,7 @@ reads the requests.
 """
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from heavy.scripted_wires import wire_of
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / ".bench" / "agents" / "node_modules"
@@ -36,6 +39,8 @@ class Entry:
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
+    required: bool = True
+    """Codex waits for a required server; for others it waits a second and then goes on without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +105,43 @@ class Run:
     """Standard output and standard error."""
     requests: Sequence[Object]
     """Bodies of all requests to the model, in their order."""
+    paths: Sequence[str]
+    """Their paths."""
 
     def conversation(self) -> list[Object]:
         """Those requests that carry tools: what a title or a summary is asked with is no part of it."""
         return [body for body in self.requests if body.get("tools")]
 
+    def first_tools(self) -> list[str]:
+        """Names of the tools in the first request of the conversation, each with its namespace where it has one.
+
+        Tools that Claude Code defers are named in the text of that request and count as well.
+        """
+        pairs = zip(self.paths, self.requests, strict=True)
+        path, body = next(((path, body) for path, body in pairs if body.get("tools")), ("", {}))
+        wire = wire_of(path)
+        if wire is None:
+            return []
+        shown = [f"{one.namespace or ''}{one.name}" for one in wire.shown(body)]
+        deferred = (name for text in texts(body) for name in re.findall(r"\bmcp__\w+__\w+", text))
+        return list(dict.fromkeys([*shown, *deferred]))
+
 
 def _claude(setup: Setup) -> Started:
+    """With the servers named on the command line, for which Claude Code waits as long as they need."""
     setup.write("mcp.json", json.dumps({"mcpServers": setup.servers()}))
+    return _start_claude(setup, "--mcp-config", str(setup.home / "mcp.json"), "--strict-mcp-config")
+
+
+def claude_with_user_settings(setup: Setup) -> Started:
+    """With the servers in the user's own settings, for which Claude Code waits two seconds."""
+    setup.write(".claude.json", json.dumps({"mcpServers": setup.servers(), "hasCompletedOnboarding": True}))
+    return _start_claude(setup)
+
+
+def _start_claude(setup: Setup, *flags: str) -> Started:
     allowed = ",".join(f"mcp__{entry.name}" for entry in setup.entries)
-    configured = ["--mcp-config", "mcp.json", "--strict-mcp-config", *(["--allowedTools", allowed] if allowed else [])]
+    configured = [*flags, *(["--allowedTools", allowed] if allowed else [])]
     environment = {
         "ANTHROPIC_BASE_URL": setup.url,
         "ANTHROPIC_API_KEY": "sk-none",
@@ -129,11 +161,11 @@ def _codex(setup: Setup) -> Started:
         'wire_api = "responses"',
         'env_key = "SCRIPTED_KEY"',
     ]
+    required = {entry.name for entry in setup.entries if entry.required}
     for name, server in setup.servers().items():
         lines += [f"[mcp_servers.{name}]", f"command = {json.dumps(server['command'])}"]
         lines += [f"args = {json.dumps(server['args'])}", 'default_tools_approval_mode = "approve"']
-        # What it does not require it waits a second for, and then does without in its first request.
-        lines += ["required = true"]
+        lines += ["required = true"] if name in required else []
         lines += [f"[mcp_servers.{name}.env]", *(f"{key} = {json.dumps(one)}" for key, one in server["env"].items())]
     setup.write(".codex/config.toml", "\n".join(lines))
     return Started(arguments=["exec", "--skip-git-repo-check", "--json", PROMPT], environment={"SCRIPTED_KEY": "none"})
@@ -167,6 +199,14 @@ def _opencode(setup: Setup) -> Started:
     return Started(arguments=["run", "--format", "json", PROMPT], environment={"OPENCODE_DISABLE_MODELS_FETCH": "1"})
 
 
+def _qwen(setup: Setup) -> Started:
+    trusted = {name: {**server, "trust": True} for name, server in setup.servers().items()}
+    settings = {"mcpServers": trusted, "security": {"auth": {"selectedType": "openai"}}}
+    setup.write(".qwen/settings.json", json.dumps(settings))
+    environment = {"OPENAI_BASE_URL": f"{setup.url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "scripted"}
+    return Started(arguments=["-p", PROMPT, "--yolo", "--output-format", "json"], environment=environment)
+
+
 PROGRAMS = (
     Program(
         name="Claude Code",
@@ -195,8 +235,19 @@ PROGRAMS = (
     ),
 )
 
+QWEN = Program(
+    name="Qwen Code",
+    package="@qwen-code/qwen-code",
+    executables=["@qwen-code/qwen-code/cli-entry.js"],
+    prepare=_qwen,
+)
+"""Not among the others, whose session files are read as well."""
 
-def run(program: Program, home: Path, entries: Sequence[Entry], script: Sequence[Object]) -> Run:
+
+def run(
+    program: Program, home: Path, entries: Sequence[Entry], script: Sequence[Object], folder: Path | None = None
+) -> Run:
+    """Run the program once, in its home unless another working folder is named."""
     assert program.executable is not None, f"{program.package} is not installed"
     setup = Setup(home=home, port=_free_port(), entries=entries)
     started = program.prepare(setup)
@@ -213,15 +264,17 @@ def run(program: Program, home: Path, entries: Sequence[Entry], script: Sequence
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         env=environment,
-        cwd=home,
+        cwd=folder or home,
         timeout=SECONDS + 30,
         check=False,
     )
+    requests = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     return Run(
         code=done.returncode,
         seconds=time.monotonic() - begun,
         output=done.stdout.decode(errors="replace"),
-        requests=[json.loads(line)["body"] for line in log.read_text(encoding="utf-8").splitlines()],
+        requests=[request["body"] for request in requests],
+        paths=[request["path"] for request in requests],
     )
 
 
