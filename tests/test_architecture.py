@@ -32,6 +32,7 @@ EDGES = {
     "ullage.app.gateway",
     "ullage.app.held_tables",
     "ullage.app.notices",
+    "ullage.app.own",
     "ullage.app.retrieving",
     "ullage.app.starting",
     "ullage.app.surfaces",
