@@ -292,7 +292,7 @@ def memory_of(front: Front) -> dict[tuple[Era, str], Holding]:
             learn(one, era)
             return measure_memory(one, era, search=name == "400 tools")
 
-    cases = [(era, name) for era in ERAS for name in ("1 tool", "400 tools")]
+    cases: list[tuple[Era, str]] = [(era, name) for era in ERAS for name in ("1 tool", "400 tools")]
     with ThreadPoolExecutor(2) as pool:
         return dict(zip(cases, pool.map(lambda case: one_start(*case), cases), strict=True))
 

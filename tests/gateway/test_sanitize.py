@@ -145,7 +145,8 @@ async def test_a_log_message_too_large_to_pass_on_says_so():
 
     async def respond(call: Call) -> Reply:
         assert call.tell is not None
-        await call.tell("notifications/message", {"level": "info", "data": [1] * 300_000})
+        data: list[Json] = [1] * 300_000
+        await call.tell("notifications/message", {"level": "info", "data": data})
         return Reply()
 
     source = FakeSource(offered=(Tool(name="go", input_schema={"type": "object"}),), answer=respond)

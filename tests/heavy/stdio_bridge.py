@@ -125,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
-    server: Bridge
+    server: Bridge  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as it is named there
         del format, args
@@ -167,7 +167,7 @@ class Handler(BaseHTTPRequestHandler):
         number, waiting = program.ask(message)
         first = waiting.get()
         if "method" not in first:
-            code = (first.get("error") or {}).get("code")
+            code: Any = (first.get("error") or {}).get("code")
             return self._json(ERROR_CODE_HTTP_STATUS.get(code, 200) if program.is_modern else 200, first, headers)
         try:
             self._stream(waiting, first, headers)

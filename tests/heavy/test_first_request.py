@@ -105,7 +105,7 @@ def misses(program: Program, home: Path, entry: Entry, folder: Path | None = Non
 def test_codex_has_the_tools_in_its_first_request(tmp_path: Path):
     """20 of 20 on a quiet machine, without `required = true`."""
     program = is_installed(CODEX)
-    missed = [name for name, *where in places(tmp_path, QUIET) if misses(program, *where)]
+    missed = [name for name, home, entry, work in places(tmp_path, QUIET) if misses(program, home, entry, work)]
     assert missed == []
 
 
@@ -114,7 +114,7 @@ def test_codex_has_the_tools_in_its_first_request_on_a_busy_machine(tmp_path: Pa
     program = is_installed(CODEX)
     where = list(places(tmp_path, BUSY))
     with busy_cores(BUSY * 90):
-        missed = [name for name, *place in where if misses(program, *place)]
+        missed = [name for name, home, entry, work in where if misses(program, home, entry, work)]
     assert missed == []
 
 

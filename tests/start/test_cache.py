@@ -172,7 +172,10 @@ def test_marks_on_child_processes_are_not(settings: Path, monkeypatch: pytest.Mo
 
 def test_flags_are_part_of_the_key(settings: Path, work: Path):
     write(situation(), settings)
-    for flags in ({"mode": "search"}, {"sample": True}, {"store": "sqlite:///x.db"}, {"config": "a.toml"}):
+    others: list[dict[str, Any]] = [
+        {"mode": "search"}, {"sample": True}, {"store": "sqlite:///x.db"}, {"config": "a.toml"},
+    ]  # fmt: skip
+    for flags in others:
         assert not hit(situation(**flags))
     write(situation(config="a.toml", include=["b.json"]), settings)
     assert hit(situation(config=str(work / "a.toml"), include=[str(work / "b.json")]))
@@ -316,9 +319,8 @@ def test_there_is_no_cache_without_a_home(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_number_of_entries_is_bounded(settings: Path):
-    for number in range(70):
-        path = write(situation(f"client {number}", model=str(number)), settings)
-    assert len([one for one in path.parent.iterdir() if one.suffix == ".entry"]) == 64
+    paths = [write(situation(f"client {number}", model=str(number)), settings) for number in range(70)]
+    assert len([one for one in paths[0].parent.iterdir() if one.suffix == ".entry"]) == 64
     assert hit(situation("client 69", model="69"))
     assert not hit(situation("client 0", model="0"))
 

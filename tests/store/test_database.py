@@ -275,7 +275,9 @@ def test_a_file_can_be_named_as_a_path_or_a_url(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / "x.db"
     assert {Address.of(where).path for where in (path, str(path), f"sqlite:///{path}", "~/x.db")} == {path}
-    assert Address.of("postgres://u@h/d").url.drivername == "postgresql+psycopg"
+    url = Address.of("postgres://u@h/d").url
+    assert url is not None
+    assert url.drivername == "postgresql+psycopg"
 
 
 def test_without_its_driver_postgresql_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

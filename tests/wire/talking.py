@@ -60,7 +60,8 @@ class Served:
 class Refused(Exception):
     def __init__(self, error: Message):
         super().__init__(error["message"])
-        self.code, self.message, self.data = error["code"], error["message"], error.get("data")
+        self.code, self.message = error["code"], error["message"]
+        self.data: Any = error.get("data")
 
 
 async def _nothing(method: str, params: Message) -> Message:

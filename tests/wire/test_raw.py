@@ -284,7 +284,8 @@ def test_small_metadata_passes_whole():
 @pytest.mark.parametrize(("key", "most"), [("name", 2_000), ("uri", 5_000), ("uriTemplate", 200)])
 def test_a_list_too_long_to_work_with_is_cut_with_a_note(key: str, most: int):
     notes: list[str] = []
-    read = read_items([{key: f"x:{at}"} for at in range(most + 5)], key, notes.append)
+    items: list[Any] = [{key: f"x:{at}"} for at in range(most + 5)]
+    read = read_items(items, key, notes.append)
     assert len(read) == most
     assert f"the first {most:,} are kept" in notes[-1]
 
@@ -292,7 +293,7 @@ def test_a_list_too_long_to_work_with_is_cut_with_a_note(key: str, most: int):
 @pytest.mark.requirement("U:bounded")
 def test_a_list_with_too_many_characters_is_cut_with_a_note():
     notes: list[str] = []
-    items = [{"uri": f"x:{at}", "name": "x", "description": "x" * 90_000} for at in range(100)]
+    items: list[Any] = [{"uri": f"x:{at}", "name": "x", "description": "x" * 90_000} for at in range(100)]
     assert 40 < len(read_items(items, "uri", notes.append)) < 50
     assert "are kept" in notes[-1]
 
@@ -300,6 +301,6 @@ def test_a_list_with_too_many_characters_is_cut_with_a_note():
 @pytest.mark.requirement("U:bounded")
 def test_of_an_item_too_large_to_list_the_name_and_address_are_kept():
     notes: list[str] = []
-    large = {"uri": "x:1", "name": "n", "mimeType": "text/plain", "description": "x" * 200_000}
+    large: Any = {"uri": "x:1", "name": "n", "mimeType": "text/plain", "description": "x" * 200_000}
     assert read_items([large], "uri", notes.append) == ({"uri": "x:1", "name": "n", "mimeType": "text/plain"},)
     assert "too large" in notes[0]
