@@ -27,6 +27,7 @@ OF_HTTP = frozenset(
         "http-custom-header-server-validation",
         "http-header-validation",
         "server-session-lifecycle",
+        "server-sse-multiple-streams",
         "server-sse-polling",
     }
 )
