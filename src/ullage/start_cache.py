@@ -382,17 +382,15 @@ def read_entry(situation: Situation, *, version: str) -> "Entry | None":
     key = read_key(folder)
     if key is None:
         return None
-    entry = load_entry(folder, situation, key)
-    if entry is None and situation.client is not None:
-        # A client without a profile gets what a client without a name gets.
-        entry = load_entry(folder, situation.for_client(None), key)
-        if entry is not None and situation.client in entry.header["facts"]["clients"]:
-            return None
-    try:
-        is_usable = entry is not None and _are_facts(entry.header["facts"], situation, key, folder, version)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return None
-    return entry if is_usable else None
+    # A client without a profile gets what a client without a name gets.
+    for client in dict.fromkeys((situation.client, None)):
+        entry = load_entry(folder, situation.for_client(client), key)
+        if entry is not None:
+            facts = entry.header["facts"]
+            has_own = client is None and situation.client in facts["clients"]
+            if not has_own and _are_facts(facts, situation, key, folder, version):
+                return entry
+    return None
 
 
 def load_entry(folder: str, situation: Situation, key: bytes) -> "Entry | None":

@@ -65,7 +65,6 @@ class StartSession:
         """Whether a request is kept that is not answered."""
         self._is_closed = False
         self._wake = -1, -1
-        self._switch = sys.getswitchinterval()
         self._done = allocate_lock()
 
     # -- Reading and answering
@@ -81,7 +80,10 @@ class StartSession:
         return not self.is_finished
 
     def answer_aside(self) -> None:
-        """Goes on answering in a thread until `hand_over` or `refuse`."""
+        """Goes on answering in a thread until `hand_over` or `refuse`.
+
+        The main thread, which loads, is made to give way more often; the server sets that anew.
+        """
         self._wake = os.pipe()
         self._done.acquire()
         sys.setswitchinterval(_SWITCH)
@@ -113,15 +115,15 @@ class StartSession:
             self._read()
         if self._wake[0] in readable:
             # The answers that were begun are written first: a server must not begin in the middle of a line.
-            while self._outgoing:
-                select.select([], [self._writer], [])
-                self._write()
+            self._write_all()
             return False
         return bool(readable or writable)
 
     def _read(self) -> None:
         try:
             chunk = os.read(self._reader, _CHUNK)
+        except BlockingIOError:
+            return
         except OSError:  # a socket that was reset has ended
             chunk = b""
         if not chunk:
@@ -149,10 +151,17 @@ class StartSession:
         if select.select([], [self._writer], [], 0)[1]:
             self._write()
 
+    def _write_all(self) -> None:
+        while self._outgoing:
+            select.select([], [self._writer], [])
+            self._write()
+
     def _write(self) -> None:
         """Writes as much as a pipe takes at once."""
         try:
             written = os.write(self._writer, self._outgoing[: select.PIPE_BUF])
+        except BlockingIOError:
+            return
         except OSError:  # nobody reads it any more, and the end of the input will say so too
             self._outgoing = b""
         else:
@@ -266,8 +275,7 @@ class StartSession:
                 continue
             if "method" in message and isinstance(message.get("id"), int | str):
                 self._outgoing += b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (json.dumps(message["id"]).encode(), body)
-        while self._outgoing:
-            self._write()
+        self._write_all()
 
     def _stop(self) -> None:
         if self._is_closed:
@@ -278,7 +286,6 @@ class StartSession:
             self._done.acquire()
             for descriptor in self._wake:
                 os.close(descriptor)
-            sys.setswitchinterval(self._switch)
 
 
 def _dump(value: object) -> bytes:

@@ -198,6 +198,9 @@ def test_a_client_without_a_profile_gets_what_a_nameless_one_gets(settings: Path
     assert not hit(situation("codex"))
     write(situation("codex"), settings, clients=("codex",))
     assert hit(situation("codex"))
+    settings.write_text("", encoding="utf-8")
+    write(situation(), settings)
+    assert hit(situation("codex"))
 
 
 def test_another_version_or_installation_is_noticed(settings: Path, monkeypatch: pytest.MonkeyPatch):

@@ -107,13 +107,17 @@ class StartAnswers:
             if not await self.gateway.servers.is_current():
                 return
             self._token = token
-        wanted = set(clients)
-        for client in dict.fromkeys((None, *self.gateway.settings.clients, *wanted)):
+        profiles = self.gateway.settings.clients
+        wanted = {client if client in profiles else None for client in clients}
+        for client in (None, *profiles):
             situation = self.situation.for_client(client)
             known = await anyio.to_thread.run_sync(load_entry, folder, situation, key)
             if client not in wanted and known is None:
                 continue
-            entry = await self._make(situation, token)
+            facts = self._facts(situation, token)
+            if client not in wanted and known is not None and known.header["facts"] == facts:
+                continue
+            entry = await self._make(situation, facts)
             if entry is not None and entry != known:
                 try:
                     await anyio.to_thread.run_sync(_write, situation, entry, key, folder)
@@ -129,7 +133,7 @@ class StartAnswers:
             return False
         return loaded is self._loaded or not (loaded.in_use or loaded.pending)
 
-    async def _make(self, situation: Situation, token: str) -> Entry | None:
+    async def _make(self, situation: Situation, facts: dict[str, Any]) -> Entry | None:
         """The entry for a client; None where its list is not settled."""
         loaded = self.gateway.loaded
         view = await self.gateway.view()
@@ -143,19 +147,19 @@ class StartAnswers:
         view = await self.gateway.view()
         if (view.missing and served.find.surface == "direct") or self.gateway.loaded is not loaded:
             return None
-        facts = self._facts(situation, loaded, token)
-        # As it is read again, so that it can be compared with what was read.
-        return Entry(json.loads(json.dumps({**answers.header, "facts": facts})), answers.tools, answers.tools_modern)
+        header = {"answers": _as_read(answers.header["answers"]), "facts": facts}
+        return Entry(header, answers.tools, answers.tools_modern)
 
-    def _facts(self, situation: Situation, loaded: Loaded, token: str) -> dict[str, Any]:
+    def _facts(self, situation: Situation, token: str) -> dict[str, Any]:
         assert self._place is not None
+        loaded = self.gateway.loaded
         key = self._place[1]
         settings = loaded.settings
         variables = set(loaded.variables)
         if settings.delegate.is_wanted:
             # Whether models can be asked, and so whether that is offered, goes by the keys that are set.
             variables |= {one.key_env for one in settings.providers if one.key_env}
-        return make_facts(
+        facts = make_facts(
             situation,
             key,
             version=__version__,
@@ -167,6 +171,7 @@ class StartAnswers:
             clients=tuple(settings.clients),
             catalogue=(digest(key, self._store), token),
         )
+        return _as_read(facts)
 
     @property
     def _store(self) -> str:
@@ -203,6 +208,11 @@ async def present(presentation: Presentation) -> Entry:
         **lists,
     }
     return Entry({"answers": answers}, *arrays)
+
+
+def _as_read(value: dict[str, Any]) -> dict[str, Any]:
+    """A value as it is read again from JSON, so that the two can be compared."""
+    return json.loads(json.dumps(value))
 
 
 def _write(situation: Situation, entry: Entry, key: bytes, folder: str) -> None:

@@ -125,11 +125,12 @@ async def _stdio(
         gateway.warm_up()
         if answers is not None:
             gateway.spawn(partial(answers.keep, _MOMENT if session is None else _WHILE))
+        profile = gateway.flagged(client)
         handover = None if session is None else await anyio.to_thread.run_sync(session.hand_over)
+        if handover is not None and handover.protocol_version is not None:
+            profile.identity.spoken()  # the client has read this, and tools stay listed as it says
         try:
-            await serve_stdio(
-                gateway.flagged(client), client=client, shutdown=_shutdown(gateway, told_to_end), handover=handover
-            )
+            await serve_stdio(profile, client=client, shutdown=_shutdown(gateway, told_to_end), handover=handover)
         finally:
             if answers is not None:
                 with anyio.move_on_after(_WRITE_SECONDS, shield=True):
