@@ -5,12 +5,13 @@ packages: `ullage serve` and `ullage config` read them first.
 """
 
 from .database import SAMPLE, DatabaseSettings, Limits
-from .finding import FIND_NAMES, IndexKind, encoder_lacks
+from .finding import FIND_NAMES, MOST_USES, IndexKind, encoder_lacks
 from .results import Handling, ResultRules, ServerResults
 from .server import Access, DefinitionChanges, Origin, Rules, Server, Transport
 
 __all__ = [
     "FIND_NAMES",
+    "MOST_USES",
     "SAMPLE",
     "Access",
     "DatabaseSettings",

@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ullage.options import MOST_USES
+
 from .hit import Hit
 from .vocabulary import WEAK
 from .words import parts, terms, wanted
@@ -21,8 +23,6 @@ __all__ = ["MOST_BONUS", "MOST_USES", "Need", "Use", "Used", "Uses", "need_of", 
 
 MOST_BONUS = 0.25
 """Of the best score that a tool can have: enough to come before near rivals, and before nothing that is far ahead."""
-MOST_USES = 2_000
-"""Remembered of one principal; the longest unused go first."""
 _MOST_TOOLS = 3
 """That a query gives a bonus to."""
 _MOST_TERMS = 24

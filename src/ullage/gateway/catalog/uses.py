@@ -9,11 +9,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ullage.errors import StoreFailed
-from ullage.search import MOST_USES, Use, Used
+from ullage.options import MOST_USES
 from ullage.store import Connection, Database, in_list, upsert
+
+if TYPE_CHECKING:
+    from ullage.search import Use, Used
 
 __all__ = ["StoredUses"]
 
@@ -34,7 +37,7 @@ class StoredUses:
     most: int = MOST_USES
     """Of one principal."""
 
-    def load(self, principal: str, now: float) -> tuple[Use, ...]:
+    def load(self, principal: str, now: float) -> "tuple[Use, ...]":
         query = (
             "SELECT server, tool, terms, count, last FROM ullage_uses WHERE principal = :principal AND last >= :oldest "
             "ORDER BY last DESC LIMIT :most"
@@ -43,7 +46,7 @@ class StoredUses:
         rows = self.database.read(lambda connection: connection.execute(query, values).mappings())
         return tuple(map(_use, rows))
 
-    def add(self, principal: str, terms: Iterable[str], tool: Used, now: float) -> None:
+    def add(self, principal: str, terms: Iterable[str], tool: "Used", now: float) -> None:
         """One more use of the tool for what these terms say."""
         # Names as JSON, so that no two become one.
         said = {
@@ -68,7 +71,9 @@ class StoredUses:
         return self.database.write(lambda connection: connection.execute(statement, values).rowcount) if values else 0
 
 
-def _use(row: Mapping[Any, Any]) -> Use:
+def _use(row: Mapping[Any, Any]) -> "Use":
+    from ullage.search import Use
+
     try:
         tool = json.loads(row["server"]), json.loads(row["tool"])
     except ValueError as error:

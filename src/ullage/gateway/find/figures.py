@@ -6,6 +6,7 @@ writes searches and lists into the ledger. What a saving is, `savings` knows.
 
 from collections import OrderedDict
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
@@ -17,10 +18,12 @@ from ..definition import definition_text
 from ..merge.view import View
 from ..reference import ASSUMED
 from .index import Shelf
-from .reply import Found, Weigh
 from .savings import Carried, Net, Savings
 from .settings import Surroundings
 from .tools import FIND
+
+if TYPE_CHECKING:
+    from .reply import Found, Weigh
 
 __all__ = ["Figures"]
 
@@ -39,7 +42,7 @@ class Figures:
         self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
         self._recorded: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def weigh(self, caller: Caller) -> Weigh:
+    def weigh(self, caller: Caller) -> "Weigh":
         """Counts for the model that stands for the caller."""
         return partial(self._count, self.model(caller))
 
@@ -83,7 +86,7 @@ class Figures:
     def net(self, caller: Caller, carried: Carried) -> Net:
         return self._savings.net(_session(caller), carried)
 
-    def record_search(self, caller: Caller, found: Found, milliseconds: float) -> None:
+    def record_search(self, caller: Caller, found: "Found", milliseconds: float) -> None:
         self._around.recorder.record(
             ledger.Entry(
                 time=self._around.now(),
@@ -139,7 +142,7 @@ class Figures:
         return self._meter.count(text, model)
 
 
-def _weight(listing: Listing, weigh: Weigh) -> int:
+def _weight(listing: Listing, weigh: "Weigh") -> int:
     return sum(weigh(definition_text(tool)).tokens for tool in listing.tools)
 
 

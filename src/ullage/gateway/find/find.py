@@ -9,8 +9,10 @@ untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the f
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from ullage.errors import InvalidArguments
 from ullage.tokens import Meter
@@ -29,14 +31,16 @@ from .instructions import introduce
 from .latest import Latest
 from .learning import Learning
 from .own import listed_own, own_entry
-from .query import Query, read_query
 from .savings import Carried
-from .searching import Asked, Explained, Searching
 from .settings import FindSettings, Searched, Surroundings
 from .standing import Standing
 from .surface import Surface
 from .tools import FIND, NAMES
 from .validate import Checker
+
+if TYPE_CHECKING:
+    from .query import Query
+    from .searching import Asked, Explained, Searching
 
 __all__ = ["SAVINGS", "Find"]
 
@@ -63,7 +67,7 @@ class Find(Passing[Searched]):
         indexing = Indexing(self._around.embedders, self._around.vectors)
         self._shelf = Shelf(self._hashes, indexing, self._around.forms, self._around.spawn)
         self._figures = Figures(meter, self._shelf, self._around)
-        self._searching = Searching(self._shelf, self._figures, self._around.learning)
+        self._made_searching: Searching | None = None
         self._calling = Calling(inner, self._hashes, Checker())
         self._standing = Standing(
             memory=self._around.memory,
@@ -174,9 +178,10 @@ class Find(Passing[Searched]):
 
     async def _find(self, call: Call) -> Reply:
         began = self._around.clock()
-        query = read_query(call.arguments, self.settings.find_budget)
+        searching = await self._searching()
+        query = self._read(call.arguments)
         view = await self._awaited(self.settings.start_wait)
-        found = await self._searching.search(self._asked(query, view, call.caller))
+        found = await searching.search(self._asked(query, view, call.caller))
         carried = await self._carried(view, call.caller)
         if self._was_listed:
             self._figures.record_definitions(call.caller, carried)
@@ -187,12 +192,31 @@ class Find(Passing[Searched]):
             meta[HEALED] = list(query.notes)
         return Reply.text(found.text, meta=meta)
 
-    async def explain(self, arguments: JsonObject, caller: Caller) -> tuple[Explained, ...]:
+    async def explain(self, arguments: JsonObject, caller: Caller) -> "tuple[Explained, ...]":
         """What a search with these arguments comes upon, and why; nothing of it is written down."""
-        query = read_query(arguments, self.settings.find_budget)
-        return await self._searching.explain(self._asked(query, await self.inner.view(), caller))
+        searching = await self._searching()
+        query = self._read(arguments)
+        return await searching.explain(self._asked(query, await self.inner.view(), caller))
 
-    def _asked(self, query: Query, view: View, caller: Caller) -> Asked:
+    async def _searching(self) -> "Searching":
+        """Made for the first search, in a worker thread, since a third of this package is imported for it."""
+        if self._made_searching is None:
+            self._made_searching = await anyio.to_thread.run_sync(self._make_searching)
+        return self._made_searching
+
+    def _make_searching(self) -> "Searching":
+        from .searching import Searching
+
+        return self._made_searching or Searching(self._shelf, self._figures, self._around.learning)
+
+    def _read(self, arguments: JsonObject) -> "Query":
+        from .query import read_query
+
+        return read_query(arguments, self.settings.find_budget)
+
+    def _asked(self, query: "Query", view: View, caller: Caller) -> "Asked":
+        from .searching import Asked
+
         return Asked(query=query, view=view, caller=caller, settings=self.settings)
 
     async def _to_be_shown(self) -> View:

@@ -14,8 +14,6 @@ from typing import Protocol
 from ullage.tool import Json, JsonObject, Tool
 
 from ..definition import definition_text
-from ..slim.render import one_line, signature
-from ..slim.shrink import slim
 from ..slim.wording import first_sentence
 from ..step_budget import LimitLog, OutOfSteps, StepBudget
 
@@ -46,6 +44,8 @@ class Forms:
 
 def forms_of(tool: Tool, budget: StepBudget | None = None) -> Forms:
     """The forms of a tool. One whose definition is too complex to be slimmed is shown by its name and first words."""
+    from ..slim import signature, slim
+
     try:
         slimmed = slim(tool, budget)
         # A title is kept only where there is no description, and then it is all there is to read.
@@ -61,6 +61,8 @@ def forms_of(tool: Tool, budget: StepBudget | None = None) -> Forms:
 
 
 def _forms(slimmed: Tool, signed: str) -> Forms:
+    from ..slim import one_line
+
     return Forms(
         definition=definition_text(slimmed),
         signature=written(signed),

@@ -7,12 +7,13 @@ here.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
 from ullage.options import IndexKind
-from ullage.search import EmbedderFailed, HybridIndex
+from ullage.search import EmbedderFailed
 from ullage.tool import Tool
 
 from ..definition import definition_hash, definition_text
@@ -20,7 +21,11 @@ from ..merge.view import Entry, View
 from ..spawn import Spawn, Work
 from .forms import Forms, FormsCache, FormsKept
 from .indexing import Indexed, Indexing
-from .reply import Weigh
+
+if TYPE_CHECKING:
+    from ullage.search import HybridIndex
+
+    from .reply import Weigh
 
 __all__ = ["Hashes", "Shelf"]
 
@@ -68,7 +73,7 @@ class Shelf:
         """The table's index of a view while the encoder reads it."""
         self._weights: dict[tuple[str, str], tuple[int, int]] = {}
 
-    async def index(self, view: View, kind: IndexKind) -> HybridIndex:
+    async def index(self, view: View, kind: IndexKind) -> "HybridIndex":
         """Of the kind that is wanted; where it would take too long to wait for an encoder, of the table meanwhile."""
         found = self._made_of(view, kind)
         if found is None and kind == "encoder" and self._spawn is not None:
@@ -80,7 +85,7 @@ class Shelf:
         self._index = self._stand_in = None
         await anyio.to_thread.run_sync(self._indexing.embedders.give_up, error.embedder, error)
 
-    async def _meanwhile(self, view: View, spawn: Spawn) -> HybridIndex:
+    async def _meanwhile(self, view: View, spawn: Spawn) -> "HybridIndex":
         if self._stand_in is None or self._stand_in[0] != view.revision:
             soon = await anyio.to_thread.run_sync(self._indexing.make_soon, view.entries, "encoder", self._before)
             if soon is not None:
@@ -94,7 +99,7 @@ class Shelf:
             spawn(make)
         return self._stand_in[1]
 
-    async def _whole(self, view: View, kind: IndexKind) -> HybridIndex:
+    async def _whole(self, view: View, kind: IndexKind) -> "HybridIndex":
         found = self._made_of(view, kind)
         if found is None:
             async with self._one_at_a_time():
@@ -103,10 +108,10 @@ class Shelf:
                 return await self._make(view, kind) if found is None else found
         return found
 
-    def _made_of(self, view: View, kind: IndexKind) -> HybridIndex | None:
+    def _made_of(self, view: View, kind: IndexKind) -> "HybridIndex | None":
         return self._index[2] if self._index is not None and self._index[:2] == (view.revision, kind) else None
 
-    async def _make(self, view: View, kind: IndexKind) -> HybridIndex:
+    async def _make(self, view: View, kind: IndexKind) -> "HybridIndex":
         try:
             made = await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, self._before)
         except EmbedderFailed as error:
@@ -115,10 +120,10 @@ class Shelf:
         return await self._take(view, kind, made)
 
     @property
-    def _before(self) -> HybridIndex | None:
+    def _before(self) -> "HybridIndex | None":
         return None if self._index is None else self._index[2]
 
-    async def _take(self, view: View, kind: IndexKind, indexed: Indexed) -> HybridIndex:
+    async def _take(self, view: View, kind: IndexKind, indexed: Indexed) -> "HybridIndex":
         self._index, self._stand_in = (view.revision, kind, indexed.index), None
         self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
         if indexed.made:
@@ -135,7 +140,7 @@ class Shelf:
         else:
             self._spawn(work)
 
-    async def weights(self, view: View, model: str, weigh: Weigh, *, stored: bool) -> tuple[int, int]:
+    async def weights(self, view: View, model: str, weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
         """What all definitions of servers weigh for a model, and what our own do; `stored` says whether the catalogue's
         counts are that model's."""
         key = view.revision, model
@@ -175,12 +180,12 @@ class Shelf:
         return self._lock
 
 
-def _weights(entries: Iterable[Entry], weigh: Weigh, *, stored: bool) -> tuple[int, int]:
+def _weights(entries: Iterable[Entry], weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
     each = [(entry.member.own, _weight(entry, weigh, stored=stored)) for entry in entries]
     return sum(weight for own, weight in each if not own), sum(weight for own, weight in each if own)
 
 
-def _weight(entry: Entry, weigh: Weigh, *, stored: bool) -> int:
+def _weight(entry: Entry, weigh: "Weigh", *, stored: bool) -> int:
     if stored and entry.token_count:
         return entry.token_count
     return weigh(definition_text(entry.tool)).tokens

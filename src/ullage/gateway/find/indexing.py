@@ -7,14 +7,17 @@ thread it runs, `index` decides.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ullage.options import IndexKind
-from ullage.search import Document, HybridIndex, document_of, packed, unpacked
 
 from ..definition import definition_hash
 from ..merge.view import Entry
 from .embedders import Embedders
 from .vectors import VectorCache, VectorKey
+
+if TYPE_CHECKING:
+    from ullage.search import Document, HybridIndex
 
 __all__ = ["Indexed", "Indexing"]
 
@@ -24,7 +27,7 @@ _SOON = 100
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    index: HybridIndex
+    index: "HybridIndex"
     made: Mapping[VectorKey, bytes]
     """To be kept for the next start."""
 
@@ -34,19 +37,23 @@ class Indexing:
     embedders: Embedders
     cache: VectorCache | None = None
 
-    def make(self, entries: Sequence[Entry], kind: IndexKind, before: HybridIndex | None) -> Indexed:
+    def make(self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None") -> Indexed:
         """May take long, and very long where an encoder has much to read."""
         made = self._make(entries, kind, before, len(entries))
         assert made is not None
         return made
 
-    def make_soon(self, entries: Sequence[Entry], kind: IndexKind, before: HybridIndex | None) -> Indexed | None:
+    def make_soon(self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None") -> Indexed | None:
         """The same where it does not take very long; else None."""
         reads = self.embedders.of(kind) is not self.embedders.of("static")
         return self._make(entries, kind, before, _SOON if reads else len(entries))
 
-    def _make(self, entries: Sequence[Entry], kind: IndexKind, before: HybridIndex | None, most: int) -> Indexed | None:
+    def _make(
+        self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None", most: int
+    ) -> Indexed | None:
         """None where more than so many have to be embedded."""
+        from ullage.search import HybridIndex, packed, unpacked
+
         documents, embedder = [_document(entry) for entry in entries], self.embedders.of(kind)
         if embedder is None:
             return Indexed(HybridIndex(documents, before=before), {})
@@ -72,14 +79,16 @@ class Indexing:
         return ((listed, found[key]) for listed, key in keys.items() if key in found)
 
 
-def _document(entry: Entry) -> Document:
+def _document(entry: Entry) -> "Document":
     """Searched under the tool's own name; the listed one, which holds the server's too, is known when asked for."""
+    from ullage.search import document_of
+
     tool = replace(entry.tool, name=entry.original, aliases=(entry.listed, *entry.aliases))
     return document_of(tool, server=entry.server, document_id=entry.listed)
 
 
 def _fresh(
-    entries: Sequence[Entry], documents: Sequence[Document], edition: str, before: HybridIndex | None
+    entries: Sequence[Entry], documents: "Sequence[Document]", edition: str, before: "HybridIndex | None"
 ) -> Iterable[Entry]:
     """Those of whose meaning the index before knows nothing. Our own tools stand in no catalogue and are few."""
     known = None if before is None else before.meaning

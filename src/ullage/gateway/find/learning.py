@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from ullage.errors import StoreFailed
-from ullage.search import Need, Use, Used, Uses
 from ullage.store import seconds
 from ullage.tool import Caller, Reply
 
 from ..spawn import Spawn
+
+if TYPE_CHECKING:
+    from ullage.search import Need, Use, Used, Uses
 
 __all__ = ["Learning", "UseStore"]
 
@@ -41,21 +43,21 @@ _UNSAVED = 1_000
 class UseStore(Protocol):
     """Keeps uses between starts. Blocks, and raises `StoreFailed`."""
 
-    def load(self, principal: str, now: float) -> Sequence[Use]: ...
+    def load(self, principal: str, now: float) -> "Sequence[Use]": ...
 
-    def add(self, principal: str, terms: Iterable[str], tool: Used, now: float) -> None: ...
+    def add(self, principal: str, terms: Iterable[str], tool: "Used", now: float) -> None: ...
 
 
 @dataclass(slots=True)
 class _Search:
-    need: Need
-    shown: frozenset[Used]
-    credited: set[Used] = field(default_factory=set[Used])
+    need: "Need"
+    shown: "frozenset[Used]"
+    credited: "set[Used]" = field(default_factory=set["Used"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    uses: Uses
+    uses: "Uses"
     at: float
 
 
@@ -82,14 +84,14 @@ class Learning:
         """Made late: it belongs to the event loop that is running."""
         self._unsaved: deque[tuple[str, frozenset[str], Used, float]] = deque(maxlen=_UNSAVED)
 
-    async def bonuses(self, caller: Caller, need: Need) -> Mapping[Used, float]:
+    async def bonuses(self, caller: Caller, need: "Need") -> "Mapping[Used, float]":
         """What earlier uses are worth to tools, for a search by this caller."""
         if not need:
             return {}
         uses = await self._uses(caller.principal)
         return uses.bonuses(need, seconds(self._now()))
 
-    def showed(self, caller: Caller, need: Need, tools: Iterable[Used]) -> None:
+    def showed(self, caller: Caller, need: "Need", tools: "Iterable[Used]") -> None:
         """A search for that need showed these."""
         if not need:
             return
@@ -108,7 +110,7 @@ class Learning:
             search.credited.add(tool)
             await self._learn(caller.principal, search.need, tool)
 
-    async def _learn(self, principal: str, need: Need, tool: Used) -> None:
+    async def _learn(self, principal: str, need: "Need", tool: "Used") -> None:
         now = seconds(self._now())
         if principal in self._read:
             self._read[principal].uses.add(need, tool, now)
@@ -131,7 +133,7 @@ class Learning:
                 if self._unsaved and self._unsaved[0] is use:
                     self._unsaved.popleft()
 
-    async def _uses(self, principal: str) -> Uses:
+    async def _uses(self, principal: str) -> "Uses":
         read = self._read.get(principal)
         if read is None or self._clock() - read.at >= _STALE:
             read = _Read(await self._load(principal), self._clock())
@@ -139,7 +141,9 @@ class Learning:
         _trim(self._read, principal, _PRINCIPALS)
         return read.uses
 
-    async def _load(self, principal: str) -> Uses:
+    async def _load(self, principal: str) -> "Uses":
+        from ullage.search import Uses
+
         now = seconds(self._now())
         with suppress(StoreFailed), anyio.move_on_after(self._patience):
             return await anyio.to_thread.run_sync(

@@ -11,7 +11,6 @@ from ullage.errors import InvalidArguments
 from ullage.tool import Json, Tool
 
 from ..merge.spelling import nearest
-from ..slim.render import signature
 from ..slim.subschemas import Schema, is_small
 from .forms import written
 
@@ -102,7 +101,7 @@ def _options(error: "ValidationError") -> tuple[str, ...]:
 def _fragment(tool: Tool, error: "ValidationError") -> str:
     """The part that was broken where that is a parameter, else the whole tool in a line."""
     path = _path(error.absolute_path)
-    return _shown(path, cast("Json", error.schema)) if path else _cut(signature(tool), _FRAGMENT)
+    return _shown(path, cast("Json", error.schema)) if path else _cut(_signature(tool), _FRAGMENT)
 
 
 def _shown(name: str, schema: Json) -> str:
@@ -111,7 +110,7 @@ def _shown(name: str, schema: Json) -> str:
         if len(text) <= _FRAGMENT:
             return text
     whole: Schema = {"type": "object", "properties": {name: schema}, "required": [name]}
-    return _cut(signature(Tool(name="", input_schema=whole)), _FRAGMENT)
+    return _cut(_signature(Tool(name="", input_schema=whole)), _FRAGMENT)
 
 
 def _without_words(schema: Json) -> Json:
@@ -157,3 +156,9 @@ def _keys(value: object) -> list[str]:
 
 def _cut(text: str, most: int = _SAID) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _signature(tool: Tool) -> str:
+    from ..slim import signature  # with all that makes signatures, for calls that go wrong
+
+    return signature(tool)
