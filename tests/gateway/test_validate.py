@@ -459,3 +459,14 @@ def test_usual_arguments_are_checked_without_the_validator():
 )
 def test_what_is_broken_or_unusual_is_not_plain(schema: dict[str, Value]):
     assert not is_plain(schema)
+
+
+def test_what_takes_long_to_look_at_is_left_to_the_validator():
+    many: dict[str, Value] = {f"p{number}": {"type": "string"} for number in range(60)}
+    nested: dict[str, Value] = {"properties": {f"q{number}": {"properties": many} for number in range(20)}}
+    assert not is_plain(nested)
+    choices: dict[str, Value] = {"items": {"anyOf": [{"enum": [f"e{number}"]} for number in range(50)]}}
+    assert is_plain(choices)
+    assert plainly_fits(choices, ["e0"] * 100)
+    assert not plainly_fits(choices, ["e49"] * 100)
+    assert Checker().check("one", choices, ["e49"] * 100).fits

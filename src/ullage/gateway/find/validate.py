@@ -5,11 +5,11 @@ plainly right goes to jsonschema (`validators`), which is loaded when that first
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ullage.tool import Json, JsonObject
 
-from ..step_budget import StepBudget
+from ..step_budget import OutOfSteps, StepBudget
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ _KEPT = 1_000
 _DEEPEST = 8
 """Levels of a schema that are looked at here."""
 _MOST = 64
-"""Members of one value, schema or enumeration that are looked at here."""
+"""Words of a schema, and members of its properties, choices and enumerations, that are looked at here."""
+_STEPS = 500
+"""Schemas looked at here, and values against schemas: a millisecond or two."""
 _DIALECTS = (
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
@@ -92,71 +94,90 @@ class Checker:
         if found is None:
             if len(self._plain) >= self._most:
                 self._plain.clear()
-            found = self._plain[key] = is_plain(dict(schema))
+            found = self._plain[key] = is_plain(schema)
         return found
 
 
-def is_plain(schema: Json, depth: int = 0) -> bool:
+def is_plain(schema: JsonObject) -> bool:
     """Whether a schema says nothing but what `plainly_fits` knows, and that without a fault."""
+    try:
+        return _is_plain(dict(schema), 0, StepBudget(_STEPS))
+    except OutOfSteps:
+        return False
+
+
+def _is_plain(schema: Json, depth: int, budget: StepBudget) -> bool:
     if not isinstance(schema, dict) or depth > _DEEPEST or len(schema) > _MOST:
         return False
-    return all(word in _NOTES or (word in _SHAPES and _SHAPES[word](said, depth + 1)) for word, said in schema.items())
+    budget.spend()
+    return all(
+        word in _NOTES or (word in _SHAPES and _SHAPES[word](said, depth + 1, budget)) for word, said in schema.items()
+    )
 
 
-def _are_plain(schemas: Iterable[Json], depth: int) -> bool:
-    return all(is_plain(one, depth) for one in schemas)
-
-
-def _is_type(said: Json) -> bool:
-    return isinstance(said, str) and said in _TYPES
+def _are_plain(schemas: Iterable[Json], depth: int, budget: StepBudget) -> bool:
+    return all(_is_plain(one, depth, budget) for one in schemas)
 
 
 def _is_few(said: Json) -> bool:
     return isinstance(said, list) and 0 < len(said) <= _MOST
 
 
+def _is_type(said: Json) -> bool:
+    return isinstance(said, str) and said in _TYPES
+
+
 def _are_texts(said: Json) -> bool:
     return isinstance(said, list) and 0 < len(said) <= _MOST and all(isinstance(one, str) for one in said)
 
 
-_SHAPES: Mapping[str, Callable[[Any, int], bool]] = {
-    "$schema": lambda said, depth: depth == 1 and said in _DIALECTS,
-    "type": lambda said, _: _is_type(said) or (_is_few(said) and all(map(_is_type, said))),
-    "enum": lambda said, _: _are_texts(said),
-    "required": lambda said, _: said == [] or _are_texts(said),
-    "additionalProperties": lambda said, _: isinstance(said, bool),
-    "properties": lambda said, depth: (
-        isinstance(said, dict)
-        and len(cast("JsonObject", said)) <= _MOST
-        and _are_plain(cast("JsonObject", said).values(), depth)
-    ),
-    "items": is_plain,
-    "anyOf": lambda said, depth: _is_few(said) and _are_plain(said, depth),
-    **dict.fromkeys(_BOUNDS, lambda said, _: _is_number(said)),
+def _are_properties(said: Json, depth: int, budget: StepBudget) -> bool:
+    return isinstance(said, dict) and len(said) <= _MOST and _are_plain(said.values(), depth, budget)
+
+
+_SHAPES: Mapping[str, Callable[[Any, int, StepBudget], bool]] = {
+    "$schema": lambda said, depth, _: depth == 1 and said in _DIALECTS,
+    "type": lambda said, *_: _is_type(said) or (_is_few(said) and all(map(_is_type, said))),
+    "enum": lambda said, *_: _are_texts(said),
+    "required": lambda said, *_: said == [] or _are_texts(said),
+    "additionalProperties": lambda said, *_: isinstance(said, bool),
+    "properties": _are_properties,
+    "items": _is_plain,
+    "anyOf": lambda said, depth, budget: _is_few(said) and _are_plain(said, depth, budget),
+    **dict.fromkeys(_BOUNDS, lambda said, *_: _is_number(said)),
 }
+"""What each word may say, at which depth."""
 
 
-def plainly_fits(schema: Mapping[str, Any], value: Json) -> bool:
+def plainly_fits(schema: JsonObject, value: Json) -> bool:
     """Whether a value certainly fits a plain schema. False says only that it takes more to tell."""
+    try:
+        return _fits(schema, value, StepBudget(_STEPS))
+    except OutOfSteps:
+        return False
+
+
+def _fits(schema: Mapping[str, Any], value: Json, budget: StepBudget) -> bool:
+    budget.spend()
     kind = schema.get("type")
     if kind is not None and not any(_TYPES[one](value) for one in ([kind] if isinstance(kind, str) else kind)):
         return False
     if "enum" in schema and not (isinstance(value, str) and value in schema["enum"]):
         return False
-    if "anyOf" in schema and not any(plainly_fits(one, value) for one in schema["anyOf"]):
+    if "anyOf" in schema and not any(_fits(one, value, budget) for one in schema["anyOf"]):
         return False
     if any(word in schema and not within(schema[word], value) for word, within in _BOUNDS.items()):
         return False
     if isinstance(value, list):
         items = schema.get("items")
-        return items is None or (len(value) <= _MOST and all(plainly_fits(items, one) for one in value))
-    return not isinstance(value, dict) or _members_fit(schema, value)
+        return items is None or all(_fits(items, one, budget) for one in value)
+    return not isinstance(value, dict) or _members_fit(schema, value, budget)
 
 
-def _members_fit(schema: Mapping[str, Any], value: JsonObject) -> bool:
+def _members_fit(schema: Mapping[str, Any], value: JsonObject, budget: StepBudget) -> bool:
     properties: Mapping[str, Any] = schema.get("properties", {})
-    if len(value) > _MOST or not all(name in value for name in schema.get("required", ())):
+    if not all(name in value for name in schema.get("required", ())):
         return False
     if not schema.get("additionalProperties", True) and not value.keys() <= properties.keys():
         return False
-    return all(plainly_fits(properties[name], member) for name, member in value.items() if name in properties)
+    return all(_fits(properties[name], member, budget) for name, member in value.items() if name in properties)
