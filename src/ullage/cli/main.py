@@ -83,7 +83,7 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     if unknown:
         of_verb: argparse.ArgumentParser = arguments.parser
         of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")
-    arguments.session = session
+    arguments.start_session = session
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
 
@@ -165,7 +165,7 @@ def _flushed(code: int) -> int:
 
 
 def _complained(error: UllageError, arguments: argparse.Namespace) -> int:
-    session: StartSession | None = getattr(arguments, "session", None)
+    session: StartSession | None = getattr(arguments, "start_session", None)
     if session is not None:
         session.refuse(error.wire(), is_input=isinstance(error, BadInput))
     complain(error, as_json=getattr(arguments, "json", False))

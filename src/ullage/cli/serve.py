@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     sys.setswitchinterval(_SWITCH)
     # A full collection goes through every object of every catalogue and reply, and holds all threads meanwhile.
     gc.set_threshold(*_COLLECTIONS)
-    session: StartSession | None = getattr(arguments, "session", None)
+    session: StartSession | None = getattr(arguments, "start_session", None)
     if session is not None and session.is_finished:
         return 0
     loaded = read(arguments)
@@ -117,7 +117,7 @@ async def _stdio(
     arguments: argparse.Namespace, loaded: Loaded, again: partial[Loaded], told_to_end: anyio.Event
 ) -> None:
     client: str | None = arguments.client
-    session: StartSession | None = getattr(arguments, "session", None)
+    session: StartSession | None = getattr(arguments, "start_session", None)
     async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
         situation = situation_of(arguments)
         answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
