@@ -1,6 +1,7 @@
 """Real agent programs have Ullage's tools in the first request to their model, whether or not they wait for servers.
 
-How long each waits, from its own code and from runs with a server that answers late:
+How long each waits, as its code and settings say. With a server that answers after two seconds, Codex left its tools
+out of the first request; Gemini CLI, Qwen Code, opencode and Claude Code with `--mcp-config` had them:
 
 - Codex 0.166 `exec`: one second for all servers together (`mcp_optional_startup_grace_ms`), counted from the first
   turn; a server that has not been initialized and listed by then is left out of the turn without a word. It waits as
@@ -10,7 +11,8 @@ How long each waits, from its own code and from runs with a server that answers 
   user's settings.
 - Gemini CLI 0.61 `-p`: until every server has connected or failed, 10 minutes unless the server's entry says otherwise.
 - Qwen Code 0.24 `-p`: until every server is ready or failed, 30 seconds for each server on standard input and output.
-- opencode 1.18 `run`: until every server has connected or failed, 30 seconds for each.
+- opencode 1.18 `run`: until every server has connected or failed; its setting `timeout` is described as 5 seconds for a
+  request.
 
 Ullage reads its settings from the user's folder and is run as its installed command. `RUNS` limits how often each
 program is run; without it, it is as often as the first line of each test says. The machine should be quiet but for the
