@@ -467,6 +467,8 @@ def test_what_takes_long_to_look_at_is_left_to_the_validator():
     assert not is_plain(nested)
     choices: dict[str, Value] = {"items": {"anyOf": [{"enum": [f"e{number}"]} for number in range(50)]}}
     assert is_plain(choices)
-    assert plainly_fits(choices, ["e0"] * 100)
-    assert not plainly_fits(choices, ["e49"] * 100)
-    assert Checker().check("one", choices, ["e49"] * 100).fits
+    early: list[Value] = ["e0"] * 100
+    late: list[Value] = ["e49"] * 100
+    assert plainly_fits(choices, early)
+    assert not plainly_fits(choices, late)
+    assert Checker().check("one", choices, late).fits

@@ -44,7 +44,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(tmp_path / "broken")}
 
 
-def is_cached(broken: dict[str, str], *flags: str) -> bool:
+def is_cached(broken: dict[str, Any], *flags: str) -> bool:
     said = "".join(json.dumps(one) + "\n" for one in HANDSHAKE).encode()
     run = subprocess.run(
         [*ULLAGE, *flags], input=said, capture_output=True, timeout=60, check=False, env={**os.environ, **broken}
@@ -53,7 +53,7 @@ def is_cached(broken: dict[str, str], *flags: str) -> bool:
     return run.returncode == 0
 
 
-def test_the_first_answers_are_the_same_bytes_with_and_without_the_cache(work: Path, broken: dict[str, str]):
+def test_the_first_answers_are_the_same_bytes_with_and_without_the_cache(work: Path, broken: dict[str, Any]):
     top = 'include = ["mcp.json"]\n[gateway]\nmode = "search"\n[clients.direct]\nmode = "direct"\n'
     write_json(users_file(work.parent).with_name("mcp.json"), notes=NOTES)
     write_toml(users_file(work.parent), top)
@@ -66,7 +66,7 @@ def test_the_first_answers_are_the_same_bytes_with_and_without_the_cache(work: P
             assert b"echo" in warm[1] or flags != ("--client", "direct")
 
 
-def test_a_start_fills_the_cache_and_a_call_is_answered_by_what_is_loaded_then(work: Path, broken: dict[str, str]):
+def test_a_start_fills_the_cache_and_a_call_is_answered_by_what_is_loaded_then(work: Path, broken: dict[str, Any]):
     write_toml(users_file(work.parent), notes=NOTES)
     call = ask(2, "tools/call", {"name": "count-tokens", "arguments": {"text": "hello world"}})
     assert not is_cached(broken)
@@ -80,7 +80,7 @@ def test_a_start_fills_the_cache_and_a_call_is_answered_by_what_is_loaded_then(w
     ] * 2
 
 
-def test_what_cannot_be_loaded_answers_the_requests_that_wait_with_an_error(work: Path, broken: dict[str, str]):
+def test_what_cannot_be_loaded_answers_the_requests_that_wait_with_an_error(work: Path, broken: dict[str, Any]):
     assert main(["tools"]) == 0
     said = "".join(json.dumps(one) + "\n" for one in (*HANDSHAKE, ask("c", "tools/call", {"name": "x"}))).encode()
     run = subprocess.run(ULLAGE, input=said, capture_output=True, timeout=60, check=False, env={**os.environ, **broken})
@@ -127,7 +127,7 @@ def served(*flags: str, **variables: str) -> Generator[Served]:
 
 
 def test_settings_approvals_and_variables_decide_whether_the_cache_answers(
-    work: Path, broken: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    work: Path, broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     settings = write_toml(users_file(work.parent), notes={**NOTES, "env": {"TOKEN": "${TOKEN_OF_NOTES}"}})
     monkeypatch.setenv("TOKEN_OF_NOTES", "one")
@@ -160,7 +160,7 @@ def offer(path: Path, *names: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(CHANGING), str(path)]}
 
 
-def test_a_catalogue_that_changed_between_two_starts_is_told_from_one_that_did_not(work: Path, broken: dict[str, str]):
+def test_a_catalogue_that_changed_between_two_starts_is_told_from_one_that_did_not(work: Path, broken: dict[str, Any]):
     offered = work.parent / "offered.json"
     write_toml(users_file(work.parent), '[gateway]\nmode = "direct"\n', notes=offer(offered, "first"))
     assert main(["tools"]) == 0
@@ -199,7 +199,7 @@ def test_a_list_that_was_untrue_is_corrected_within_a_second(work: Path, era: st
         client.until(lambda: any(path.read_bytes() != kept[path] for path in cache.glob("*.entry")))
 
 
-def test_settings_that_are_edited_while_a_gateway_runs_are_cached_by_it(work: Path, broken: dict[str, str]):
+def test_settings_that_are_edited_while_a_gateway_runs_are_cached_by_it(work: Path, broken: dict[str, Any]):
     settings = write_toml(users_file(work.parent), notes=NOTES)
     assert main(["tools"]) == 0
     with served() as client:
@@ -220,7 +220,7 @@ def processor_seconds(run: Callable[[], object]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def test_the_first_answers_take_a_tenth_of_what_importing_the_sdk_takes(work: Path, broken: dict[str, str]):
+def test_the_first_answers_take_a_tenth_of_what_importing_the_sdk_takes(work: Path, broken: dict[str, Any]):
     """A whole process, from its start to its end, that answers `initialize` and `tools/list`."""
     write_toml(users_file(work.parent), notes=NOTES)
     assert main(["tools"]) == 0

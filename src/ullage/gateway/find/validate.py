@@ -135,16 +135,20 @@ def _are_properties(said: Json, depth: int, budget: StepBudget) -> bool:
     return isinstance(said, dict) and len(said) <= _MOST and _are_plain(said.values(), depth, budget)
 
 
+def _is_bound(said: Json, _depth: int, _budget: StepBudget) -> bool:
+    return _is_number(said)
+
+
 _SHAPES: Mapping[str, Callable[[Any, int, StepBudget], bool]] = {
     "$schema": lambda said, depth, _: depth == 1 and said in _DIALECTS,
-    "type": lambda said, *_: _is_type(said) or (_is_few(said) and all(map(_is_type, said))),
-    "enum": lambda said, *_: _are_texts(said),
-    "required": lambda said, *_: said == [] or _are_texts(said),
-    "additionalProperties": lambda said, *_: isinstance(said, bool),
+    "type": lambda said, _depth, _budget: _is_type(said) or (_is_few(said) and all(map(_is_type, said))),
+    "enum": lambda said, _depth, _budget: _are_texts(said),
+    "required": lambda said, _depth, _budget: said == [] or _are_texts(said),
+    "additionalProperties": lambda said, _depth, _budget: isinstance(said, bool),
     "properties": _are_properties,
     "items": _is_plain,
     "anyOf": lambda said, depth, budget: _is_few(said) and _are_plain(said, depth, budget),
-    **dict.fromkeys(_BOUNDS, lambda said, *_: _is_number(said)),
+    **dict.fromkeys(_BOUNDS, _is_bound),
 }
 """What each word may say, at which depth."""
 
