@@ -96,12 +96,12 @@ async def listening(client: Client, era: str) -> AsyncGenerator[None]:
         yield
 
 
-@pytest.mark.anyio
 def written_below(home: Path) -> set[str]:
     """The folders below the home folder that hold files."""
     return {str(path.parent.relative_to(home)) for path in home.rglob("*") if path.is_file()}
 
 
+@pytest.mark.anyio
 @pytest.mark.requirement("S1:aggregate", "S1:find", "S1:call", "S1:live", "S1:net", "U:own", "U:access")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_session_from_the_first_search_to_a_changed_setting(work: Path, era: str):
