@@ -39,6 +39,7 @@ _SWITCH = 0.0005
 """Seconds that the loading thread may go on while this one has something to answer."""
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _ENVELOPE = (_VERSION_KEY, "io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/clientCapabilities")
+_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 _INTERNAL_ERROR = -32603
 _INVALID_PARAMS = -32602
 
@@ -218,7 +219,13 @@ class StartSession:
 
     def _modern_result(self, method: str, params: "dict[str, Any]", meta: "dict[str, Any]") -> "bytes | None":
         version, program, abilities = (meta.get(name) for name in _ENVELOPE)
-        is_usual = version in self._entry.answers["modern_versions"] and _is_table(abilities) and _is_program(program)
+        is_usual = (
+            version in self._entry.answers["modern_versions"]
+            and _is_table(abilities)
+            and (program is None or _is_program(program))
+            and meta.get(_LEVEL_KEY, "info") == "info"
+            and isinstance(meta.get("progressToken", ""), str | int)
+        )
         if not is_usual or self._era == "handshake":
             return None
         if method == "server/discover" and params.keys() <= {"_meta"}:

@@ -91,8 +91,10 @@ def test_a_revision_that_is_not_known_is_answered_with_the_latest(client: Client
     assert client.session.hand_over().protocol_version == "2025-11-25"
 
 
-def test_the_stateless_era_is_answered_too(client: Client):
-    client.send(ask(0, "server/discover", {"_meta": MODERN}), ask(1, "tools/list", {"_meta": MODERN}))
+@pytest.mark.parametrize("is_named", [True, False], ids=["named client", "unnamed client"])
+def test_the_stateless_era_is_answered_too(client: Client, is_named: bool):  # noqa: FBT001
+    meta = {key: value for key, value in MODERN.items() if is_named or not key.endswith("clientInfo")}
+    client.send(ask(0, "server/discover", {"_meta": meta}), ask(1, "tools/list", {"_meta": meta}))
     assert client.session.answer_first()
     first, second = client.answers()
     assert first["result"] == {"supportedVersions": ["2026-07-28"]}
@@ -132,6 +134,9 @@ def test_everything_else_is_handed_over_in_its_order(client: Client):
         ask(0, "server/discover", {"_meta": {**MODERN, "io.modelcontextprotocol/protocolVersion": "2031-01-01"}}),
         ask(0, "tools/list", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}),
         ask(0, "tools/list", {"_meta": MODERN, "cursor": "x"}),
+        ask(0, "tools/list", {"_meta": {**MODERN, "io.modelcontextprotocol/clientInfo": "tests"}}),
+        ask(0, "tools/list", {"_meta": {**MODERN, "io.modelcontextprotocol/logLevel": "loud"}}),
+        ask(0, "tools/list", {"_meta": {**MODERN, "progressToken": []}}),
         {"id": 0, "method": "initialize", "params": CLIENT},
     ],
 )
