@@ -1,8 +1,8 @@
 """A minimal relay: what a hop between a client and one server costs when nothing is done there.
 
 `gateway_relay.py COMMAND …` starts the server and passes messages on in both directions, each parsed and written again,
-with ids of its own. It has one event loop, as whatever stands in front of several servers needs. `THREADS=yes` relays with
-a thread for each direction instead, which is cheaper and serves one server only.
+with ids of its own. It has one event loop, as whatever stands in front of several servers needs. `THREADS=yes` relays
+with a thread for each direction instead, which is cheaper and serves one server only.
 """
 
 import asyncio
