@@ -34,7 +34,7 @@ __all__ = ["arguments", "run"]
 
 _SWITCH = 0.001
 """Seconds that a worker thread may go on while another thread waits."""
-_COLLECTIONS = 20_000, 10, 1_000
+_COLLECTIONS = 5_000, 10, 4_000
 """New objects between collections of garbage, and how many of these make a larger and then a full one."""
 
 _WRITE_SECONDS = 1.0

@@ -13,7 +13,7 @@ from ullage.tokens.bpe.fallback import load_python, read_tokens
 from ullage.tokens.bpe.ranks import RankTable, pack_table
 from ullage.tokens.bpe.short_texts import LONG, MANY
 from ullage.tokens.bpe.vocabulary import VOCABULARIES
-from ullage.tokens.steps import drain
+from ullage.tokens.steps import Steps, drain
 
 NAMES = ("o200k_base", "cl100k_base", "o200k_harmony")
 SMALL = hostile(3_000)
@@ -82,8 +82,30 @@ def test_the_engine_is_loaded_for_one_long_text_and_for_many_short_ones(engine: 
     counting = default_engine()
     counter = counting.counter("o200k_base")
     assert [counter(text) for text in much] == [engine.counter("o200k_base")(text) for text in much]
+    end = time.monotonic() + 30
+    while not counting.loaded and time.monotonic() < end:  # by a thread, for many short ones
+        time.sleep(0.01)
     assert list(counting.loaded) == ["o200k_base"]
     assert counter("Hello") == 1
+
+
+def test_others_have_their_turn_while_the_engine_is_loaded_for_a_long_text(engine: BytePairEngine):
+    text = WORDS * (LONG // len(WORDS) + 1)
+    counting, turns = default_engine(), 0
+
+    def turn() -> Steps[int]:
+        nonlocal turns
+        steps = counting.steps("o200k_base", text)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                return stop.value
+            turns += not counting.loaded
+            yield
+
+    assert drain(turn()) == engine.counter("o200k_base")(text)
+    assert turns > 3
 
 
 def test_one_who_has_much_to_count_begins_with_the_engine():

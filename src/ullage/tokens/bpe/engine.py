@@ -10,10 +10,11 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from ..steps import Steps, drain
@@ -65,6 +66,8 @@ class SplintrTokenizer:
         return (text if self.split else text.replace(_BLOCK.decode(), " ")).encode()
 
 
+_GLANCE = 0.001
+"""Seconds between two looks at whether a vocabulary is loaded."""
 _BLOCK = "▁".encode()
 """How SentencePiece spells a space; to its vocabularies the two are one."""
 
@@ -79,7 +82,8 @@ def load_splintr(vocabulary: Vocabulary, patience: float = PATIENCE) -> SplintrT
     from splintr import Tokenizer as Splintr
 
     inner = Splintr.from_pretrained(vocabulary.name)
-    inner.encode_flat("xqzptlk")  # tables are built at the first word that is no token: now, not while someone waits
+    # Tables are built at the first word that is no token: now, and by the call that lets other threads run meanwhile.
+    inner.encode_batch_flat(["xqzptlk"])
     # SentencePiece vocabularies have more such tokens than they name, and gain nothing by the quicker call.
     literals = {special[:2] for special in inner.special_tokens()} if inner.family == "BPE" else {""}
     count = _splintr_counter(inner, sorted(literals))
@@ -154,7 +158,7 @@ class BytePairEngine:
         if short is not None and short.takes(text):
             # The longest takes some 10 ms.
             return self.counter(vocabulary)(text)
-        tokenizer = self.tokenizer(vocabulary)
+        tokenizer = yield from self._loaded_aside(vocabulary)
         if self.vocabularies[vocabulary].composed:
             text = yield from _changed(_composed, text, _STARTER)
         try:
@@ -162,6 +166,20 @@ class BytePairEngine:
         except UnicodeEncodeError:
             text = yield from _changed(mended, text, _NOT_IN_A_PAIR)
             return (yield from self.steps(vocabulary, text))
+
+    def _loaded_aside(self, vocabulary: str) -> Steps[Tokenizer]:
+        """The vocabulary, loaded by a thread while others have their turn: splintr lets them for most of the time."""
+        if self.vocabularies[vocabulary].name not in self.loaded:
+            loading = Thread(target=self._try_to_load, args=(vocabulary,), daemon=True)
+            loading.start()
+            while loading.is_alive():
+                loading.join(_GLANCE)
+                yield
+        return self.tokenizer(vocabulary)
+
+    def _try_to_load(self, vocabulary: str) -> None:
+        with suppress(Exception):  # whoever counts meets it again, and raises it
+            self.tokenizer(vocabulary)
 
     def tokenizer(self, vocabulary: str) -> Tokenizer:
         """The vocabulary, loaded. Call it ahead of time to spare the first count the load (0.1 to 0.5 s)."""
