@@ -1,6 +1,5 @@
 """What a server says of itself and lists, for the transports and for a cache of the first answers."""
 
-import getpass
 import os
 
 from ullage.tool import ANONYMOUS
@@ -18,9 +17,15 @@ __all__ = ["Presentation", "envelope_of", "user_name"]
 
 def user_name() -> str:
     """The operating system's name for whoever runs this; a number where it has none, as in many containers."""
+    # As `getpass.getuser` does, whose import would cost every start some milliseconds.
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        if name := os.environ.get(variable):
+            return name
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError, OSError):
         return str(os.getuid())
 
 

@@ -8,9 +8,9 @@ one that does not know the question. It does not start servers, nor decide what 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version as installed_version
 from typing import Any
 
+from ullage import __version__
 from ullage.errors import SourceFailed, Unavailable
 from ullage.gateway import Introduction
 from ullage.tool import Asked, Json, JsonObject
@@ -41,7 +41,7 @@ HESITATION = 3.0
 """Seconds after which a server that has not answered the one question is asked the other as well."""
 _NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The param of a method that is repeated in a header."""
-_INFO: Message = {"name": "ullage", "version": installed_version("ullage")}
+_INFO: Message = {"name": "ullage", "version": __version__}
 _ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
 """Declared in a handshake, which comes before any client is known; what a client then cannot do is refused."""
 
