@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from heavy.real_processes import left_behind, marked, marking
+from heavy.real_processes import MARK, left_behind, marked, marking
 from heavy.real_world import NODE, bare_world
 
 pytestmark = [
@@ -33,7 +33,7 @@ async def test_nothing_of_an_npx_server_survives(number: signal.Signals, tmp_pat
     sums = {"name": "everything__get-sum", "arguments": {"a": 1, "b": 2}}
     with marking(tmp_path) as mark:
         command = [sys.executable, "-m", "ullage", "serve", "--mode", "direct", "--include", str(world.settings)]
-        environment = {**world.environment, "ULLAGE_TEST_MARK": mark}
+        environment = {**world.environment, MARK: mark}
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
             assert process.stdin is not None
             assert process.stdout is not None

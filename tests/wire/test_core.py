@@ -589,7 +589,7 @@ def test_on_a_busy_machine_nothing_is_lost_at_the_end_of_the_input(tmp_path: Pat
             process.wait()
 
 
-HEAVY = ("mcp", "mcp_types", "pydantic", "starlette", "uvicorn", "httpx", "httpx2")
+HEAVY = ("mcp", "mcp_types", "pydantic", "starlette", "uvicorn", "httpx", "httpx2", "jsonschema")
 GATEWAY = f"""
 import atexit, runpy, sys
 heavy = {HEAVY!r}
