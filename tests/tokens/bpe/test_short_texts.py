@@ -67,16 +67,6 @@ def test_nothing_is_loaded_for_short_texts():
     assert run.stdout.split() == ["4", "4", "False"]
 
 
-def test_the_first_count_of_two_kilobytes_takes_a_few_milliseconds():
-    text, taken = (WORDS * 40)[:2_000], list[float]()
-    for _ in range(5):
-        counter = default_engine().counter("o200k_base")
-        begin = time.process_time()
-        counter(text)
-        taken.append(time.process_time() - begin)
-    assert min(taken) < 0.02, "5 ms on a quiet machine"
-
-
 @pytest.mark.parametrize("much", [[WORDS * (LONG // len(WORDS) + 1)], [WORDS * 100] * (MANY // len(WORDS * 100) + 2)])
 def test_the_engine_is_loaded_for_one_long_text_and_for_many_short_ones(engine: BytePairEngine, much: list[str]):
     counting = default_engine()

@@ -106,6 +106,7 @@ def test_a_giant_piece_in_slices_counts_as_it_does_at_once(engine: BytePairEngin
 
 
 def test_a_vocabulary_that_is_not_sliced_is_counted_at_once(engine: BytePairEngine):
+    engine.tokenizer("modernbert")
     assert list(engine.steps("modernbert", ORDINARY * 1_000)) == [None]
 
 
