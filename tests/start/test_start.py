@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -212,10 +211,3 @@ def test_settings_that_are_edited_while_a_gateway_runs_are_cached_by_it(work: Pa
         settings.write_text(settings.read_text(encoding="utf-8") + '[gateway]\nmode = "search"\n', encoding="utf-8")
         client.until(lambda: is_cached(broken))
     assert b"find_tool" in talk(*HANDSHAKE, **broken)[1]
-
-
-def processor_seconds(run: Callable[[], object]) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
