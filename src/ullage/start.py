@@ -69,9 +69,9 @@ def _start_session(words: "list[str]") -> "StartSession | None":
         return None
     if entry is None:
         return None
-    from .start_session import StartSession
+    from .start_session import StartSession, claim_input, claim_output
 
-    return StartSession(entry, *_claim())
+    return StartSession(entry, claim_input(), claim_output())
 
 
 def _is_served() -> bool:
@@ -81,17 +81,6 @@ def _is_served() -> bool:
     except OSError:
         return False
     return all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes[:2])
-
-
-def _claim() -> "tuple[int, int]":
-    """Standard input and output under numbers of their own: what child processes find in their place is empty, and
-    what anyone else prints goes to standard error."""
-    reader, writer = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return reader, writer
 
 
 def read_flags(words: "list[str]") -> "dict[str, Any] | None":

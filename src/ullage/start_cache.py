@@ -214,8 +214,7 @@ def cache_folder(environment: "Mapping[str, str]") -> "str | None":
 
 
 def project_walk(folder: str, home: str) -> "list[str]":
-    """The working folder and those above it that belong to the same work, innermost first, as
-    `ullage.config.places.project_folders` finds them."""
+    """The working folder and those above it that belong to the same work, innermost first."""
     found, here = [folder], folder
     while True:
         if here == home or os.path.exists(f"{here.rstrip('/')}/.git"):

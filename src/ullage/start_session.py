@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .handover import Handover
     from .start_cache import Entry
 
-__all__ = ["StartSession"]
+__all__ = ["StartSession", "claim_input", "claim_output"]
 
 _FIRST_WAIT = 0.1
 """Seconds that the first message is waited for before loading begins. Waiting takes no processor time."""
@@ -42,6 +42,22 @@ _ENVELOPE = (_VERSION_KEY, "io.modelcontextprotocol/clientInfo", "io.modelcontex
 _LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 _INTERNAL_ERROR = -32603
 _INVALID_PARAMS = -32602
+
+
+def claim_input() -> int:
+    """Standard input under a number of its own; what child processes find in its place is empty."""
+    private = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return private
+
+
+def claim_output() -> int:
+    """Standard output under a number of its own; what anyone else prints goes to standard error."""
+    private = os.dup(1)
+    os.dup2(2, 1)
+    return private
 
 
 class StartSession:

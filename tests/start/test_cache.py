@@ -353,11 +353,22 @@ def test_a_writer_that_is_killed_leaves_a_whole_entry_or_none(settings: Path):
         assert found is None or len(found.tools) == 3_000_002
 
 
-def test_the_walk_is_the_loaders(tmp_path: Path):
+def test_the_walk_ends_at_the_repository_or_the_home_folder(tmp_path: Path):
     home = tmp_path / "home"
     for name in ("home/a/b/c", "outside/x/y", "repo/.git", "repo/in/side"):
         (tmp_path / name).mkdir(parents=True)
     (home / "a" / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
-    for name in ("home", "home/a", "home/a/b/c", "outside", "outside/x/y", "repo", "repo/in/side", "."):
-        folder = (tmp_path / name).resolve()
-        assert project_walk(str(folder), str(home)) == [str(one) for one in project_folders(folder, home)]
+    walks = {
+        "home": ["home"],
+        "home/a": ["home/a"],
+        "home/a/b/c": ["home/a/b/c", "home/a/b", "home/a"],
+        "home/d": ["home/d", "home"],
+        "outside": ["outside"],
+        "outside/x/y": ["outside/x/y"],
+        "repo": ["repo"],
+        "repo/in/side": ["repo/in/side", "repo/in", "repo"],
+    }
+    for name, walk in walks.items():
+        found = project_walk(str(tmp_path / name), str(home))
+        assert found == [str(tmp_path / one) for one in walk]
+        assert [str(one) for one in project_folders(tmp_path / name, home)] == found

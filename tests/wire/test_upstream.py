@@ -347,6 +347,17 @@ async def test_an_error_of_the_protocol_keeps_its_number_and_data(era: str):
     assert (caught.value.number, caught.value.data) == (-32602, {"tool": "nope"})
 
 
+@pytest.mark.requirement("U:bounded")
+async def test_an_error_too_large_to_pass_on_is_cut_and_keeps_its_number():
+    error = json.dumps({"code": -32000, "message": "no " * 20_000, "data": [1] * 5_000})
+    async with opened("legacy") as upstream:
+        with pytest.raises(ProtocolError) as caught:
+            await call(upstream, "say", lines=[f'{{"id": NUMBER, "error": {error}}}'])
+    assert caught.value.message.endswith("… (60,000 characters in all)")
+    assert len(caught.value.message) < 20_100
+    assert (caught.value.number, caught.value.data) == (-32000, None)
+
+
 async def test_an_answer_that_is_none_is_the_servers_failure():
     async with opened("legacy") as upstream:
         with pytest.raises(SourceFailed, match="no result"):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import platformdirs
 
+from ullage.start_cache import project_walk
+
 __all__ = ["FILE_NAME", "Places", "project_files", "project_folders"]
 
 FILE_NAME = "ullage.toml"
@@ -64,11 +66,7 @@ def project_folders(directory: Path, home: Path) -> tuple[Path, ...]:
 
     A folder that is in no repository and not under the home folder stands for itself alone: `/tmp` is everybody's.
     """
-    above = (directory, *directory.parents)
-    for last, folder in enumerate(above):
-        if (folder / ".git").exists() or folder == home:
-            return above[: last + 1]
-    return (directory,)
+    return tuple(map(Path, project_walk(str(directory), str(home))))
 
 
 def project_files(directory: Path, places: Places) -> Iterator[tuple[Path, bool]]:

@@ -175,15 +175,17 @@ async def sanitized_result(reply: Reply) -> Reply:
     """`sanitize_result` without holding up others, however large the reply is."""
     structured = None if reply.structured is None else reply.structured.value
     requests = None if reply.needs is None else reply.needs.requests
-    return await sanitized(lambda one: drain(sanitize_result(one)), reply, list(reply.content), structured, requests)
+    return await sanitized(
+        lambda one: drain(sanitize_result(one)), reply, list(reply.content), structured, requests, reply.meta
+    )
 
 
 async def sanitized_contents(contents: Contents) -> Contents:
-    return await sanitized(sanitize_contents, contents, list(contents.contents))
+    return await sanitized(sanitize_contents, contents, list(contents.contents), contents.meta)
 
 
 async def sanitized_messages(prompt: PromptMessages) -> PromptMessages:
-    return await sanitized(sanitize_messages, prompt, list(prompt.messages), prompt.description)
+    return await sanitized(sanitize_messages, prompt, list(prompt.messages), prompt.description, prompt.meta)
 
 
 async def sanitized_json(value: JsonObject) -> JsonObject:

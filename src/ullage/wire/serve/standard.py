@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from ullage.escaping import escape_json_controls
 
-__all__ = ["Input", "Output", "claim_input", "claim_output"]
+__all__ = ["Input", "Output"]
 
 _CHUNK = 65_536
 _AT_ONCE = 4_096 if sys.platform == "win32" else select.PIPE_BUF
@@ -26,22 +26,6 @@ _ONE_TURN = 262_144
 """Bytes written in one turn of the event loop."""
 _MUCH = 1_048_576
 """Unwritten bytes beyond which senders of notifications wait."""
-
-
-def claim_input() -> int:
-    """Standard input under a number of its own; what child processes find in its place is empty."""
-    private = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return private
-
-
-def claim_output() -> int:
-    """Standard output under a number of its own; what anyone else prints goes to standard error."""
-    private = os.dup(1)
-    os.dup2(2, 1)
-    return private
 
 
 def _can_be_watched(descriptor: int) -> bool:

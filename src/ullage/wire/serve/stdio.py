@@ -11,6 +11,7 @@ import uuid
 import anyio
 
 from ullage.handover import Handover
+from ullage.start_session import claim_input, claim_output
 from ullage.tool import Caller
 
 from ..jsonrpc import LineReader
@@ -21,7 +22,7 @@ from .profile import Profile
 from .request import Request
 from .serve import envelope_of, user_name
 from .shutdown import Activity, Shutdown, finish_requests
-from .standard import Input, Output, claim_input, claim_output
+from .standard import Input, Output
 from .unread import read_message
 
 __all__ = ["serve_descriptors", "serve_stdio"]

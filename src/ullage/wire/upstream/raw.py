@@ -33,6 +33,7 @@ __all__ = [
     "as_object",
     "as_text",
     "introduction_of",
+    "is_larger",
     "listing_of",
     "read_completion",
     "read_contents",
@@ -107,7 +108,7 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
     if not isinstance(name, str) or not name:
         note("lists a tool without a name; it is left out")
         return None
-    if _is_larger(raw, _VALUES, _LETTERS):
+    if is_larger(raw, _VALUES, _LETTERS):
         note(
             f"lists the tool `{_short(name)}` with a definition of more than {_VALUES:,} values or {_LETTERS:,} "
             "characters; it is shown by its name and first sentence, and its arguments are not checked"
@@ -141,7 +142,7 @@ def _fitted(raw: dict[str, Json], fits: Mapping[str, Fit], what: str, note: Call
     return whole
 
 
-def _is_larger(value: Json, values: int, letters: int) -> bool:
+def is_larger(value: Json, values: int, letters: int) -> bool:
     """Whether it holds more values or characters; stops as soon as that is known."""
     todo: list[Json] = [value]
     while todo:
@@ -164,7 +165,7 @@ def _reduced(raw: dict[str, Json]) -> dict[str, Json]:
     kept: dict[str, Json] = {"name": raw["name"], "inputSchema": {"type": "object"}}
     if description is not None:
         kept["description"] = description if len(description) <= _SENTENCES else description[: _SENTENCES - 1] + "…"
-    if annotations is not None and not _is_larger(annotations, 100, _SENTENCES):
+    if annotations is not None and not is_larger(annotations, 100, _SENTENCES):
         kept["annotations"] = annotations
     return kept
 
@@ -247,9 +248,9 @@ def _letters(value: Json | JsonObject) -> int:
 
 
 def _read_item(raw: dict[str, Json], key: str, fits: Mapping[str, Fit], note: Callable[[str], None]) -> dict[str, Json]:
-    if _is_larger(raw, _ITEM_VALUES, _ITEM_LETTERS):
+    if is_larger(raw, _ITEM_VALUES, _ITEM_LETTERS):
         note(f"lists `{_short(key)}` with a definition that is too large; its name and address are kept")
-        raw = {key: value for key, value in raw.items() if key in _ITEM_KEYS and not _is_larger(value, 0, _SENTENCES)}
+        raw = {key: value for key, value in raw.items() if key in _ITEM_KEYS and not is_larger(value, 0, _SENTENCES)}
     whole = _fitted(raw, fits, f"`{_short(key)}`", note)
     if isinstance(whole.get("name"), str):
         return whole
@@ -274,7 +275,7 @@ def _meta(result: Mapping[str, Json]) -> JsonObject:
     if not meta:
         return meta
     kept = {key: value for key, value in passed_on(meta).items() if key != _SERVER_INFO}
-    return _smaller_meta(kept) if _is_larger(kept, _META_VALUES, _META_LETTERS) else kept
+    return _smaller_meta(kept) if is_larger(kept, _META_VALUES, _META_LETTERS) else kept
 
 
 def _smaller_meta(meta: dict[str, Json]) -> dict[str, Json]:
@@ -282,7 +283,7 @@ def _smaller_meta(meta: dict[str, Json]) -> dict[str, Json]:
     kept: dict[str, Json] = {}
     left_out: list[Json] = []
     for key, value in itertools.islice(meta.items(), _META_VALUES):
-        if len(key) > _SENTENCES or _is_larger(value, _META_VALUES // 20, _META_LETTERS // 20) or len(kept) >= 20:
+        if len(key) > _SENTENCES or is_larger(value, _META_VALUES // 20, _META_LETTERS // 20) or len(kept) >= 20:
             left_out.append(_short(key))
         else:
             kept[key] = value

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from ullage.errors import DeadlinePassed, InvalidArguments, ProtocolError, SourceFailed, UllageError
-from ullage.tool import Asked, Progress
+from ullage.tool import Asked, Json, Progress
 
 from ..jsonrpc import INTERNAL_ERROR, Endpoint, Message
 from .questions import Questions
+from .raw import is_larger
 from .unsent import Unsent
 from .waiting import Answer, Waiting
 
@@ -27,6 +28,11 @@ belong to, and the SDK's transport hands them on in the context of whoever sent 
 
 UNREACHABLE = "dev.ullage/unreachable"
 """Marks, in an error's data, one that the transport made because the server could not be reached."""
+
+_LONGEST_MESSAGE = 20_000
+"""Characters of a server's error message that are passed on."""
+_DATA_VALUES, _DATA_LETTERS = 2_000, 50_000
+"""JSON values and characters of an error's data beyond which it is left out."""
 
 
 class Channel(Protocol):
@@ -164,9 +170,9 @@ class Peer(Endpoint[Waiting]):
         if isinstance(data, dict) and UNREACHABLE in data:
             return SourceFailed(f"server `{self.server}` {data[UNREACHABLE]}")
         return ProtocolError(
-            text if isinstance(text, str) else "the server answered with an error",
+            _shortened(text) if isinstance(text, str) else "the server answered with an error",
             number=number if isinstance(number, int) else INTERNAL_ERROR,
-            data=cast("object", data),
+            data=None if is_larger(cast("Json", data), _DATA_VALUES, _DATA_LETTERS) else cast("object", data),
         )
 
     def take_request(self, number: int | str, method: str, params: Message) -> None:
@@ -223,3 +229,9 @@ class Peer(Endpoint[Waiting]):
     async def ended(self) -> str:
         await self._ended.wait()
         return self._reason or ""
+
+
+def _shortened(message: str) -> str:
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    return f"{message[:_LONGEST_MESSAGE]}… ({len(message):,} characters in all)"
