@@ -1,9 +1,12 @@
 """What a process that has answered the first requests itself hands to the server that answers the rest."""
 
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Handover"]
+__all__ = ["Handover", "digest_of_tools"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,4 +28,10 @@ class Handover:
     protocol_version: str | None = None
     """The revision that was agreed on, or that the first request of the stateless era named."""
     tools_digest: str | None = None
-    """SHA-256 of the array of tools that was answered, as compact JSON; None where none was."""
+    """`digest_of_tools` of the list that was answered; None where none was."""
+
+
+def digest_of_tools(tools: Sequence[Any]) -> str:
+    """A digest by which two lists of tools, as they are sent, are told apart."""
+    text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

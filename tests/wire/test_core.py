@@ -1,6 +1,5 @@
 """Our protocol core on pipes: it answers as the SDK's server does, loses nothing, and can take over a connection."""
 
-import hashlib
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from mcp_types import version as sdk_versions
 from talking import ADA, ERAS, LEGACY, MODERN, PREFIX, Message, Served, linked_core, linked_sdk, read_messages
 from test_announce import Rich, rich
 
-from ullage.handover import Handover
+from ullage.handover import Handover, digest_of_tools
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
 from ullage.wire import Identity, Presentation, Profile, Shutdown, protocol
@@ -476,13 +475,9 @@ async def test_when_nobody_reads_any_more_the_calls_are_ended():
         wire.reading = os.open(os.devnull, os.O_RDONLY)
 
 
-def digest(tools: list[Any]) -> str:
-    return hashlib.sha256(json.dumps(tools, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
-
-
 async def listed(source: Rich, era: str) -> str:
     result = await Presentation(Profile(source=source, identity=IDENTITY)).tools_result(modern=era == MODERN)
-    return digest(result["tools"])
+    return digest_of_tools(result["tools"])
 
 
 async def test_a_connection_is_taken_over_where_it_was_left():
@@ -516,7 +511,7 @@ async def test_tools_that_were_answered_before_are_corrected_on_the_session(*, i
         "lines": [],
         "initialize": HELLO,
         "protocol_version": LEGACY,
-        "tools_digest": await listed(source, LEGACY) if is_true else digest([]),
+        "tools_digest": await listed(source, LEGACY) if is_true else digest_of_tools([]),
     }
     async with wired(source, handover=handed) as wire:
         await anyio.sleep(0.3)
@@ -527,7 +522,7 @@ async def test_tools_that_were_answered_before_are_corrected_on_the_session(*, i
 
 @pytest.mark.parametrize("is_listed", [True, False])
 async def test_tools_that_were_answered_before_are_corrected_on_a_stream_that_is_opened_later(*, is_listed: bool):
-    handed = {"lines": [], "protocol_version": MODERN, "tools_digest": digest([])}
+    handed = {"lines": [], "protocol_version": MODERN, "tools_digest": digest_of_tools([])}
     async with wired(rich(), handover=handed) as wire:
         await anyio.sleep(0.2)
         if is_listed:

@@ -5,11 +5,11 @@ client. It is written a moment after something has changed, and when the gateway
 that have errors, of lists that still wait for servers, or while this process knows less than the store.
 """
 
-import hashlib
 import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from ullage import __version__
 from ullage.config import Loaded, Places, Stamp
+from ullage.handover import digest_of_tools
 from ullage.start_cache import (
     Entry,
     Situation,
@@ -120,7 +121,7 @@ class StartAnswers:
             entry = await self._make(situation, facts)
             if entry is not None and entry != known:
                 try:
-                    await anyio.to_thread.run_sync(_write, situation, entry, key, folder)
+                    await anyio.to_thread.run_sync(partial(write_entry, situation, entry, key=key, folder=folder))
                 except OSError as error:
                     _log.warning("the first answers cannot be cached in `%s`: %s", folder, error.strerror)
                     return
@@ -196,9 +197,7 @@ async def present(presentation: Presentation) -> Entry:
         before = b'{"tools":'
         array = encode_line({"tools": result["tools"]})[len(before) : -len(b"}\n")]
         after = encode_line(result)[len(before) + len(array) : -len(b"\n")]
-        text = json.dumps(result["tools"], separators=(",", ":"), ensure_ascii=False)
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        lists[name] = [before.decode(), after.decode(), digest]
+        lists[name] = [before.decode(), after.decode(), digest_of_tools(result["tools"])]
         arrays.append(array)
     answers = {
         "versions": HANDSHAKE_VERSIONS,
@@ -213,10 +212,6 @@ async def present(presentation: Presentation) -> Entry:
 def _as_read(value: dict[str, Any]) -> dict[str, Any]:
     """A value as it is read again from JSON, so that the two can be compared."""
     return json.loads(json.dumps(value))
-
-
-def _write(situation: Situation, entry: Entry, key: bytes, folder: str) -> None:
-    write_entry(situation, entry, key=key, folder=folder)
 
 
 def _stamp(stamp: Stamp | None) -> list[int] | None:

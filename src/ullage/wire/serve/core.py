@@ -7,8 +7,6 @@ when all are. Where lines come from and go to is decided elsewhere.
 """
 
 import asyncio
-import hashlib
-import json
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,7 +18,7 @@ import anyio.to_thread
 
 from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.gateway import shutting_down
-from ullage.handover import Handover
+from ullage.handover import Handover, digest_of_tools
 from ullage.tool import Change, JsonObject
 
 from ..json_lines import encode_line, encode_long_line, is_large
@@ -352,12 +350,11 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         """Announce that the tools changed, where they are not those that were answered before.
 
         Args:
-            tools_digest: SHA-256 of the array of tools that was answered, as compact JSON.
+            tools_digest: `digest_of_tools` of the list that was answered.
         """
         with suppress(RefusedRequest, UllageError):
             tools = await self.answering.tools(modern=self._is_modern is True)
-            text = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
-            if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != tools_digest:
+            if digest_of_tools(tools) != tools_digest:
                 self.live.announcer.owe(Change("tools"))
 
 
