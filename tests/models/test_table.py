@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ullage.errors import UnsupportedModel
-from ullage.models import DEFAULT_WINDOW, Window, shipped
+from ullage.models import CURRENT_MODEL, DEFAULT_WINDOW, Window, shipped
 
 TABLE = shipped()
 
@@ -244,3 +244,32 @@ def test_a_name_no_model_could_have_is_refused_at_once_and_not_repeated_whole(na
     with pytest.raises(UnsupportedModel) as caught:
         shipped().find(name)
     assert len(caught.value.message) < 400
+
+
+def test_a_release_is_never_taken_for_a_newer_one() -> None:
+    table = shipped()
+    assert table.find("mistral-small-2402").card.id == "mistral-small-2402"
+    assert table.find("mistral-small-2411").card.id == "mistral-small-2409"
+    assert table.find("mistral-large-2403").card.id == "mistral-large-2402"
+    assert table.find("mistral-small-latest").card.id == table.find("mistral-small").card.id
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gemini-2.5-flash-preview-tts", "gemini-2.0-flash-live-001"]
+)
+def test_models_that_speak_or_listen_are_not_their_flagship(name: str) -> None:
+    assert shipped().get(name) is None
+
+
+def test_gpt_5_takes_no_more_input_than_its_limit() -> None:
+    assert {shipped().find(name).card.window for name in ("gpt-5", "gpt-5-mini", "gpt-5.1")} == {272_000}
+
+
+def test_gpt_6_is_counted_with_its_own_vocabulary() -> None:
+    assert {shipped().find(name).card.tokenizer for name in ("gpt-6-luna", "gpt-6.1-sol")} == {"o200k_base"}
+
+
+def test_the_current_model_is_sold_today() -> None:
+    card = shipped().find(CURRENT_MODEL).card
+    assert card.retired is None
+    assert card.window is not None

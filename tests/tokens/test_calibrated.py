@@ -131,3 +131,10 @@ def test_marks_that_an_engine_sets_around_a_text_are_not_counted() -> None:
         == measure("word", lambda name, text: exactly(name, text) + 5).modernbert
         == 1
     )
+
+
+@pytest.mark.parametrize("word", ["hello ", "strawberry ", "internationalization "])
+def test_one_word_said_again_and_again_has_a_band_as_wide_as_a_words_error(word: str) -> None:
+    count = claude(word * 500)
+    assert count.low < 0.72 * count.tokens
+    assert count.high > 1.28 * count.tokens

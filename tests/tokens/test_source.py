@@ -1,4 +1,5 @@
 import json
+from typing import Any, cast
 
 import pytest
 
@@ -16,9 +17,14 @@ def source() -> CountSource:
     return CountSource(Meter(shipped()))
 
 
-async def answer(source: CountSource, **arguments: object) -> dict[str, object]:
+async def answer(source: CountSource, **arguments: object) -> dict[str, Any]:
     reply = await source.call(Call(tool="count-tokens", arguments=arguments))  # pyright: ignore[reportArgumentType]
     return json.loads(str(reply.content[0]["text"]))
+
+
+async def detail(source: CountSource, **arguments: str) -> dict[str, Any]:
+    reply = await source.call(Call(tool="count-tokens", arguments=arguments))  # pyright: ignore[reportArgumentType]
+    return cast("dict[str, Any]", reply.meta["dev.ullage/count"])
 
 
 async def test_it_is_a_source_like_any_other(source: CountSource):
@@ -29,9 +35,8 @@ async def test_it_is_a_source_like_any_other(source: CountSource):
 
 @pytest.mark.requirement("S3:count", "S3:echo-model", "S3:method")
 async def test_it_answers_with_count_model_and_method(source: CountSource):
-    assert await answer(source, text="Hello, world!") == {
-        "token_count": 4,
-        "model": "gpt-4",
+    assert await answer(source, text="Hello, world!") == {"token_count": 4, "model": "gpt-4", "method": "exact"}
+    assert await detail(source, text="Hello, world!") == {
         "resolved": "gpt-4",
         "method": "exact",
         "exact": True,
@@ -39,13 +44,20 @@ async def test_it_answers_with_count_model_and_method(source: CountSource):
     }
 
 
+@pytest.mark.parametrize("model", ["gpt-4", "gpt-3.5-turbo", "gpt-4o", "claude", "claude-sonnet-4"])
+async def test_a_reply_takes_twenty_tokens(source: CountSource, model: str):
+    reply = await source.call(Call(tool="count-tokens", arguments={"text": "Hello, world! " * 40, "model": model}))
+    assert source.meter.count(str(reply.content[0]["text"]), "gpt-4o").tokens <= 22
+
+
 @pytest.mark.requirement("S3:echo-model")
 async def test_the_model_is_echoed_as_it_was_written(source: CountSource):
     found = await answer(source, text="Hello", model="anthropic/claude-3.5-sonnet")
     assert found["model"] == "anthropic/claude-3.5-sonnet"
-    assert found["resolved"] == "claude-3-5-sonnet"
-    assert found["exact"] is False
-    assert isinstance(found["error_band"], dict)
+    known = await detail(source, text="Hello", model="anthropic/claude-3.5-sonnet")
+    assert known["resolved"] == "claude-3-5-sonnet"
+    assert known["exact"] is False
+    assert known["error_band"]["low"] <= found["token_count"] <= known["error_band"]["high"]
 
 
 @pytest.mark.requirement("S3:empty")

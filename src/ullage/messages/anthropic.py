@@ -6,10 +6,13 @@ caching (`cache_control`) and say who may call (`caller`) are left out of the pa
 
 from collections.abc import Callable, Mapping
 from json import dumps
+from typing import Literal
 
 from ullage.tool import Json
 
+from .bedrock import is_converse, rewrite_converse
 from .lenient import extras, items_of, text_of
+from .openai_chat import read_tool as read_openai_tool
 from .parts import (
     Format,
     Media,
@@ -31,6 +34,7 @@ Block = Mapping[str, Json]
 Reader = Callable[[Block], tuple[Part, ...] | None]
 
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_MEDIA: Mapping[str, Literal["image", "video", "audio"]] = {"image": "image", "video": "video", "audio": "audio"}
 _READ_KEYS = frozenset({"model", "system", "messages", "tools", "tool_choice", "output_format"})
 _MARKS = frozenset({"type", "cache_control", "caller"})
 _TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control"})
@@ -38,6 +42,8 @@ _TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict",
 
 def read(body: Mapping[str, Json]) -> Request:
     """The request in neutral parts; every key that is not understood goes to `settings`."""
+    if is_converse(body):
+        body = rewrite_converse(body)
     model, system = body.get("model"), body.get("system")
     return Request(
         format=Format.ANTHROPIC,
@@ -68,9 +74,14 @@ def read_message(message: Json) -> Message:
 
 
 def _read_tool(tool: Json) -> ToolDefinition:
-    """A definition; one that the provider runs, or keeps back until it is looked for, stays raw in `hosted`."""
+    """A definition; one that the provider runs, or keeps back until it is looked for, stays raw in `hosted`.
+
+    A function in OpenAI's spelling is read as one: clients of OpenAI-compatible endpoints send such to Claude.
+    """
     if not isinstance(tool, dict):
         return ToolDefinition(name="", hosted={"tool": tool})
+    if tool.get("type") == "function":
+        return read_openai_tool(tool)
     description, schema, strict = tool.get("description"), tool.get("input_schema"), tool.get("strict")
     own = tool.get("type", "custom") in (None, "custom") and tool.keys() <= _TOOL_KEYS
     return ToolDefinition(
@@ -120,9 +131,10 @@ def _read_redacted(item: Block) -> tuple[Part, ...] | None:
     return (Thinking(text="", signature=data, sealed_as="redacted"),) if isinstance(data, str) else None
 
 
-def _read_image(item: Block) -> tuple[Part, ...] | None:
+def _read_medium(item: Block) -> tuple[Part, ...] | None:
+    """An image; or a film or a sound, which Bedrock alone has."""
     source = item.get("source")
-    media = _read_source("image", source) if isinstance(source, dict) else ()
+    media = _read_source(text_of(item.get("type")), source) if isinstance(source, dict) else ()
     return (*media, *extras(item, _MARKS | {"source"})) if media else None
 
 
@@ -149,7 +161,7 @@ def _read_source(kind: str, source: Block) -> tuple[Part, ...]:
     if not place:
         return ()
     medium = Media(
-        kind="image" if kind == "image" else "document",
+        kind=_MEDIA.get(kind, "document"),
         media_type=media_type if isinstance(media_type, str) else None,
         data=place.get("data"),
         url=place.get("url", place.get("file_id")),
@@ -191,7 +203,9 @@ _READERS: Mapping[str, Reader] = {
     "text": _read_text,
     "thinking": _read_thinking,
     "redacted_thinking": _read_redacted,
-    "image": _read_image,
+    "image": _read_medium,
+    "video": _read_medium,
+    "audio": _read_medium,
     "document": _read_document,
     "tool_use": _read_call,
     "server_tool_use": _read_call,

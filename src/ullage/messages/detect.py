@@ -9,6 +9,7 @@ from typing import cast
 from ullage.errors import UnreadableRequest
 from ullage.tool import Json
 
+from .bedrock import is_converse
 from .lenient import text_of
 from .native import plain
 from .parts import Format, Message
@@ -78,6 +79,8 @@ def _of_messages(body: Mapping[str, Json]) -> Format:
     messages = _objects(body["messages"])
     if any(map(_is_neutral, messages)):
         return Format.ULLAGE
+    if is_converse(body):
+        return Format.ANTHROPIC
     roles = {text_of(message.get("role")) for message in messages}
     if roles & _NOT_ANTHROPICS or any("tool_calls" in message for message in messages):
         return Format.OPENAI_CHAT

@@ -13,9 +13,16 @@ def text_at(holder: JsonObject, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+_MOST_TOKENS = 1_000_000_000
+"""Far beyond any window: a larger figure is no count, and would not fit into a database either."""
+
+
 def tokens_at(holder: JsonObject, key: str) -> int | None:
+    """A count of tokens; None where there is none, or what is there cannot be one. `39.0` is 39."""
     value = holder.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def table_at(holder: JsonObject, key: str) -> JsonObject:

@@ -51,8 +51,14 @@ def read(body: Mapping[str, Json]) -> Request:
         tools=(*map(_read_declaration, declared), *_hosted_tools(top.get("tools"))),
         tool_choice=top.get("toolConfig"),
         output_schema=next((config[key] for key in _SCHEMAS if config.get(key) is not None), None),
-        settings={key: value for key, value in top.items() if key not in _READ_KEYS},
+        settings={key: value for key, value in top.items() if key not in _READ_KEYS} | _instruction_role(top),
     )
+
+
+def _instruction_role(top: Mapping[str, Json]) -> dict[str, Json]:
+    """The role that a `systemInstruction` claims: nobody reads it, and Google charges a token for it."""
+    role = _object(top.get("systemInstruction")).get("role")
+    return {"systemInstruction": {"role": role}} if isinstance(role, str) else {}
 
 
 def _contents(top: Mapping[str, Json]) -> Iterator[Json]:

@@ -12,6 +12,7 @@ from typing import Literal
 from ullage.tool import Json
 
 from .lenient import extras, items_of, text_of, text_or_none
+from .openai_chat import read_tool as read_openai_tool
 from .parts import (
     Format,
     Media,
@@ -86,6 +87,8 @@ def _read_system(value: Json) -> Message:
 
 
 def _read_tool(tool: Json) -> ToolDefinition:
+    if isinstance(tool, dict) and tool.get("type") == "function":
+        return read_openai_tool(tool)
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return ToolDefinition(name="", hosted={"tool": tool})
     schema, strict = next((tool[key] for key in _SCHEMAS if key in tool), None), tool.get("strict")

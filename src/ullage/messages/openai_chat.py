@@ -22,6 +22,8 @@ _ROLES: Mapping[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+_SCHEMAS = ("parameters", "arguments", "input_schema", "inputSchema")
+"""Where a definition has its schema, in the spellings of OpenAI, Anthropic and MCP."""
 _READ_KEYS = frozenset(
     {"model", "messages", "prompt", "input", "tools", "functions", "tool_choice", "function_call", "response_format"}
 )
@@ -44,12 +46,20 @@ def read(body: Mapping[str, Json]) -> Request:
         tools=tuple(map(read_tool, tools)),
         tool_choice=body.get("tool_choice", body.get("function_call")),
         output_schema=body.get("response_format"),
-        settings={key: value for key, value in body.items() if key not in _READ_KEYS},
+        settings={key: value for key, value in body.items() if key not in _READ_KEYS} | _completion(body),
     )
 
 
+def _completion(body: Mapping[str, Json]) -> dict[str, Json]:
+    """A mark that the texts are to be continued, and not messages to be answered."""
+    return {"prompt": True} if "prompt" in body and "messages" not in body else {}
+
+
 def read_tool(tool: Json) -> ToolDefinition:
-    """A definition in either of OpenAI's spellings; one that is no plain function keeps its raw form in `hosted`."""
+    """A definition in either of OpenAI's spellings; one that is no plain function keeps its raw form in `hosted`.
+
+    The schema may stand under Anthropic's or MCP's key: clients pass on definitions of other makers.
+    """
     if not isinstance(tool, dict):
         return ToolDefinition(name="", hosted={"tool": tool})
     function = tool.get("function", tool)
@@ -57,7 +67,7 @@ def read_tool(tool: Json) -> ToolDefinition:
     if kind != "function" or not isinstance(function, dict) or tool.get("defer_loading"):
         return ToolDefinition(name=text_of(tool.get("name", kind)), hosted=tool)
     description, strict = function.get("description"), function.get("strict")
-    schema = function.get("parameters", function.get("arguments"))
+    schema = next((function[key] for key in _SCHEMAS if key in function), None)
     if not isinstance(description, str | None) or not isinstance(schema, dict | None):
         return ToolDefinition(name=text_of(function.get("name")), hosted=tool)
     return ToolDefinition(
@@ -65,6 +75,7 @@ def read_tool(tool: Json) -> ToolDefinition:
         description=description,
         schema=schema or {},
         strict=strict if isinstance(strict, bool) else None,
+        extra={"arguments": schema} if schema and "parameters" not in function else {},
     )
 
 

@@ -7,6 +7,7 @@ from ullage.errors import UnreadableRequest
 from ullage.tool import Json
 
 from . import anthropic, gemini, neutral, openai_chat, openai_responses
+from .bedrock import unwrap_count_tokens
 from .detect import detect_format
 from .parts import Format, Request
 
@@ -40,6 +41,7 @@ def read_request(body: Mapping[str, Any], format: Format | None = None) -> Reque
         )
     if format is not None:
         _must_be(body, format)
+    body = unwrap_count_tokens(body)
     return _READERS[detect_format(body) if format is None else format](body)
 
 

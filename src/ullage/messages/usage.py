@@ -5,6 +5,7 @@ its reasoning. What a provider does not say stays None; what cannot be (more cac
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ullage.models import Usage
 from ullage.tool import JsonObject
@@ -16,12 +17,9 @@ __all__ = ["read_usage"]
 
 
 def _chat_usage(said: JsonObject) -> Usage:
-    """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning. A provider that
-    gives only a total counts it all as input."""
+    """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning."""
     prompt, completion = tokens_at(said, "prompt_tokens"), tokens_at(said, "completion_tokens")
     total = tokens_at(said, "total_tokens")
-    if prompt is None and completion is None and total is not None:
-        return Usage(input=total, output=0)
     if prompt is not None and completion is not None and total is not None:
         prompt, completion = _with_unnamed(said, prompt, completion, total)
     details = table_at(said, "prompt_tokens_details")
@@ -112,5 +110,12 @@ _READERS: Mapping[Format, Callable[[JsonObject], Usage]] = {
 
 
 def read_usage(said: JsonObject, format: Format) -> Usage:  # noqa: A002
-    """Of an answer in one of the providers' formats."""
-    return _READERS[format](said)
+    """The usage of an answer in one of the providers' formats. A provider that gives only a total, under whichever
+    wire's name, counts it all as input."""
+    usage = _READERS[format](said)
+    totals = (tokens_at(said, key) for key in ("total_tokens", "totalTokenCount"))
+    total = next((one for one in totals if one is not None), None)
+    if total is None or usage.input is not None or usage.output is not None:
+        return usage
+    cached = (usage.cache_read or 0) + (usage.cache_write or 0)
+    return replace(usage, input=max(total, cached), output=0, reasoning=None)

@@ -1,10 +1,22 @@
-"""Which models exist, with window, tokenizer and price?"""
+"""Models: windows, tokenizers and prices."""
+
+from typing import TYPE_CHECKING
+
+from ullage.deferred import import_on_use
 
 from .card import Match, ModelCard, Source
-from .price import Cost, Price, Usage, cost_of, price_of
-from .table import DEFAULT_MODEL, DEFAULT_WINDOW, PLAIN_RULES, ModelTable, Window, shipped
+from .table import CURRENT_MODEL, DEFAULT_MODEL, DEFAULT_WINDOW, PLAIN_RULES, ModelTable, Window, shipped
+
+if TYPE_CHECKING:
+    from .price import Cost, Price, Usage, cost_of, price_of
+else:
+    # Who counts asks for no price.
+    __getattr__ = import_on_use(
+        __name__, {"Cost": "price", "Price": "price", "Usage": "price", "cost_of": "price", "price_of": "price"}
+    )
 
 __all__ = [
+    "CURRENT_MODEL",
     "DEFAULT_MODEL",
     "DEFAULT_WINDOW",
     "PLAIN_RULES",

@@ -47,9 +47,13 @@ HOSTS = {
     "huggingface": "huggingface",
     "hyperbolic": "hyperbolic",
     "litellm-proxy": "litellm",
+    "llama-cpp": "llamacpp",
+    "llamacpp": "llamacpp",
     "lm-studio": "lmstudio",
     "lmstudio": "lmstudio",
+    "minimax": "minimax",
     "mistral": "mistral",
+    "mistralrs": "mistralrs",
     "models": "google",
     "moonshot": "moonshot",
     "moonshotai": "moonshot",
@@ -79,6 +83,7 @@ HOSTS = {
     "watsonx": "watsonx",
     "xai": "xai",
     "zai": "zai",
+    "zenmux": "zenmux",
 }
 """Prefix, as `fold` writes it, to the host it names. Publishers' names (`meta-llama/…`) are not hosts."""
 

@@ -56,8 +56,8 @@ class Cost:
     output: Decimal | None
     currency: str
     source: str
-    date: date
-    """The day whose prices were taken."""
+    date: date | None
+    """The day whose prices were taken; None for the user's own, which have none."""
     reported: Decimal | None = None
     """The whole, where whoever bills has said it: it wins over the sum of the parts."""
 
@@ -80,7 +80,8 @@ class Price:
     """None where writing to a cache has no price of its own, and costs as other input does."""
     currency: str = "USD"
     source: str
-    date: date
+    date: date | None
+    """None for the user's own, which holds on every day."""
 
     def cost(self, usage: Usage) -> Cost:
         return Cost(

@@ -10,19 +10,23 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from difflib import SequenceMatcher
 from functools import cache
-from pathlib import Path
-from typing import Required, TypedDict
+from typing import TYPE_CHECKING, Required, TypedDict
 
 from ullage.errors import UnsupportedModel
 
 from .card import Match, ModelCard, Source
 from .name import fold, forms, prefixes, soften, undated
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_WINDOW", "PLAIN_RULES", "ModelTable", "Window", "shipped"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["CURRENT_MODEL", "DEFAULT_MODEL", "DEFAULT_WINDOW", "PLAIN_RULES", "ModelTable", "Window", "shipped"]
 
 DEFAULT_MODEL = "gpt-4"
+"""Where the original counted by default: the tool `count-tokens`, and `count` in Python."""
+CURRENT_MODEL = "gpt-6.1-sol"
+"""Where a person is better served by a model that is sold today: `ullage count`."""
 DEFAULT_WINDOW = 128_000
 PLAIN_RULES = {"character_count_div_4": 4, "character_count_div_3": 3}
 """Rules that may be named in a model's place: characters a token, by the rule's name; 3 is meant for Portuguese."""
@@ -31,6 +35,10 @@ LONGEST_NAME = 256
 OFFERED = (DEFAULT_MODEL, "gpt-3.5-turbo", "gpt-4o", "claude")
 """The names that an error always offers, before the nearest."""
 _CLAUDE = "claude"
+_OTHER_TASK = re.compile(
+    r"(?:^|-)(?:tts|transcri\w*|whisper|asr|stt|moderation|live|realtime|translate|native-audio)(?:-|$)"
+)
+"""Words of a name that say it is no model for text, though it begins with the name of one."""
 
 
 class _RawCard(TypedDict, total=False):
@@ -55,6 +63,8 @@ class _RawTable(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Window:
+    """How much a model takes at once."""
+
     tokens: int
     resolved: bool
     """False where nobody knows the model or its window, and the default stands in."""
@@ -70,8 +80,9 @@ class ModelTable:
         self._made: dict[int, ModelCard] = {}
 
     @classmethod
-    def read(cls, path: Path) -> "ModelTable":
-        return cls(json.loads(path.read_text(encoding="utf-8")))
+    def read(cls, path: "Path | str") -> "ModelTable":
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - `pathlib` costs 4 ms, which every count would wait for
+            return cls(json.load(file))
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -109,6 +120,8 @@ class ModelTable:
         """Ids that have the name among their words (`sonnet`, `gemini`), those that stay before those that go; then
         ids like it, the likest first; none where nothing is."""
         asked = fold(list(forms(name))[-1][1])[:64]
+        from difflib import SequenceMatcher
+
         matcher = SequenceMatcher(b=asked)
         scored: list[tuple[float, str]] = []
         for raw in self._raw:
@@ -143,11 +156,28 @@ class ModelTable:
             if "-" in older or any(map(str.isdigit, older)):
                 position = self._index.get(older)
                 if position is not None:
-                    return position, "dated"
+                    return self._nearest_release(position, older, fold(bare)), "dated"
         return None
 
+    def _nearest_release(self, position: int, stem: str, asked: str) -> int:
+        """Of releases that differ by date alone, the newest that is no newer than the one asked for, else the oldest.
+
+        `mistral-small` is a name for the newest, which an older release must not be taken for.
+        """
+        dates = {
+            int(date): place
+            for place, raw in enumerate(self._raw)
+            if (date := fold(raw["id"]).removeprefix(f"{stem}-")).isdigit() and len(date) == len(asked) - len(stem) - 1
+        }
+        wanted = asked.removeprefix(f"{stem}-")
+        if position not in dates.values() or not wanted.isdigit():
+            return position
+        return dates[max((date for date in dates if date <= int(wanted)), default=min(dates))]
+
     def _by_family(self, bare: str) -> tuple[int, str] | None:
-        """`gpt-4o-anything` is a kind of `gpt-4o`."""
+        """`gpt-4o-anything` is a kind of `gpt-4o`, unless it speaks or listens: those are other models."""
+        if _OTHER_TASK.search(fold(bare)):
+            return None
         for family in prefixes(soften(bare)):
             position = self._index.get(fold(family))
             if position is not None:
@@ -210,4 +240,4 @@ def _accepts(words: str) -> Mapping[str, bool]:
 @cache
 def shipped() -> ModelTable:
     """The table that comes with the package, read once."""
-    return ModelTable.read(Path(__file__).parent / "data" / "cards.json")
+    return ModelTable.read(f"{__file__.removesuffix('table.py')}data/cards.json")

@@ -8,7 +8,7 @@ from .unheard import unheard
 
 if TYPE_CHECKING:
     from .anchor import Anchor
-    from .bpe import default_engine
+    from .bpe import CountWorker, default_engine
     from .count import ZERO, Count, Method, total
     from .engine import Engine
     from .memo import Memo
@@ -24,6 +24,7 @@ else:
             "Anchor": "anchor",
             "Count": "count",
             "CountSource": "source",
+            "CountWorker": "bpe",
             "Engine": "engine",
             "Memo": "memo",
             "Meter": "meter",
@@ -46,6 +47,7 @@ __all__ = [
     "Anchor",
     "Count",
     "CountSource",
+    "CountWorker",
     "Engine",
     "Memo",
     "Meter",

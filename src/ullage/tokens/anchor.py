@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .count import Count, Method, total
-from .weight import Weight
 
 if TYPE_CHECKING:
     from ullage.messages import Request
+
+    from .weight import Weight
 
 __all__ = ["Anchor", "Corrections"]
 
@@ -44,7 +45,7 @@ class Anchor:
             and (theirs.tool_choice, theirs.output_schema) == (mine.tool_choice, mine.output_schema)
         )
 
-    def weigh(self, weight: Weight) -> Count:
+    def weigh(self, weight: "Weight") -> Count:
         """The weight of a request it holds for, given that request's own weight."""
         tail = total(weight.messages[len(self.request.messages) :])
         known = Count(tokens=self.tokens, method=Method.ANCHORED, low=self.tokens, high=self.tokens)

@@ -11,7 +11,7 @@ muninn.austegard.com 2026-05-03), as was that both take digits in threes.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from .count import Count, Method
 from .steps import Steps
@@ -37,7 +37,8 @@ VOCABULARIES = ("cl100k_base", "modernbert")
 class Features:
     """What is seen in a text.
 
-    They add up over slices of the text if each slice after the first begins with a single space and a letter.
+    They add up over slices of the text if each slice after the first begins with a single space and a letter;
+    `sameness` does so roughly, since a word may be new to a slice and not to the text.
     """
 
     cl100k: int = 0
@@ -57,11 +58,12 @@ class Features:
     """Words that begin with a capital after a space, a line's end or a mark."""
     digits: int = 0
     characters: int = 0
+    sameness: float = field(default=0.0, compare=False)
+    """cl100k tokens over the square root of the distinct words: large where few words are said again and again, whose
+    weights are then wrong all in the same way."""
 
     def __add__(self, other: "Features") -> "Features":
-        return Features(
-            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
-        )
+        return Features(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,12 @@ class Calibration:
 
     weights: Mapping[str, float]
     spread: float
-    """The share of a long text's tokens by which the number may be off."""
+    """The share of a text's tokens by which the number may be off."""
     jitter: float
     """What is added for short texts: that many times the square root of the tokens."""
+    monotony: float = 0.4
+    """What is added for texts that repeat themselves: that share of the tokens where all is one word, and less the more
+    words there are (see `Features.sameness`)."""
 
     def count(self, features: Features) -> Count:
         weighed = sum(weight * getattr(features, name) for name, weight in self.weights.items())
@@ -88,10 +93,13 @@ class Calibration:
     def reach(self, tokens: float, features: Features) -> float:
         """How far the true number may lie from this one.
 
-        Farther where tokens are denser or sparser than in any recorded text, and where there are many digits.
+        Farther where tokens are denser or sparser than in any recorded text, where there are many digits, and where
+        the same words come again and again, so that errors do not cancel out.
         """
         strangeness = max(0.0, tokens - 0.45 * features.characters, 0.15 * features.characters - tokens)
-        return self.spread * tokens + self.jitter * tokens**0.5 + 0.5 * strangeness + 0.08 * features.digits
+        share = features.sameness / max(1, features.cl100k + features.foreign)
+        alike = max(0.0, (self.monotony * share - _USUAL_SAMENESS) * tokens - tokens**0.5)
+        return self.spread * tokens + self.jitter * tokens**0.5 + alike + 0.5 * strangeness + 0.08 * features.digits
 
 
 def measure_steps(text: str, count: CountTokens) -> Steps[Features]:
@@ -109,9 +117,10 @@ def measure(text: str, count: CountTokens) -> Features:
     """The features of a text; all but the two counts run in C over its bytes, in a third of their time."""
     plain, foreign = _part_scripts(text, count)
     classes = _bytes_of(plain).translate(_CLASSES)
+    cl100k, words = count("cl100k_base", plain), set(text.split())
     bare = count("modernbert", "")  # some engines count the marks that this vocabulary sets around a text
     return Features(
-        cl100k=count("cl100k_base", plain),
+        cl100k=cl100k,
         modernbert=count("modernbert", plain) - bare,
         foreign=foreign,
         numbers=classes.count(b" 0"),
@@ -121,6 +130,7 @@ def measure(text: str, count: CountTokens) -> Features:
         capitals=classes.count(b" A") + classes.count(b"\nA") + classes.count(b".A"),
         digits=classes.count(b"0"),
         characters=len(text),
+        sameness=(cl100k + foreign) / len(words) ** 0.5 if words else 0.0,
     )
 
 
@@ -162,6 +172,8 @@ def _class_of(byte: int) -> str:
 
 
 _CLASSES = "".join(map(_class_of, range(256))).encode()
+_USUAL_SAMENESS = 0.06
+"""The share of a text's tokens up to which sameness is that of prose that repeats a paragraph now and then."""
 _REACH = 8_192
 _NEAR = 512
 _SEAM = re.compile(r"(?<=\S) (?=[A-Za-z])")

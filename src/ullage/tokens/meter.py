@@ -5,7 +5,7 @@ what it has counted. How a tokenizer works, how a provider frames a request and 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,18 +14,19 @@ from ullage.models import DEFAULT_MODEL, Match, ModelTable
 
 from .anchor import Anchor, Corrections
 from .bpe import default_engine
-from .calibrated import CALIBRATIONS, VOCABULARIES, Calibration, measure_steps
 from .count import ZERO, Count, Method
-from .elder import ELDERS
 from .engine import Engine
 from .memo import Memo, Section
 from .plain import PLAIN_RULES, by_characters, plain_match
 from .steps import Steps, drain
 from .unheard import unheard_match
-from .weight import Rule, Weight
 
 if TYPE_CHECKING:
     from ullage.messages import Request
+
+    from .calibrated import Calibration
+    from .reach import Reach
+    from .weight import Rule, Weight
 
 __all__ = ["Meter"]
 
@@ -37,11 +38,11 @@ _STAND_IN_BAND = 0.3
 _POOR_BAND = 0.2
 """Of a calibration that lacks a vocabulary: its mean error was 8.5 % on recorded requests."""
 _LONG = 4_096
-"""Characters above which a text is counted in steps."""
+"""Characters of short texts after which there is a step."""
 _NAMES_KEPT = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class _Scale:
     """What is needed to count for one model, looked up once."""
 
@@ -61,9 +62,12 @@ class Meter:
         *,
         engine: Engine | None = None,
         memo: Memo[Count] | None = None,
-        calibrations: Mapping[str, Calibration] = CALIBRATIONS,
+        calibrations: "Mapping[str, Calibration] | None" = None,
+        reaches: "Mapping[str, Reach] | None" = None,
     ) -> None:
+        """`reaches` takes the place of those that were fitted to all recorded requests."""
         self.models = models
+        self._reaches = reaches
         self._calibrations = calibrations
         self._engine = default_engine() if engine is None else engine
         self._memo = Memo[Count]() if memo is None else memo
@@ -87,12 +91,12 @@ class Meter:
         scale = self._scale(model)
         return self._corrections.apply(scale.match.card.id, (yield from self._raw_steps(scale, text)))
 
-    def weigh(self, request: "Request", model: str | None = None) -> Weight:
+    def weigh(self, request: "Request", model: str | None = None) -> "Weight":
         """What a request weighs, part by part, as the model's provider counts it."""
         scale = self._scale_for(request, model)
         return self._weigh(scale, request).map(partial(self._corrections.apply, scale.match.card.id))
 
-    def weigh_steps(self, request: "Request", model: str | None = None) -> Steps[Weight]:
+    def weigh_steps(self, request: "Request", model: str | None = None) -> "Steps[Weight]":
         """The same weight in steps: every text not seen before is counted first, so that weighing only looks it up."""
         scale, held = self._scale_for(request, model), 0
         for text in self._texts(scale.match, request):
@@ -157,16 +161,18 @@ class Meter:
             raise InvalidArguments("the request names no model", suggestion="say which: count_request(body, model=…)")
         return self._scale(name)
 
-    def _weigh(self, scale: _Scale, request: "Request") -> Weight:
-        return _rule_of(scale.match)(
+    def _weigh(self, scale: _Scale, request: "Request") -> "Weight":
+        from .reach import reach_of
+
+        weight = _rule_of(scale.match)(
             request, scale.match, lambda text: scale.seen.get(text) or self._at_once(scale, text)
         )
+        reaches = _fitted_reaches() if self._reaches is None else self._reaches
+        return replace(weight, reach=reach_of(request, scale.match, weight.total.method, reaches))
 
     def _raw_steps(self, scale: _Scale, text: str) -> Steps[Count]:
-        known = scale.seen.get(text)
+        known = scale.seen.get(text) if text else ZERO
         if known is None:
-            if len(text) <= _LONG:
-                return self._at_once(scale, text)
             known = yield from self._tokenize(scale.tokenizer, text)
             scale.seen.put(text, known)
         return known
@@ -182,19 +188,27 @@ class Meter:
     def _tokenize(self, tokenizer: str, text: str) -> Steps[Count]:
         if tokenizer in PLAIN_RULES:
             return by_characters(text, PLAIN_RULES[tokenizer])
-        calibration = self._calibrations.get(tokenizer)
-        if calibration is not None:
-            return (yield from self._calibrated(calibration, text))
         if self._engine.available(tokenizer):
             return Count.exact((yield from self._engine.steps(tokenizer, text)))
+        # Most texts are counted exactly and never need these.
+        from .calibrated import CALIBRATIONS
+        from .elder import ELDERS
+
+        calibration = (CALIBRATIONS if self._calibrations is None else self._calibrations).get(tokenizer)
+        if calibration is not None:
+            return (yield from self._calibrated(calibration, text))
         elder = ELDERS.get(tokenizer)
         if elder is not None and self._engine.available(elder.vocabulary):
             return elder.count(text, (yield from self._engine.steps(elder.vocabulary, text)))
         stand_in = yield from self._engine.steps(_STAND_IN, text)
         return Count.within(stand_in, _STAND_IN_BAND, Method.ESTIMATED)
 
-    def _calibrated(self, calibration: Calibration, text: str) -> Steps[Count]:
+    def _calibrated(self, calibration: "Calibration", text: str) -> Steps[Count]:
+        from .calibrated import VOCABULARIES, measure_steps
+
         if all(map(self._engine.available, VOCABULARIES)):
+            for vocabulary in VOCABULARIES:  # loaded in steps, where one is not yet
+                yield from self._engine.steps(vocabulary, "")
             return calibration.count((yield from measure_steps(text, self._count_with)))
         count = calibration.count((yield from measure_steps(text, self._count_poorly)))
         return Count.within(count.tokens, _POOR_BAND, Method.ESTIMATED)
@@ -204,10 +218,19 @@ class Meter:
 
     def _count_poorly(self, vocabulary: str, text: str) -> int:
         """For an engine that has not all the vocabularies of a calibration: the first stands for the others."""
+        from .calibrated import VOCABULARIES
+
         return self._count_with(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)
 
 
-def _rule_of(match: Match) -> Rule:
+def _fitted_reaches() -> "Mapping[str, Reach]":
+    # A table that only those need who weigh requests.
+    from .fitted import REACHES
+
+    return REACHES
+
+
+def _rule_of(match: Match) -> "Rule":
     # Every provider's framing comes with it, and most who count never weigh a request.
     from .rules import rule_of
 

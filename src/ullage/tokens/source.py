@@ -37,6 +37,8 @@ _TOOL = Tool(
 )
 _NAMES = (_TOOL.name, *_TOOL.aliases)
 _ARGUMENTS = ("text", "model")
+_COUNT = "dev.ullage/count"
+"""In a reply's metadata, which costs a model nothing: the card that the model stands for, the method, and the band."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,12 @@ class CountSource:
         text, model = _read_arguments(call.arguments)
         match = self.meter.match(model)
         count = await patiently(self.meter.steps(text, model))
-        answer = {"token_count": count.tokens, "model": model, "resolved": match.card.id, **count_to_json(count)}
-        return Reply.text(json.dumps(answer, ensure_ascii=False))
+        answer = {"token_count": count.tokens, "model": model, "method": count.method.value}
+        return Reply.text(
+            json.dumps(answer, ensure_ascii=False, separators=(",", ":")),
+            meta={_COUNT: {"resolved": match.card.id, **count_to_json(count)}},
+            json_lists=(),
+        )
 
 
 def count_to_json(count: Count) -> dict[str, Json]:

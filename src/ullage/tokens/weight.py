@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ullage.models import Match
 
 from .count import ZERO, Count, total
+from .reach import Reach
 
 if TYPE_CHECKING:
     from ullage.messages import Request
@@ -34,10 +35,13 @@ class Weight:
     messages: tuple[Count, ...] = ()
     """One a message, its own framing included, in the order of `Request.messages`."""
     output_schema: Count = ZERO
+    reach: Reach | None = None
+    """What becomes of the band of the sum; None leaves it as the parts' bands add up."""
 
     @property
     def total(self) -> Count:
-        return total((self.framing, self.system, *self.tools, self.tools_framing, *self.messages, self.output_schema))
+        parts = (self.framing, self.system, *self.tools, self.tools_framing, *self.messages, self.output_schema)
+        return total(parts) if self.reach is None else self.reach.apply(total(parts))
 
     def map(self, change: Callable[[Count], Count]) -> "Weight":
         """Every part changed in the same way."""
@@ -48,6 +52,7 @@ class Weight:
             tools_framing=change(self.tools_framing),
             messages=tuple(map(change, self.messages)),
             output_schema=change(self.output_schema),
+            reach=self.reach,
         )
 
 

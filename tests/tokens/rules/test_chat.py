@@ -6,7 +6,7 @@ from ullage.models import Match, ModelCard
 from ullage.tokens.count import Count, Method
 from ullage.tokens.rules.chat import weigh
 from ullage.tokens.rules.chat_templates import template_of
-from ullage.tokens.rules.chat_writing import MARK, braces_tool, lined_call, tagged_call, typescript
+from ullage.tokens.rules.chat_writing import MARK, braces_tool, compact_tool, lined_call, tagged_call, typescript
 from ullage.tokens.weight import Weight
 from ullage.tool import Json
 
@@ -261,3 +261,85 @@ def test_every_known_family_finds_a_template_of_its_own() -> None:
     ]
     templates = [template_of(match(name)) for name in (*names, "glm-5.2", "gemma-4-31b-it", "grok-4", "mimo-v2.5")]
     assert len({id(template) for template in templates}) == len(templates)
+
+
+def looker(name: str = "look", **properties: Json) -> dict[str, Json]:
+    schema: dict[str, Json] = {"type": "object", "properties": properties, "$schema": "x", "title": "Look"}
+    return {"type": "function", "function": {"name": name, "description": "It looks.", "parameters": schema}}
+
+
+def test_grok_has_a_prompt_before_everybodys_only_at_its_maker() -> None:
+    asked: dict[str, Json] = {"messages": [user()]}
+    assert weighed(asked, "grok-4.3", "xai").total.tokens == 2 + 3 + 127
+    assert weighed(asked, "grok-4.20-non-reasoning", "xai").total.tokens == 2 + 3 + 119
+    assert weighed(asked, "grok-4.3", "openrouter").total.tokens == 2 + 3 + 3
+    assert weighed(asked, "grok-2", "xai").total.tokens == 2 + 3 + 3
+
+
+def test_grok_keeps_reasoning_behind_what_is_sent_back() -> None:
+    answer: dict[str, Json] = {"role": "assistant", "content": "Yes.", "reasoning_content": "So it is."}
+    with_thought = weighed({"messages": [user(), answer, user()]}, "grok-4.3", "xai").messages[1]
+    assert with_thought.method is Method.ESTIMATED
+    assert with_thought.high >= 450
+
+
+def test_ollama_reads_a_definition_into_fields_of_its_own() -> None:
+    found = compact_tool(read({"messages": [], "tools": [looker(at={"type": "string", "minLength": 3})]}).tools[0])
+    assert found == (
+        '\n{"type": "function", "function": {"name":"look","description":"It looks.",'
+        '"parameters":{"type":"object","properties":{"at":{"type":"string"}}}}}'
+    )
+    assert template_of(match("qwen3-8b", "ollama")).tool is compact_tool
+
+
+def test_a_model_of_eight_billion_is_not_a_version_eight() -> None:
+    assert template_of(match("qwen3-8b")) == template_of(match("qwen3-14b"))
+    assert template_of(match("qwen3.8-max")) != template_of(match("qwen3-8b"))
+
+
+def test_zai_leaves_out_parameters_that_are_none() -> None:
+    none, some = read({"messages": [], "tools": [looker(), looker(at={"type": "string"})]}).tools
+    writer = template_of(match("glm-4.6", "zai")).tool
+    assert "parameters" not in writer(none)
+    assert "parameters" in writer(some)
+
+
+def test_parameters_under_hugging_faces_old_name_are_seen_by_no_template() -> None:
+    function: Json = {"name": "look", "arguments": {"type": "object", "properties": {"at": {"type": "string"}}}}
+    found = read({"messages": [], "tools": [{"type": "function", "function": function}]}).tools[0]
+    assert "properties" in found.schema
+    assert "at" not in template_of(match("qwen3-4b", "huggingface")).tool(found)
+
+
+def test_some_hosts_escape_apostrophes_in_definitions() -> None:
+    found = read({"messages": [], "tools": [looker(at={"type": "string", "description": "a person's"})]}).tools[0]
+    assert "person\\u0027s" in template_of(match("qwen3-32b", "groq")).tool(found)
+    assert "person's" in template_of(match("qwen3-32b", "together")).tool(found)
+
+
+def test_tools_that_may_not_be_called_may_be_shown_all_the_same() -> None:
+    body: dict[str, Json] = {"messages": [user()], "tools": [looker()], "tool_choice": "none"}
+    hidden = weighed(body, "llama-3.3-70b", "groq")
+    assert sum(count.tokens for count in hidden.tools) == 0
+    assert hidden.total.method is Method.CALIBRATED
+    assert hidden.total.high > hidden.total.tokens + 100
+    assert weighed(body, "grok-4.3", "xai").tools[0].tokens > 0
+
+
+def test_a_text_to_be_continued_has_no_template_but_on_ollama() -> None:
+    assert weighed({"prompt": "two words"}, "llama-2-13b", "bedrock").total.tokens == 2
+    assert weighed({"prompt": "two words"}, "llama-3-8b", "ollama").total.tokens > 2
+
+
+def test_a_medium_that_no_one_sees_may_cost_nothing() -> None:
+    picture: Json = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    found = weighed({"messages": [user([picture, {"type": "text", "text": "two words"}])]}, "gpt-oss-20b", "together")
+    assert found.messages[0].low <= 6
+    assert found.total.method is Method.ESTIMATED
+
+
+def test_kimi_introduces_itself_on_groq_where_nobody_spoke_for_the_system() -> None:
+    alone = weighed({"messages": [user()]}, "kimi-k2-0905-preview", "groq").framing.tokens
+    led = weighed({"messages": [{"role": "system", "content": "Hm."}, user()]}, "kimi-k2-0905-preview", "groq")
+    frame, introduction = 3 + 1, 10
+    assert alone - led.framing.tokens == frame + introduction

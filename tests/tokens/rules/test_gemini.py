@@ -272,3 +272,69 @@ def test_a_result_that_gives_only_the_id_of_its_call_has_the_name_of_that_call()
 
 def test_an_empty_request_weighs_nothing() -> None:
     assert weighed({}).total == Count.exact(0)
+
+
+def test_an_instruction_without_a_role_is_no_turn() -> None:
+    body: dict[str, Json] = {"contents": [turn({"text": "abc"})], "systemInstruction": {"parts": [{"text": "de"}]}}
+    assert weighed(body).system == Count.exact(2)
+    assert weighed({**body, "systemInstruction": turn({"text": "de"})}).system == Count.exact(3)
+
+
+def test_what_a_function_answers_with_is_a_dataclass_before_it() -> None:
+    answer: dict[str, Json] = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    assert python_declaration("add", "Adds.", {}, answer) == dedent('''\
+        @dataclasses.dataclass(kw_only=True)
+        class AddResponse:
+          """
+
+          Attributes:
+            sum:\x20
+          """
+          sum: int
+
+
+        def add(
+        ) -> AddResponse:
+          """Adds.
+
+          Args:
+          """
+        ''')
+    assert "-> str:" in python_declaration("add", "Adds.", {}, {"type": "string"})
+    assert "-> dict:" in python_declaration("add", "Adds.", {})
+
+
+def test_the_order_of_properties_is_not_written_in_braces() -> None:
+    schema: dict[str, Json] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert schema_braces({**schema, "propertyOrdering": ["a"]}) == schema_braces(schema)
+
+
+@pytest.mark.parametrize(("model", "counted"), [("gemini-3-flash-preview", False), ("gemini-3.5-flash", True)])
+def test_thoughts_from_before_the_last_question_count_since_three_and_a_half(model: str, *, counted: bool) -> None:
+    signature = b64encode(b"\x12" + bytes(300)).decode()
+    call: Json = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": signature}
+    contents: list[Json] = [turn({"text": "a"}), turn(call, role="model"), turn({"text": "b"})]
+    bare: list[Json] = [turn({"text": "a"}), turn({"functionCall": {"name": "f", "args": {}}}, role="model")]
+    with_thought = weighed({"contents": contents}, model).messages[1].tokens
+    assert (with_thought > weighed({"contents": bare}, model).messages[1].tokens) is counted
+
+
+def test_thoughts_on_vertex_may_count_or_not() -> None:
+    signature = b64encode(bytes(400)).decode()
+    call: Json = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": signature}
+    found = weighed({"contents": [turn({"text": "a"}), turn(call, role="model")]}, "gemini-3-pro", "google-vertex")
+    assert found.messages[1].high > found.messages[1].tokens + 50
+    assert found.total.method is Method.ESTIMATED
+
+
+def test_what_openrouter_passes_on_is_counted_as_on_vertex() -> None:
+    assert weighed({"contents": [turn({"text": "abcd"})]}, "gemini-2.5-flash", "openrouter").total.tokens == 4
+
+
+@pytest.mark.parametrize("kind", ["audio/mp3", "video/mp4", "application/pdf"])
+def test_a_medium_behind_an_address_lies_within_what_was_recorded(kind: str) -> None:
+    media: Json = {"fileData": {"mimeType": kind, "fileUri": "https://example.org/a"}}
+    found = weighed({"contents": [turn(media)]}).messages[0]
+    assert found.low < 250
+    assert found.high >= 1000
+    assert found.method is Method.ESTIMATED

@@ -80,7 +80,13 @@ def test_a_name_is_counted_with_its_colon() -> None:
 
 
 def test_empty_instructions_cost_nothing() -> None:
-    assert responses({"input": "Hi", "instructions": ""}).total == Count.exact(9)
+    assert responses({"input": "Hi", "instructions": ""}, ("gpt-4o-mini", "gpt-4o")).total == Count.exact(9)
+
+
+def test_gpt_4o_over_responses_may_carry_what_the_api_added_in_its_first_months() -> None:
+    found = responses({"input": "Hi"}).total
+    assert (found.tokens, found.low, found.high) == (9, 9, 27)
+    assert found.method is Method.CALIBRATED
 
 
 @pytest.mark.parametrize("model", ["text-embedding-3-small", "davinci-002", "gpt-3.5-turbo-instruct"])
@@ -243,3 +249,23 @@ def test_only_the_end_of_a_long_system_text_is_counted_again_with_the_tools() ->
     weight = chat({**said(("system", system)), "tools": [function("a")]}, count=spy)
     assert sum(length > 10_000 for length in counted) == 1
     assert weight.messages == (Count.exact(len(system) + 4),)
+
+
+def test_a_search_the_model_need_not_make_is_weighed_as_its_definition() -> None:
+    body: Body = {"input": "Hi", "tools": [{"type": "web_search"}]}
+    found = responses(body).tools[0]
+    assert (found.tokens, found.method) == (294, Method.ESTIMATED)
+    assert found.low <= 229
+    assert found.high >= 17_000
+
+
+def test_a_prompt_that_openai_keeps_makes_a_request_an_estimate() -> None:
+    assert responses({"prompt": {"id": "pmpt_1"}}).total.method is Method.ESTIMATED
+
+
+def test_a_sound_of_unknown_length_has_a_wide_band() -> None:
+    sound: Json = {"type": "input_audio", "input_audio": {"data": "not base64!", "format": "mp3"}}
+    body: Body = {"messages": [{"role": "user", "content": [sound]}]}
+    found = chat(body, ("gpt-4o-audio-preview", "gpt-4o")).messages[0]
+    assert found.high >= 1000
+    assert found.method is Method.ESTIMATED

@@ -1,5 +1,15 @@
-"""How is a text counted exactly, with the vocabulary of its model?"""
+"""Exact counts with the vocabulary of the model."""
 
-from .engine import BytePairEngine, default_engine
+from typing import TYPE_CHECKING
 
-__all__ = ["BytePairEngine", "default_engine"]
+from ullage.deferred import import_on_use
+
+if TYPE_CHECKING:
+    from .engine import BytePairEngine, default_engine
+    from .worker import CountWorker
+else:
+    __getattr__ = import_on_use(
+        __name__, {"BytePairEngine": "engine", "CountWorker": "worker", "default_engine": "engine"}
+    )
+
+__all__ = ["BytePairEngine", "CountWorker", "default_engine"]

@@ -1,8 +1,10 @@
-"""What is this character to a tokenizer's split rule?
+"""Characters as the split rules of tokenizers see them.
 
 The split rules of all vocabularies speak of letters, marks, numbers, white space and the rest. `kinds` spells a text in
 kinds, one ASCII character for each character, so that a rule becomes a small pattern of the standard `re` instead of a
-table of Unicode ranges; a kind is looked up when first met. It does not split: see `split`.
+table of Unicode ranges; a kind is looked up when first met. The table (`unicode_kinds`) is of the tokenizers' Unicode
+version, so that counts do not depend on the version that this Python has. What that version does not assign is a symbol
+to OpenAI's tokenizers; others may have a newer version. How a text is split: `split`.
 
     A upper or title case       a lower case             o other letter            x mark
     B the same, not ASCII       b the same, not ASCII    h Han, U+4E00 to U+9FA5   y mark of the kana block
@@ -11,10 +13,14 @@ table of Unicode ranges; a kind is looked up when first met. It does not split: 
     ' / themselves                . other ASCII punctuation or symbol              k Han symbol
     a space, a line end           ~ other white space                              q symbol of the kana block
     c neither of all: control     - other punctuation or symbol                    z Han mark
-                                                                                   ? unknown to this Python
+                                                                                   ? not assigned
 """
 
-import unicodedata
+from bisect import bisect_right
+from functools import cache
+from itertools import accumulate
+
+from .unicode_kinds import ASCII, RUN_KINDS, RUN_LENGTHS
 
 __all__ = ["LETTER", "LOWER", "MARK", "NUMBER", "OTHER", "SYMBOL", "UPPER", "WHITE", "kinds"]
 
@@ -27,66 +33,22 @@ NUMBER = "1H"
 WHITE = " ~\n"
 SYMBOL = "'/.-cqk?"
 
-_CONTRACTION = "SDMTLVREsdmtlvre"
-_LONG_S = "ſ"
-_WHITE_SPACE = "\t\v\f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_HAN = (
-    (0x2E80, 0x2E99), (0x2E9B, 0x2EF3), (0x2F00, 0x2FD5), (0x3005, 0x3005), (0x3007, 0x3007), (0x3021, 0x3029),
-    (0x3038, 0x303B), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFA6D), (0xFA70, 0xFAD9), (0x16FE2, 0x16FE3),
-    (0x16FF0, 0x16FF1), (0x20000, 0x2A6DF), (0x2A700, 0x2EBE0), (0x2F800, 0x2FA1D), (0x30000, 0x3134A),
-)  # fmt: skip
-"""Unicode's Script=Han, as of Unicode 14; what came later is of kind `?` or `o` and is never relied on."""
-
 
 class _Kinds(dict[int, str]):
     """Code point to kind, filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
-        kind = self[code] = _kind(code)
+        kind = self[code] = RUN_KINDS[bisect_right(_run_ends(), code)]
         return kind
 
 
-def _kind(code: int) -> str:
-    character = chr(code)
-    if character in "\r\n":
-        return "\n"
-    if character in _WHITE_SPACE:
-        return "~"
-    category = unicodedata.category(character)
-    if code < 128:
-        return _ascii_kind(character, category)
-    if 0x3040 <= code <= 0x30FF:
-        return _kana_kind(category)
-    if any(first <= code <= last for first, last in _HAN):
-        return _han_kind(code, category)
-    return _other_kind(character, category)
+@cache
+def _run_ends() -> list[int]:
+    """The code point after each run, in order."""
+    return list(accumulate((int(length, 36) for length in RUN_LENGTHS.split(" ")), initial=len(ASCII)))[1:]
 
 
-def _ascii_kind(character: str, category: str) -> str:
-    if character in _CONTRACTION or character in " '/":
-        return character
-    return {"Lu": "A", "Ll": "a", "Nd": "1", "Cc": "c"}.get(category, ".")
-
-
-def _kana_kind(category: str) -> str:
-    return "?" if category == "Cn" else {"L": "j", "M": "y"}.get(category[0], "q")
-
-
-def _han_kind(code: int, category: str) -> str:
-    if 0x4E00 <= code <= 0x9FA5:
-        return "h"
-    return "?" if category == "Cn" else {"L": "g", "N": "H", "M": "z"}.get(category[0], "k")
-
-
-def _other_kind(character: str, category: str) -> str:
-    if character == _LONG_S:
-        return "f"
-    by_category = {"Lu": "B", "Lt": "B", "Ll": "b", "Lm": "o", "Lo": "o", "Cn": "?"}
-    by_class = {"M": "x", "N": "1", "P": "-", "S": "-"}
-    return by_category.get(category) or by_class.get(category[0], "c")
-
-
-_KINDS = _Kinds()
+_KINDS = _Kinds(enumerate(ASCII))
 
 
 def kinds(text: str) -> str:

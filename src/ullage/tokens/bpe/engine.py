@@ -1,34 +1,31 @@
-"""How is a text counted exactly, with the vocabulary of the model?
+"""Exact counts with the vocabulary of the model.
 
 The engine beneath the meter: splintr's tokenizers, each loaded when first asked for, or the pure-Python fallback where
-splintr has no wheel. Who counts for long comes to count the quicker way (`gears`). Splintr is imported here and nowhere
-else. It holds the interpreter's lock while it works, so a thread would not help an event loop: long texts are counted
-in steps (`stitch`).
+splintr has no wheel. Splintr is imported here and nowhere else. It holds the interpreter's lock while it works, so a
+thread would not help an event loop: long texts are counted in steps (`stitch`), or in another process (`worker`).
 """
 
 import re
 import sys
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from threading import Lock, Thread
-from time import sleep
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from ..steps import Steps, drain
 from .fallback import CARRIED, load_python
-from .gears import PATIENCE, Counter, Gears
-from .quick import SHORT, has_quick, is_short, load_quick
 from .short_texts import ShortTexts
 from .split import Split
-from .stitch import Tokenizer, count_steps
 from .vocabulary import VOCABULARIES, Vocabulary
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
+
+    from .stitch import Tokenizer
+    from .worker import CountWorker
 
 __all__ = ["BytePairEngine", "SplintrTokenizer", "default_engine", "load_splintr", "mended"]
 
@@ -36,11 +33,13 @@ _PIECES_REACH = 16_384
 _WHOLE_REACH = 8_192
 """Bytes in one step: splintr does 4 MB/s at the worst (one giant piece), and 2 to 5 MB/s where it merges over the
 whole text, so that a step of either takes a few milliseconds."""
+_AT_ONCE = 4_096
+"""Characters of a text that is one step."""
 _LONG = 1_000_000
 """Characters above which no text is handed over in one call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SplintrTokenizer:
     """One of splintr's vocabularies, loaded."""
 
@@ -49,9 +48,7 @@ class SplintrTokenizer:
     reach: int
     leads: bool
     """Whether it puts a space before every text."""
-    count: Counter
-    gears: Gears | None
-    """What `count` goes through, where there is a quicker way than splintr's."""
+    count: Callable[[str], int]
 
     def encode(self, text: str, *, inside: bool = False) -> Sequence[int]:
         if inside and self.leads:
@@ -67,9 +64,6 @@ class SplintrTokenizer:
         return (text if self.split else text.replace(_BLOCK.decode(), " ")).encode()
 
 
-_LET_THROUGH = 0.01
-_GLANCE = 0.001
-"""Seconds between two looks at whether a vocabulary is loaded."""
 _BLOCK = "▁".encode()
 """How SentencePiece spells a space; to its vocabularies the two are one."""
 
@@ -80,7 +74,7 @@ def _reach(vocabulary: Vocabulary) -> int:
     return _PIECES_REACH if vocabulary.split else _WHOLE_REACH
 
 
-def load_splintr(vocabulary: Vocabulary, patience: float = PATIENCE) -> SplintrTokenizer:
+def load_splintr(vocabulary: Vocabulary) -> SplintrTokenizer:
     from splintr import Tokenizer as Splintr
 
     inner = Splintr.from_pretrained(vocabulary.name)
@@ -88,19 +82,16 @@ def load_splintr(vocabulary: Vocabulary, patience: float = PATIENCE) -> SplintrT
     inner.encode_batch_flat(["xqzptlk"])
     # SentencePiece vocabularies have more such tokens than they name, and gain nothing by the quicker call.
     literals = {special[:2] for special in inner.special_tokens()} if inner.family == "BPE" else {""}
-    count = _splintr_counter(inner, sorted(literals))
-    gears = Gears(count, partial(load_quick, vocabulary, count), patience=patience) if has_quick(vocabulary) else None
     return SplintrTokenizer(
         inner=inner,
         split=vocabulary.split,
         reach=_reach(vocabulary),
         leads=vocabulary.leads,
-        count=gears.count if gears else count,
-        gears=gears,
+        count=_splintr_counter(inner, sorted(literals)),
     )
 
 
-def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Counter:
+def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Callable[[str], int]:
     """Counts by `encode_flat`, which is the quicker call but takes a special token written out in the text for the
     token itself. `literals` are how such tokens begin: a text with none of them cannot hold one. The empty one is in
     every text."""
@@ -117,15 +108,18 @@ def _splintr_counter(inner: "AnyTokenizer", literals: Sequence[str]) -> Counter:
     return count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BytePairEngine:
     """Counts with whatever vocabularies its loader knows. Safe between threads; a vocabulary is loaded once."""
 
-    load: Callable[[Vocabulary], Tokenizer]
+    load: "Callable[[Vocabulary], Tokenizer]"
     vocabularies: Mapping[str, Vocabulary]
-    loaded: dict[str, Tokenizer] = field(default_factory=dict[str, Tokenizer])
+    loaded: "dict[str, Tokenizer]" = field(default_factory=dict[str, "Tokenizer"])
     begins_short: bool = False
     """Whether short texts are counted without loading what is carried (`short_texts`)."""
+    worker: "CountWorker | None" = None
+    """What counts instead of a vocabulary that would have to be loaded; for a process that serves others. May be set
+    and unset at any time."""
     _counters: dict[str, Callable[[str], int]] = field(default_factory=dict[str, Callable[[str], int]])
     _short: dict[str, ShortTexts] = field(default_factory=dict[str, ShortTexts])
     _lock: Lock = field(default_factory=Lock)
@@ -137,9 +131,12 @@ class BytePairEngine:
         found = self._counters.get(vocabulary)
         if found is None:
             short = self._short_texts(vocabulary)
-            found = self._counters[vocabulary] = _mending(
-                self._load_counter(vocabulary) if short is None else short.count
-            )
+            if short is not None:
+                found = self._counters[vocabulary] = _mending(short.count)
+            elif self._worker_for(vocabulary) is not None:
+                return partial(self._count_elsewhere, vocabulary)
+            else:
+                found = self._counters[vocabulary] = _mending(self._load_counter(vocabulary))
         return found
 
     def _load_counter(self, vocabulary: str) -> Callable[[str], int]:
@@ -151,41 +148,66 @@ class BytePairEngine:
         found = self._short.get(facts.name)
         if found is None and self.begins_short and facts.name in CARRIED and facts.name not in self.loaded:
             with self._lock:
-                made = ShortTexts(load_python(facts), partial(self._load_counter, vocabulary))
+                made = ShortTexts(
+                    load_python(facts),
+                    partial(self._load_counter, vocabulary),
+                    name=facts.name,
+                    worker=partial(self._worker_for, vocabulary),
+                )
                 found = self._short.setdefault(facts.name, made)
         return found
+
+    def _worker_for(self, vocabulary: str) -> "CountWorker | None":
+        """The worker, where it is the one to ask: what is loaded here, or loads at once, is counted here."""
+        facts = self.vocabularies[vocabulary]
+        return None if facts.light or facts.name in self.loaded else self.worker
+
+    def _count_elsewhere(self, vocabulary: str, text: str) -> int:
+        worker = self._worker_for(vocabulary)
+        counted = None if worker is None else worker.count(self.vocabularies[vocabulary].name, text)
+        if counted is None:
+            self.tokenizer(vocabulary)
+            return self.counter(vocabulary)(text)
+        return counted
 
     def steps(self, vocabulary: str, text: str) -> Steps[int]:
         short = self._short_texts(vocabulary)
         if short is not None and short.takes(text):
             # The longest takes some 10 ms.
             return self.counter(vocabulary)(text)
+        if len(text) <= _AT_ONCE and self.vocabularies[vocabulary].name in self.loaded:
+            return self.counter(vocabulary)(text)
+        worker = self._worker_for(vocabulary)
+        if worker is not None:
+            counted = yield from worker.steps(self.vocabularies[vocabulary].name, text)
+            if counted is not None:
+                return counted
         tokenizer = yield from self._loaded_aside(vocabulary)
         if self.vocabularies[vocabulary].composed:
             text = yield from _changed(_composed, text, _STARTER)
         try:
-            return (yield from count_steps(tokenizer, text))
+            return (yield from _count_steps(tokenizer, text))
         except UnicodeEncodeError:
             text = yield from _changed(mended, text, _NOT_IN_A_PAIR)
             return (yield from self.steps(vocabulary, text))
 
-    def _loaded_aside(self, vocabulary: str) -> Steps[Tokenizer]:
+    def _loaded_aside(self, vocabulary: str) -> "Steps[Tokenizer]":
         """The vocabulary, loaded by a thread while others have their turn: splintr lets them for most of the time."""
         if self.vocabularies[vocabulary].name not in self.loaded:
-            loading = Thread(target=self._try_to_load, args=(vocabulary,), daemon=True)
-            loading.start()
-            while loading.is_alive():
-                loading.join(_GLANCE)
-                yield
+            done = Event()
+            Thread(target=self._try_to_load, args=(vocabulary, done), daemon=True).start()
+            while not done.is_set():
+                yield done
         return self.tokenizer(vocabulary)
 
-    def _try_to_load(self, vocabulary: str) -> None:
-        # Splintr holds everybody up for some 40 ms: what is being answered just now is let through before that.
-        sleep(_LET_THROUGH)
-        with suppress(Exception):  # whoever counts meets it again, and raises it
-            self.tokenizer(vocabulary)
+    def _try_to_load(self, vocabulary: str, done: Event) -> None:
+        try:
+            with suppress(Exception):  # whoever counts meets it again, and raises it
+                self.tokenizer(vocabulary)
+        finally:
+            done.set()
 
-    def tokenizer(self, vocabulary: str) -> Tokenizer:
+    def tokenizer(self, vocabulary: str) -> "Tokenizer":
         """The vocabulary, loaded. Call it ahead of time to spare the first count the load (0.1 to 0.5 s)."""
         facts = self.vocabularies[vocabulary]
         found = self.loaded.get(facts.name)
@@ -196,49 +218,39 @@ class BytePairEngine:
                 self.loaded[facts.name] = self.load(facts)
             return self.loaded[facts.name]
 
-    def shift(self, vocabulary: str) -> bool:
-        """Makes the quickest way of counting ready now, for one who knows that there is much to count. False if the
-        usual one is all there is."""
-        tokenizer = self.tokenizer(vocabulary)
-        return isinstance(tokenizer, SplintrTokenizer) and tokenizer.gears is not None and tokenizer.gears.shift()
 
-
-def default_engine(patience: float = PATIENCE) -> BytePairEngine:
+def default_engine(*, begins_short: bool = True) -> BytePairEngine:
     """Splintr with all vocabularies, loaded when texts are long or many; without splintr, Python with those the package
-    carries. After `patience` seconds of counting the quicker way is made ready; 0 for one who has much to count."""
+    carries. Without `begins_short`, for a process that knows it has much to count, the first text loads splintr."""
     if find_spec("splintr") is not None:
-        return BytePairEngine(partial(load_splintr, patience=patience), VOCABULARIES, begins_short=patience > 0)
+        return BytePairEngine(load_splintr, VOCABULARIES, begins_short=begins_short)
     return BytePairEngine(load_python, {name: VOCABULARIES[name] for name in CARRIED})
 
 
 def mended(text: str) -> str:
     """The text with surrogates joined where two make a character, and else replaced by U+FFFD, as tiktoken does."""
-    return _LONE.sub("\ufffd", text).encode("utf-16", "surrogatepass").decode("utf-16")
+    return re.sub(_LONE, "\ufffd", text).encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-_LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
-_NOT_IN_A_PAIR = re.compile("(?<![\ud800-\udbff])|(?![\udc00-\udfff])")
-_STARTER = re.compile("[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]")
+# Patterns, compiled when first used: that takes a few milliseconds.
+_LONE = "[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]"
+_NOT_IN_A_PAIR = "(?<![\ud800-\udbff])|(?![\udc00-\udfff])"
+_STARTER = "[\x00-\x7f\u4e00-\u9fff\uac00-\ud7a3]"
 """Characters that never compose with what stands before them."""
 
 
-def _at_once(tokenizer: Tokenizer) -> Callable[[str], int]:
+def _at_once(tokenizer: "Tokenizer") -> Callable[[str], int]:
     """In one call, except for a long text: there, and earlier where merging goes over the whole text, slices are faster
-    or as fast, need no memory for all tokens at once, and let a Ctrl-C in. Once the quicker way counts, whatever is too
-    long for it goes in slices, which are short enough."""
-    gears = tokenizer.gears if isinstance(tokenizer, SplintrTokenizer) else None
-    most = tokenizer.reach if tokenizer.split is None else _LONG
+    or as fast, need no memory for all tokens at once, and let a Ctrl-C in."""
+    most, plain = tokenizer.reach if tokenizer.split is None else _LONG, tokenizer.count
+    return lambda text: plain(text) if len(text) <= most else drain(_count_steps(tokenizer, text))
 
-    def goes_whole(text: str) -> bool:
-        return len(text) <= most and (gears is None or not gears.shifted or is_short(text))
 
-    def count(text: str) -> int:
-        # Most texts are short: they are spared the question.
-        if len(text) <= SHORT or goes_whole(text):
-            return tokenizer.count(text)
-        return drain(count_steps(tokenizer, text))
+def _count_steps(tokenizer: "Tokenizer", text: str) -> Steps[int]:
+    # Who counts short texts is spared the import.
+    from .stitch import count_steps
 
-    return count
+    return count_steps(tokenizer, text)
 
 
 def _mending(plain: Callable[[str], int]) -> Callable[[str], int]:
@@ -251,21 +263,25 @@ def _mending(plain: Callable[[str], int]) -> Callable[[str], int]:
     return count
 
 
-def _composing(tokenizer: Tokenizer) -> Callable[[str], int]:
+def _composing(tokenizer: "Tokenizer") -> Callable[[str], int]:
     count = _at_once(tokenizer)
     return lambda text: count(_composed(text))
 
 
 def _composed(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    if text.isascii():
+        return text
+    from unicodedata import normalize
+
+    return normalize("NFC", text)
 
 
-def _changed(change: Callable[[str], str], text: str, between: re.Pattern[str]) -> Steps[str]:
+def _changed(change: Callable[[str], str], text: str, between: str) -> Steps[str]:
     """The text with a change made in steps, which is the same as at once if cut where `between` matches."""
-    parts: list[str] = []
+    parts, pattern = list[str](), re.compile(between)
     start = 0
     while start < len(text):
-        cut = between.search(text, start + _PIECES_REACH)
+        cut = pattern.search(text, start + _PIECES_REACH)
         end = cut.start() if cut else len(text)
         parts.append(change(text[start:end]))
         start = end

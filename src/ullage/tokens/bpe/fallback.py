@@ -2,14 +2,12 @@
 
 It counts short texts until splintr is loaded (`short_texts`), and all texts where splintr has no wheel. Exact like
 splintr, at a megabyte a second for new text and several for ordinary text; a giant piece goes through a heap, at some
-seconds a megabyte. A character newer than this Python's Unicode tables is taken for a symbol.
+seconds a megabyte.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from pathlib import Path
 
 from .characters import kinds
 from .ranks import RankTable
@@ -19,7 +17,7 @@ from .vocabulary import Vocabulary
 __all__ = ["CARRIED", "PythonTokenizer", "load_python", "read_tokens"]
 
 CARRIED = ("cl100k_base", "o200k_base", "o200k_harmony")
-_DATA = Path(__file__).parent / "data"
+_DATA = __file__.removesuffix("fallback.py") + "data"
 _REACH = 4_096
 _SHORT = 128
 """Bytes up to which searching all pairs for the next merge beats keeping a heap."""
@@ -27,7 +25,7 @@ _REMEMBERED = 65_536
 """Pieces whose counts are kept; then all are forgotten."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PythonTokenizer:
     """One vocabulary."""
 
@@ -41,11 +39,10 @@ class PythonTokenizer:
         return self._count(text, kinds(text))
 
     def count_surely(self, text: str) -> int | None:
-        """The same, and None where splintr may count otherwise: it knows other characters than this Python does, and
-        takes a long s after an apostrophe for no contraction."""
+        """The same, and None where splintr counts otherwise: to it, a long s after an apostrophe is no contraction."""
         text.encode()
         seen = kinds(text)
-        return None if "?" in seen or "'f" in seen else self._count(text, seen)
+        return None if "'f" in seen else self._count(text, seen)
 
     def _count(self, text: str, seen: str) -> int:
         total, remembered = 0, self.remembered
@@ -92,7 +89,7 @@ def read_tokens(name: str) -> tuple[bytes, ...]:
 
 
 def _table(name: str) -> RankTable:
-    return RankTable(_DATA / f"{name}.ranks")
+    return RankTable(f"{_DATA}/{name}.ranks")
 
 
 def merge_short(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
@@ -115,6 +112,8 @@ def merge_short(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
 
 def merge_long(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
     """The same, with the pairs in a heap and the parts in a linked list."""
+    from heapq import heapify, heappop, heappush
+
     size = len(piece)
     end = list(range(1, size + 1))
     """Where the part that begins at an index ends; 0 once it is merged into the one before it."""

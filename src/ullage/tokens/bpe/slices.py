@@ -20,8 +20,9 @@ its first fitting alternative goes; it looks ahead only after white space (`\s+(
 
 Where none is found within reach there is no stop, and the caller must reach further. That takes a run of many thousand
 characters that mixes what a rule holds together (upper case with caseless letters, symbols with combining marks, white
-space with line ends far apart; for DeepSeek, one word after a punctuation mark), or a character that this Python's
-Unicode tables do not know, or a long s after an apostrophe: a contraction to OpenAI's tokenizer, none to splintr.
+space with line ends far apart; for DeepSeek, one word after a punctuation mark), or a character that Unicode 16 does
+not assign (some vocabularies have a newer version), or a long s after an apostrophe: a contraction to OpenAI's
+tokenizer, none to splintr.
 """
 
 import re
@@ -49,7 +50,7 @@ _SEAM = re.compile(
     r"|[xc./'\-](?=[ ~])"  # a symbol, then white space that is no line end
     r"|\n(?=[^ ~\n/?])"
 )
-"""No kind on which the rules differ (`q`, `k`, `H`) and none this Python does not know (`?`) takes part."""
+"""No kind on which the rules differ (`q`, `k`, `H`) and none that is not assigned (`?`) takes part."""
 
 
 def next_stop(text: str, start: int, reach: int, split: Split) -> Stop | None:

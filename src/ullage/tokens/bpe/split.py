@@ -6,18 +6,19 @@ kinds of `characters`; DeepSeek's three stages are folded into one pattern. Diff
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from .characters import LETTER, LOWER, MARK, NUMBER, OTHER, SYMBOL, UPPER, WHITE
 
 __all__ = ["CL100K", "DEEPSEEK", "KIMI", "LLAMA3", "O200K", "QWEN", "TEKKEN", "Split"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Split:
     """One rule. `pattern` matches the pieces one after the other, leaving nothing out, in a text spelt in kinds."""
 
-    pattern: re.Pattern[str]
-    """Words and numbers come first, then the group `symbols`, then the group `white`."""
+    source: str
+    """Of the pattern. Words and numbers come first, then the group `symbols`, then the group `white`."""
     words: tuple[str, ...]
     """Sets of kinds: in a run of one set, where the piece ends does not depend on where in the run it began."""
     symbols: tuple[str, ...]
@@ -28,6 +29,10 @@ class Split:
     """Ways in which an unfinished word may fill the end of a text after its first character: the kinds, last first."""
     symbol_tails: tuple[tuple[str, ...], ...]
     """The same for symbols."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self.source)
 
 
 def _any(kinds: str) -> str:
@@ -55,7 +60,7 @@ def _symbols(line_ends: str) -> str:
 def _uncased(numbers: str, spaces: str = _SPACES) -> Split:
     pattern = rf"{_SHORT}|{_PREFIX}{_any(LETTER)}+|{_any(NUMBER)}{numbers}|{_symbols(chr(10) + '*')}|{spaces}"
     return Split(
-        pattern=re.compile(pattern),
+        source=pattern,
         words=(LETTER,),
         symbols=(_ALL_SYMBOLS,),
         opening=" ~" + _ALL_SYMBOLS,
@@ -72,7 +77,7 @@ def _cased(*, numbers: str, short: str, line_ends: str, han: str = "") -> Split:
     alone = f"{_any(han)}+|" if han else ""
     word = f"{_PREFIX}{_any(upper)}*{_any(lower)}+{short}|{_PREFIX}{_any(upper)}+{_any(lower)}*{short}"
     return Split(
-        pattern=re.compile(rf"{alone}{word}|{_any(NUMBER)}{numbers}|{_symbols(_any(line_ends) + '*')}|{_SPACES}"),
+        source=rf"{alone}{word}|{_any(NUMBER)}{numbers}|{_symbols(_any(line_ends) + '*')}|{_SPACES}",
         words=(UPPER, LOWER, both, han) if han else (UPPER, LOWER, both),
         symbols=(symbols,),
         opening=" ~" + symbols + UPPER,
@@ -93,7 +98,7 @@ def _deepseek() -> Split:
         rf"|(?P<white>{_WHITE}*\n+|{_WHITE}+(?!{_none(WHITE + apart)})|{_WHITE}+)"
     )
     return Split(
-        pattern=re.compile(pattern),
+        source=pattern,
         words=(_KANA_AND_HAN, letters),
         symbols=(symbols, "c"),
         opening=" ",

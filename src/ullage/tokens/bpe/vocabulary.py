@@ -11,8 +11,10 @@ from .split import CL100K, DEEPSEEK, KIMI, LLAMA3, O200K, QWEN, TEKKEN, Split
 __all__ = ["VOCABULARIES", "Vocabulary"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vocabulary:
+    """The facts of one vocabulary."""
+
     name: str
     split: Split | None = None
     """How a text is split into pieces before merging; None where merging goes over the whole text (SentencePiece)."""
@@ -22,6 +24,8 @@ class Vocabulary:
     """Whether the text is first brought into Unicode's composed form (NFC)."""
     sliced: bool = True
     """Whether a long text may be counted in slices; else it is counted at once."""
+    light: bool = False
+    """Whether it loads too fast (15 ms) to have a process for it."""
 
 
 _ALL = (
@@ -37,7 +41,7 @@ _ALL = (
     Vocabulary(name="mistral_v1", leads=True),
     Vocabulary(name="mistral_v2", leads=True),
     Vocabulary(name="mistral_v3", split=TEKKEN),
-    Vocabulary(name="modernbert", sliced=False),
+    Vocabulary(name="modernbert", sliced=False, light=True),
     Vocabulary(name="gemma2"),
     Vocabulary(name="gemma4"),
 )

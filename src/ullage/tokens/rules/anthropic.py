@@ -8,7 +8,7 @@ with its value as plain text. Caching marks, effort and sampling cost nothing. W
 import re
 from binascii import a2b_base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps, loads
 
 from ullage.messages import (
@@ -43,7 +43,11 @@ _SIGNATURE = 0.2
 """Tokens of thinking, a character of its signature: what is left to go by where the text is withheld."""
 _PAGE = 1600
 """A page of a PDF is seen as an image and read as text too; the text comes on top."""
-_FETCHED = 20_000
+_INTERLEAVED = 155
+"""What thinking between calls adds once, where a header of the request asks for it."""
+_READ_PAGE = 60
+"""A page of a PDF that is read as text only; in recorded requests there was little text on one."""
+_FETCHED = 65_000
 """How much a search may add before the model answers."""
 _REMOTE = 2700
 """What one remote MCP server of three tools cost; others may cost anything."""
@@ -57,6 +61,7 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
         frame=frame_of(match.card),
         count=count,
         newer=match.card.tokenizer == "claude_4_7",
+        reads_only=match.host == "bedrock",
         tools={tool.name: tool for tool in request.tools},
     )
     current = 0 if scale.frame.keeps_thinking else _current_turn(request.messages)
@@ -80,6 +85,8 @@ class _Scale:
     frame: Frame
     count: CountText
     newer: bool
+    reads_only: bool
+    """Whether the host gives documents to the model as their text, and not as pictures of their pages too."""
     tools: Mapping[str, ToolDefinition]
 
     def message(self, message: Message, *, framed: bool, thinks: bool) -> Count:
@@ -107,7 +114,7 @@ class _Scale:
     def thinking(self, part: Thinking) -> Count:
         """Thinking that stays: what is shown of it may be a summary, and its signature is longer than it."""
         shown = _THINKING + (self.count(part.text).tokens if part.text else 0)
-        return _fixed(max(shown, _SIGNATURE * len(part.signature or "") - 40), 0.35, Method.ESTIMATED)
+        return _fixed(max(shown, _SIGNATURE * len(part.signature or "") - 40), 0.3, Method.ESTIMATED)
 
     def call(self, call: ToolCall) -> Count:
         pairs = list(_arguments(call.arguments))
@@ -121,6 +128,8 @@ class _Scale:
             size = image_size(medium.data) if medium.data else None
             return anthropic_image(size, long_edge=self.frame.long_edge, most=self.frame.most_of_image)
         pages = _pages(medium.data) if medium.data else None
+        if self.reads_only:
+            return Count(tokens=_READ_PAGE * (pages or 1), method=Method.ESTIMATED, low=5, high=20_000)
         tokens = _PAGE * (pages or 1)
         return Count(tokens=tokens, method=Method.ESTIMATED, low=int(tokens * 0.9), high=tokens * (2 if pages else 50))
 
@@ -171,7 +180,10 @@ def _of_settings(request: Request, frame: Frame) -> Count:
     tokens = {"enabled": frame.budgeted, "adaptive": frame.adaptive}.get(str(kind), 0)
     tokens += 35 if isinstance(config, dict) and config.get("task_budget") else 0
     tokens += frame.citations if any(map(_cites, request.messages)) else 0
-    return _fixed(tokens, 0.05) + _of_servers(request)
+    found = _fixed(tokens, 0.05)
+    if kind == "enabled" and request.tools:
+        found = replace(found, high=found.high + _INTERLEAVED)
+    return found + _of_servers(request)
 
 
 def _of_servers(request: Request) -> Count:

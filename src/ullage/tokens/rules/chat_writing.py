@@ -4,7 +4,8 @@ Each writer makes the text that stands in the prompt. `MARK` stands in it for on
 nothing merges with; a run of marks stands for a frame of which only the length is known. Nothing is counted here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from json import dumps, loads
 from typing import cast
 
@@ -15,12 +16,17 @@ from .gemini_tools import QUOTE, braces, schema_braces
 
 __all__ = [
     "MARK",
+    "bare_tool",
     "braces_call",
     "braces_tool",
+    "compact_tool",
+    "elements_call",
+    "escaped",
     "framed_json",
     "function_json",
     "json_call",
     "lined_call",
+    "marked_call",
     "marks",
     "no_tool",
     "quoted_call",
@@ -28,6 +34,7 @@ __all__ = [
     "tagged_call",
     "tool_json",
     "tool_line",
+    "tool_words",
     "typescript",
 ]
 
@@ -82,6 +89,11 @@ def lined_call(call: ToolCall) -> str:
     return marks(11) + MARK.join((call.name, *lines))
 
 
+def marked_call(call: ToolCall) -> str:
+    """DeepSeek up to 3.1: three marks, the name and the arguments as they came."""
+    return f"{marks(3)}{call.name}{call.arguments}"
+
+
 def braces_call(call: ToolCall) -> str:
     """Gemma since 4, which writes tools as Gemini 3 does."""
     return f"{MARK}call:{call.name}{braces(_parsed(call.arguments))}{MARK}"
@@ -95,7 +107,9 @@ def braces_tool(tool: ToolDefinition) -> str:
 
 def _function(tool: ToolDefinition) -> dict[str, Json]:
     described: dict[str, Json] = {} if tool.description is None else {"description": tool.description}
-    schema: dict[str, Json] = {"parameters": dict(tool.schema)} if tool.schema else {}
+    # Hugging Face's old name for the parameters, `arguments`, is one that no template looks for.
+    seen = tool.schema and "arguments" not in tool.extra
+    schema: dict[str, Json] = {"parameters": dict(tool.schema)} if seen else {}
     return {"name": tool.name, **described, **schema}
 
 
@@ -119,6 +133,56 @@ def tool_json(tool: ToolDefinition) -> str:
 
 def tool_line(tool: ToolDefinition) -> str:
     return "\n" + tool_json(tool)
+
+
+def bare_tool(tool: ToolDefinition) -> str:
+    """GLM on Z.ai, which leaves out parameters that are none."""
+    return tool_json(tool if tool.schema.get("properties") else replace(tool, schema={}))
+
+
+def elements_call(call: ToolCall) -> str:
+    """GLM: an element a call, and two an argument, each of whose tags is a token."""
+    inner = "".join(f"{MARK}{name}{MARK}\n{MARK}{value}{MARK}\n" for name, value in _fields(call))
+    return f"\n{MARK}{call.name}\n{inner}{MARK}"
+
+
+def compact_tool(tool: ToolDefinition) -> str:
+    """Ollama, which reads a definition into fields of its own, drops every other, and writes them without spaces."""
+    named = tool.schema.get("properties")
+    properties: dict[str, Json] = {
+        name: _kept(value, ("type", "items", "description", "enum"))
+        for name, value in (named if isinstance(named, dict) else {}).items()
+    }
+    parameters = {**_kept(dict(tool.schema), ("type", "$defs", "items", "required")), "properties": properties}
+    described: dict[str, Json] = {"description": tool.description} if tool.description else {}
+    function = dumps({"name": tool.name, **described, "parameters": parameters}, separators=(",", ":"))
+    return f'\n{{"type": "function", "function": {function}}}'
+
+
+def _kept(schema: Json, keys: tuple[str, ...]) -> dict[str, Json]:
+    return {key: schema[key] for key in keys if schema.get(key)} if isinstance(schema, dict) else {}
+
+
+def tool_words(tool: ToolDefinition) -> str:
+    """Command on Bedrock, where a definition costs little more than its words."""
+    properties = tool.schema.get("properties")
+    named = properties if isinstance(properties, dict) else {}
+    return " ".join((tool.name, tool.description or "", *named))
+
+
+def escaped(writer: Callable[[ToolDefinition], str]) -> Callable[[ToolDefinition], str]:
+    """The same writer on hosts whose templates escape what HTML would mistake, as a plain Jinja `tojson` does."""
+
+    def write(tool: ToolDefinition) -> str:
+        text = writer(tool)
+        for letter, code in _HTML:
+            text = text.replace(letter, code)
+        return text
+
+    return write
+
+
+_HTML = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("'", "\\u0027"))
 
 
 def typescript(tool: ToolDefinition) -> str:

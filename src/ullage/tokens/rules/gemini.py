@@ -10,11 +10,23 @@ request, a cache, and what its own tools bring into the prompt.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json import dumps, loads
 from typing import cast
 
-from ullage.messages import Media, Message, Part, Request, Text, Thinking, ToolCall, ToolDefinition, ToolResult, Unknown
+from ullage.messages import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Request,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Unknown,
+)
 from ullage.models import Match
 from ullage.tool import Json
 
@@ -22,8 +34,8 @@ from ..count import ZERO, Count, Method, total
 from ..weight import CountText, Weight
 from .gemini_media import weigh_media
 from .gemini_python import PYTHON_KEYWORDS, python_call, python_declaration, python_response
-from .gemini_schema import is_familiar
-from .gemini_thoughts import no_thoughts, sealed_thoughts, streamed_thoughts
+from .gemini_schema import has_lone_enum, is_familiar
+from .gemini_thoughts import no_thoughts, sealed_thoughts, streamed_thoughts, vertex_thoughts
 from .gemini_tools import BRACES_KEYWORDS, QUOTE, braces, schema_braces, schema_texts, value_texts
 
 __all__ = ["weigh"]
@@ -52,10 +64,10 @@ class _Writing:
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
     version = _version(match)
     scale = _Scale(_writing(match, version), count, request, version)
-    recent = -1 if version >= (3, 6) else _last_question(request)
+    recent = -1 if version >= (3, 5) else _last_question(request)
     return Weight(
         framing=_CACHE if request.settings.get("cachedContent") else ZERO,
-        system=total(scale.message(message, thoughts=False) for message in request.system),
+        system=total(map(scale.instruction, request.system)),
         tools=tuple(map(scale.tool, request.tools)),
         messages=tuple(
             scale.message(message, thoughts=index > recent) for index, message in enumerate(request.messages)
@@ -67,6 +79,8 @@ def weigh(request: Request, match: Match, count: CountText) -> Weight:
 _CACHE = Count(tokens=0, method=Method.ESTIMATED, low=0, high=1_048_576)
 """A cached prefix is part of the prompt and not of the request."""
 _HOSTED_AT_MOST = 600
+_VERTEX = re.compile("vertex|openrouter|zenmux")
+"""Vertex, and those who pass requests on to it: their counts are Vertex's."""
 _LARGEST_SEEN = 4_000
 """Tokens of the largest tool in a recorded request; nobody knows where Google cuts larger ones short."""
 
@@ -78,8 +92,8 @@ def _version(match: Match) -> tuple[int, int]:
 
 
 def _writing(match: Match, version: tuple[int, int]) -> _Writing:
-    if "embedding" in match.card.id or "vertex" in (match.host or "") or version < (2, 5):
-        return _TEXTS
+    if "embedding" in match.card.id or _VERTEX.search(match.host or "") or version < (2, 5):
+        return replace(_TEXTS, thoughts=vertex_thoughts) if version >= (2, 5) else _TEXTS
     return _PYTHON if version < (3,) else _BRACES
 
 
@@ -106,15 +120,27 @@ class _Scale:
         parts = (self._part(part, thoughts=thoughts) for part in message.parts)
         return self._loosely(total(parts) + Count.exact(self.writing.turn))
 
+    def instruction(self, message: Message) -> Count:
+        """The system instruction, which is a turn where it claims a role, and else its text alone."""
+        named = self.request.format is not Format.GEMINI or "systemInstruction" in self.request.settings
+        turn = Count.exact(self.writing.turn if named else 0)
+        return self._loosely(total(self._part(part, thoughts=False) for part in message.parts) + turn)
+
     def tool(self, tool: ToolDefinition) -> Count:
         if tool.hosted is not None:
             used = self.writing.hosted.get(tool.name, 0)
             return Count(tokens=used, method=Method.ESTIMATED, low=0, high=_HOSTED_AT_MOST)
         found = self._texts(self.writing.declaration(tool))
         seen = found.tokens < _LARGEST_SEEN
-        if seen and is_familiar(dict(tool.schema), self.writing.familiar):
+        if seen and self._is_confirmed(tool):
             return self._loosely(found)
         return Count.within(found.tokens, 0.04 if seen else 0.3, _at_best(found.method))
+
+    def _is_confirmed(self, tool: ToolDefinition) -> bool:
+        """Whether a tool is written in ways that agreed with the reported counts; as Python, two were a token off."""
+        schema: Json = dict(tool.schema)
+        odd = self.writing.declaration is _python_tool and ("\n " in (tool.description or "") or has_lone_enum(schema))
+        return not odd and is_familiar(schema, self.writing.familiar)
 
     def output_schema(self) -> Count:
         schema = self._config().get("responseSchema")
@@ -180,14 +206,20 @@ def _parsed(text: str) -> Json:
 
 
 def _python_tool(tool: ToolDefinition) -> Iterator[str]:
-    yield python_declaration(tool.name, tool.description or "", tool.schema)
+    yield python_declaration(tool.name, tool.description or "", tool.schema, _response(tool))
+
+
+def _response(tool: ToolDefinition) -> dict[str, Json] | None:
+    """The schema of what a function answers with, in either of its spellings."""
+    response = tool.extra.get("response") or tool.extra.get("responseJsonSchema")
+    return response if isinstance(response, dict) else None
 
 
 def _braces_tool(tool: ToolDefinition) -> Iterator[str]:
-    response = tool.extra.get("response") or tool.extra.get("responseJsonSchema")
+    response = _response(tool)
     fields: dict[str, Json] = {"description": tool.description} if tool.description else {}
     fields |= {"parameters": schema_braces(tool.schema)} if tool.schema else {}
-    fields |= {"response": schema_braces(response)} if isinstance(response, dict) else {}
+    fields |= {"response": schema_braces(response)} if response is not None else {}
     yield f"declaration:{tool.name}{braces(fields)}"
 
 

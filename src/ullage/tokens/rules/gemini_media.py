@@ -5,7 +5,7 @@ counts, so those are estimates: of 32 tokens a second of sound and 258 a page be
 reported on recorded requests). A document that is text is simply counted as text.
 """
 
-from base64 import b64decode, urlsafe_b64decode
+from base64 import b64decode
 
 from ullage.messages import Media
 
@@ -17,15 +17,13 @@ __all__ = ["decoded", "weigh_media"]
 
 _BYTES_A_SECOND = 16_000
 """Of sound, in the middle of what was recorded (6,000 to 32,000)."""
-_SECONDS = 8
-"""Of a film, and of a sound behind an address, for want of anything better."""
 
 
 def decoded(text: str) -> bytes:
     """The bytes of base64 in either alphabet, padded or not; none where it is no base64."""
-    alphabet = urlsafe_b64decode if "-" in text or "_" in text else b64decode
+    plain = text.replace("-", "+").replace("_", "/")
     try:
-        return alphabet(text + "=" * (-len(text) % 4))
+        return b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except ValueError:
         return b""
 
@@ -42,10 +40,19 @@ def weigh_media(media: Media, version: tuple[int, int], resolution: str | None, 
 
 
 def _by_length(media: Media, data: bytes, *, new: bool) -> Count:
+    """By the bytes where the request has them; within what was recorded where it has an address."""
+    if media.kind == "video" or not data:
+        low, tokens, high = _UNSEEN[media.kind][new]
+        return Count(tokens=tokens, method=Method.ESTIMATED, low=low, high=high)
     if media.kind == "audio":
-        seconds = len(data) / _BYTES_A_SECOND if data else _SECONDS
-        return Count.within(max(1.0, seconds) * (25 if new else 32), 0.8, Method.ESTIMATED)
-    if media.kind == "video":
-        return Count.within(_SECONDS * (66 if new else 290), 0.9, Method.ESTIMATED)
+        return Count.within(max(1.0, len(data) / _BYTES_A_SECOND) * (25 if new else 32), 0.8, Method.ESTIMATED)
     pages = max(1, data.count(b"/Type /Page") - data.count(b"/Type /Pages"))
     return Count.within(pages * (530 if new else 258), 0.9, Method.ESTIMATED)
+
+
+_UNSEEN = {
+    "audio": ((15, 90, 1_200), (10, 60, 900)),
+    "video": ((200, 1_300, 20_000), (50, 264, 2_000)),
+    "document": ((200, 258, 20_000), (400, 526, 6_000)),
+}
+"""Least, usual and most tokens of a medium whose length is not in the request, before Gemini 3 and since."""

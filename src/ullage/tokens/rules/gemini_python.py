@@ -34,8 +34,10 @@ def python_response(name: str, response: Json) -> str:
     return _value({f"{name}_response": response})
 
 
-def python_declaration(name: str, description: str, schema: Mapping[str, Json]) -> str:
-    """The function, after the dataclasses its nested objects need."""
+def python_declaration(
+    name: str, description: str, schema: Mapping[str, Json], response: Mapping[str, Json] | None = None
+) -> str:
+    """The function, after the dataclasses that its nested objects and its response need."""
     writer = _Writer(schema)
     properties, required = object_of(schema.get("properties")), names_of(schema.get("required"))
     fields = [
@@ -43,7 +45,9 @@ def python_declaration(name: str, description: str, schema: Mapping[str, Json]) 
     ]
     lines = "".join(f"    {field},\n" for field in fields)
     docstring = writer.docstring(description, "Args", properties)
-    return "".join(writer.classes) + f"def {name}(\n{lines}) -> dict:\n{docstring}"
+    answering = _Writer(response or {})
+    answer = answering.returned(response, (name, "response")) if response else "dict"
+    return "".join((*writer.classes, *answering.classes)) + f"def {name}(\n{lines}) -> {answer}:\n{docstring}"
 
 
 class _Writer:
@@ -63,6 +67,10 @@ class _Writer:
             written += " | None"
         value = f" = {default!r}" if has_default else "" if required else " = None"
         return f"{name}: {written}{value}"
+
+    def returned(self, schema: Mapping[str, Json], path: tuple[str, ...]) -> str:
+        """The type of what the function answers with."""
+        return self._type(schema, path)
 
     def docstring(self, description: str, heading: str, properties: Mapping[str, Json]) -> str:
         wholes = {key: self._unrolled.resolve(object_of(value)) for key, value in properties.items()}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ullage.tool import Json
 
-__all__ = ["Unrolled", "is_familiar", "items_of", "kind_of", "names_of", "object_of", "text_of"]
+__all__ = ["Unrolled", "has_lone_enum", "is_familiar", "items_of", "kind_of", "names_of", "object_of", "text_of"]
 
 MOST_SCHEMAS = 4_000
 """Sub-schemas visited of one tool, so that references cannot multiply without end."""
@@ -53,6 +53,15 @@ def is_familiar(schema: Json, keywords: frozenset[str]) -> bool:
     named = [value for key in ("properties", "$defs") for value in object_of(schema.get(key)).values()]
     below = [schema.get(key) for key in ("items", "anyOf", "prefixItems")]
     return schema.keys() <= keywords and is_familiar([*named, *below], keywords)
+
+
+def has_lone_enum(schema: Json) -> bool:
+    """Whether an enumeration of one value is anywhere in a schema."""
+    if isinstance(schema, list):
+        return any(map(has_lone_enum, schema))
+    if not isinstance(schema, dict):
+        return False
+    return len(items_of(schema.get("enum"))) == 1 or any(map(has_lone_enum, schema.values()))
 
 
 class Unrolled:

@@ -22,10 +22,14 @@ QUOTE = "\uffff"
 
 BRACES_KEYWORDS = frozenset(
     {"type", "properties", "required", "description", "title", "enum", "items", "additionalProperties", "$schema"}
+    | {"propertyOrdering"}
 )
 """Keywords of a schema whose writing agreed with the reported counts on every recorded request that used them."""
 
-_UNSEEN = frozenset({"$defs", "definitions", "$schema", "$id", "additionalProperties", "default"})
+_UNSEEN = frozenset({"$defs", "definitions", "$schema", "$id", "additionalProperties", "default"}) | {
+    "propertyOrdering",
+    "property_ordering",
+}
 
 
 def braces(value: Json) -> str:

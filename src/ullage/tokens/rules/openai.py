@@ -76,22 +76,27 @@ _WITHOUT_TITLES = frozenset({"gpt-4", "gpt-4-32k", "gpt-3.5-turbo-0613", "gpt-3.
 _BARE = ("text-embedding", "davinci", "babbage", "text-davinci", "gpt-3.5-turbo-instruct")
 """Models that are given texts and no messages."""
 _HOSTED = {
-    "web_search": (294, 16_900, 18_000),
-    "web_search_preview": (294, 294, 17_000),
-    "file_search": (294, 1_150, 20_000),
-    "code_interpreter": (290, 1_400, 4_000),
-    "image_generation": (294, 342, 2_000),
-    "mcp": (250, 1_150, 20_000),
+    "web_search": (225, 294, 45_000),
+    "web_search_preview": (225, 294, 45_000),
+    "file_search": (290, 1_150, 20_000),
+    "code_interpreter": (290, 1_400, 5_000),
+    "image_generation": (290, 342, 3_200),
+    "mcp": (50, 400, 20_000),
     "tool_search": (0, 0, 700),
 }
-"""Seen on recorded requests: least, usual, most."""
+"""Seen on recorded requests: least, usual, most. The least is the definition alone; the rest is what the model had the
+provider fetch before it answered, which is reported as input although the request does not hold it."""
 _WEB_SEARCH_SINCE_GPT_5 = 8_500
-"""What a search found is reported as input: 8,200 to 12,200 tokens on recorded requests, 16,900 with GPT-4o."""
+"""GPT-5 and later searched in every recorded request; the older models mostly answered without."""
+_EARLY_RESPONSES = 18
+"""What requests for GPT-4o over the Responses API weighed more in its first months; a request has no date."""
 _TOOL_SEARCH, _TOOL_SEARCH_DONE = 570, 370
 """With a search still to come, and after one."""
 _STORED_CONVERSATION = 20_000
 _PRO_PROMPT = 1530
 """What `reasoning.mode: pro` was seen to add, and 95 a turn."""
+_OVER_RESPONSES = ("openrouter", "zenmux")
+"""Hosts that pass chats with GPT-5 and later on to the Responses API, and report its counts."""
 _SEARCHING = "search-preview"
 """Models whose reported input is the texts alone."""
 
@@ -122,7 +127,7 @@ def _frame(request: Request, match: Match) -> Frame:
     if family.startswith(_REASONING):
         first = match.card.id.startswith(("o1-mini", "o1-preview"))
         return replace(_REASONING_CHAT if chat else _REASONING_RESPONSES, reply=3 if first else 2)
-    frame = _CHANNEL_CHAT if chat else _CHANNEL_RESPONSES
+    frame = _CHANNEL_CHAT if chat and match.host not in _OVER_RESPONSES else _CHANNEL_RESPONSES
     return frame if family.startswith(_CHANNEL) else replace(frame, tools_sure=False, call_slack=6, reply_slack=3)
 
 
@@ -156,11 +161,20 @@ class _Scale:
         kinds, reasoning = settings.get("modalities"), settings.get("reasoning")
         spoken = isinstance(kinds, list) and "audio" in kinds
         framing = slack(Count.exact(self.frame.reply + int(spoken)), self.frame.reply_slack, self.frame.reply_slack)
+        if self._may_be_early():
+            framing = slack(framing, 0, _EARLY_RESPONSES)
         if isinstance(reasoning, dict) and reasoning.get("mode") == "pro":
             framing += Count.within(_PRO_PROMPT + 95 * self._turns(), 0.2, Method.ESTIMATED)
-        if settings.get("previous_response_id") or settings.get("conversation"):
+        if any(map(settings.get, ("previous_response_id", "conversation", "prompt"))):
             framing += Count(tokens=self._unseen(), method=Method.ESTIMATED, low=0, high=_STORED_CONVERSATION)
         return framing
+
+    def _may_be_early(self) -> bool:
+        """Whether a plain request would be exact but for the early months of an API."""
+        request = self.request
+        family = self.model.startswith("gpt-4o") and not self.model.startswith("gpt-4o-mini")
+        plain = not request.tools and request.output_schema is None
+        return family and plain and request.format is Format.OPENAI_RESPONSES
 
     def _unseen(self) -> int:
         """At least a question and the calls whose outputs stand here alone."""

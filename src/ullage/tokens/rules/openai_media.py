@@ -23,17 +23,25 @@ _BYTES_A_TOKEN = 60
 def weigh_media(media: Media, model: str) -> Count:
     if media.kind == "image":
         return openai_image(model, image_size(media.data) if media.data else None, media.detail)
+    data = _decoded(media.data)
     if media.kind == "audio":
-        return Count.within(4 + 10 * _seconds(media.data or ""), 0.6, Method.ESTIMATED)
-    tokens = 220 + len(media.data or "") * 3 // 4 // _BYTES_A_TOKEN
+        if not data:
+            return Count(tokens=60, method=Method.ESTIMATED, low=3, high=1200)
+        return Count.within(4 + 10 * _seconds(data), 0.6, Method.ESTIMATED)
+    if not data:
+        return Count(tokens=220, method=Method.ESTIMATED, low=4, high=20_000)
+    tokens = 220 + len(data) // _BYTES_A_TOKEN
     return Count(tokens=tokens, method=Method.ESTIMATED, low=4, high=tokens * 12)
 
 
-def _seconds(data: str) -> float:
-    size = len(data) * 3 / 4
+def _decoded(data: str | None) -> bytes:
+    """The bytes of a medium; none where the request has only its address, or something else in their place."""
     try:
-        head = a2b_base64(data[:64])
+        return a2b_base64(data, strict_mode=True) if data else b""
     except ValueError:
-        return size / _BYTES_A_SECOND
-    rate = int.from_bytes(head[28:32], "little") if head.startswith(b"RIFF") else 0
-    return size / (rate or _BYTES_A_SECOND)
+        return b""
+
+
+def _seconds(data: bytes) -> float:
+    rate = int.from_bytes(data[28:32], "little") if data.startswith(b"RIFF") else 0
+    return len(data) / (rate or _BYTES_A_SECOND)

@@ -1,0 +1,196 @@
+"""Reader of requests to Amazon Bedrock's Converse API, by way of Anthropic's format.
+
+Converse has the roles and the order of Anthropic's Messages API and names every block by its key (`{"text": …}`,
+`{"toolUse": …}`) where Anthropic has a `type`. Each block is rewritten and read by the reader of that format, so the
+request is marked `Format.ANTHROPIC`. A block that Converse alone has stays as it is and is read as `Unknown`. The body
+of a count-tokens call (`{"input": {"converse": …}}`) is unwrapped first.
+"""
+
+from binascii import a2b_base64
+from collections.abc import Mapping
+from json import dumps, loads
+from typing import cast
+
+from ullage.tool import Json
+
+__all__ = ["is_converse", "rewrite_converse", "unwrap_count_tokens"]
+
+Table = Mapping[str, Json]
+
+_BODY_KEYS = frozenset({"toolConfig", "inferenceConfig", "additionalModelRequestFields", "guardrailConfig"})
+_BLOCK_KEYS = frozenset(
+    {
+        *("toolUse", "toolResult", "cachePoint", "reasoningContent", "citationsContent", "guardContent"),
+        *("image", "document", "video", "audio"),
+    }
+)
+_READ_KEYS = frozenset(
+    {"modelId", "messages", "system", "toolConfig", "inferenceConfig", "additionalModelRequestFields", "outputConfig"}
+)
+
+
+def is_converse(body: Table) -> bool:
+    """Whether a body with `messages` is written for Converse (or for Nova's own API, which has the same blocks)."""
+    if body.keys() & _BODY_KEYS:
+        return True
+    system: Table = {"content": body.get("system")}
+    holders = [*_tables(body.get("messages")), system]
+    blocks = [block for holder in holders for block in _tables(holder.get("content"))]
+    return bool(blocks) and all("type" not in block for block in blocks) and any(map(_is_block, blocks))
+
+
+def unwrap_count_tokens(body: Table) -> Table:
+    """The request inside the body of Bedrock's count-tokens call; any other body as it is."""
+    inner = body.get("input")
+    if not isinstance(inner, dict):
+        return body
+    converse, invoked = inner.get("converse"), inner.get("invokeModel")
+    if isinstance(converse, dict):
+        return converse
+    coded = invoked.get("body") if isinstance(invoked, dict) else None
+    if not isinstance(coded, str):
+        return body
+    try:
+        found: Json = loads(a2b_base64(coded))
+    except ValueError:
+        return body
+    return found if isinstance(found, dict) else body
+
+
+def rewrite_converse(body: Table) -> dict[str, Json]:
+    """The same request as Anthropic's Messages API would have it; keys without a counterpart are kept."""
+    config, extra = _table(body.get("toolConfig")), _table(body.get("additionalModelRequestFields"))
+    rewritten: dict[str, Json] = {key: value for key, value in body.items() if key not in _READ_KEYS}
+    rewritten |= _table(body.get("inferenceConfig")) | extra
+    if isinstance(model := body.get("modelId", body.get("model")), str):
+        rewritten["model"] = model
+    if isinstance(system := body.get("system"), list) and system:
+        rewritten["system"] = _blocks(system)
+    messages: list[Json] = [
+        {**message, "content": _blocks(message["content"])} if isinstance(message.get("content"), list) else {**message}
+        for message in _tables(body.get("messages"))
+    ]
+    rewritten["messages"] = messages
+    tools: list[Json] = [tool for each in _tables(config.get("tools")) if (tool := _tool(each)) is not None]
+    if tools:
+        rewritten["tools"] = tools
+    if choice := _table(config.get("toolChoice")):
+        kind, details = next(iter(choice.items()))
+        rewritten["tool_choice"] = {"type": kind, **_table(details)}
+    if schema := _answer_schema(_table(body.get("outputConfig"))):
+        rewritten["output_format"] = {"type": "json_schema", "schema": schema}
+    return rewritten
+
+
+def _answer_schema(config: Table) -> Json:
+    """The schema of a structured answer, which Converse carries as JSON text."""
+    wanted = _table(_table(_table(config.get("textFormat")).get("structure")).get("jsonSchema")).get("schema")
+    try:
+        return cast("Json", loads(wanted)) if isinstance(wanted, str) else wanted
+    except ValueError:
+        return wanted
+
+
+def _tool(tool: Table) -> Json:
+    """A definition; a cache point is none, and a tool that Amazon runs stays as it is."""
+    if "cachePoint" in tool:
+        return None
+    spec = _table(tool.get("toolSpec"))
+    if not spec:
+        return dict(tool)
+    schema = _table(spec.get("inputSchema")).get("json")
+    kept: dict[str, Json] = {key: value for key, value in spec.items() if key != "inputSchema"}
+    return {**kept, "input_schema": schema}
+
+
+def _is_block(block: Table) -> bool:
+    """Whether only Converse writes a block so: named by its one key, with the details below."""
+    return "text" in block or any(isinstance(block.get(key), dict) for key in _BLOCK_KEYS)
+
+
+def _blocks(content: Json) -> list[Json]:
+    return [_block(block) for block in _tables(content) if "cachePoint" not in block]
+
+
+def _block(block: Table) -> Json:
+    if "type" in block:
+        return dict(block)
+    if isinstance(block.get("text"), str):
+        return {"type": "text", **block}
+    kind = next(iter(block), "")
+    inner = _table(block.get(kind))
+    match kind:
+        case "toolUse":
+            named: dict[str, Json] = {"name": inner.get("name"), "input": inner.get("input")}
+            return {"type": "tool_use", "id": inner.get("toolUseId"), **named}
+        case "toolResult":
+            return {
+                "type": "tool_result",
+                "tool_use_id": inner.get("toolUseId"),
+                "content": [_result(item) for item in _tables(inner.get("content"))],
+                "is_error": inner.get("status") == "error",
+            }
+        case "reasoningContent":
+            return _reasoning(inner) or dict(block)
+        case "image" | "document" | "video" | "audio":
+            return _medium(kind, inner) or dict(block)
+        case "citationsContent":
+            texts = [text for item in _tables(inner.get("content")) if isinstance(text := item.get("text"), str)]
+            return {"type": "text", "text": "".join(texts)}
+        case "guardContent":
+            text = _table(inner.get("text")).get("text")
+            return {"type": "text", "text": text} if isinstance(text, str) else dict(block)
+        case _:
+            return dict(block)
+
+
+def _result(item: Table) -> Json:
+    """What a tool answered: a text, a medium, or a JSON value, which is shown as its text."""
+    if "json" in item:
+        return {"type": "text", "text": dumps(item["json"], ensure_ascii=False)}
+    return _block(item)
+
+
+def _reasoning(inner: Table) -> Json:
+    said = _table(inner.get("reasoningText"))
+    if isinstance(said.get("text"), str):
+        signature: dict[str, Json] = {"signature": said["signature"]} if "signature" in said else {}
+        return {"type": "thinking", "thinking": said["text"], **signature}
+    sealed = inner.get("redactedContent")
+    return {"type": "redacted_thinking", "data": sealed} if isinstance(sealed, str) else None
+
+
+def _medium(kind: str, inner: Table) -> Json:
+    """An image, a document, a film or a sound: its bytes in base64, its text, or its address in Amazon's store."""
+    source, form = _table(inner.get("source")), inner.get("format")
+    about: dict[str, Json] = {"title": inner["name"]} if kind == "document" and "name" in inner else {}
+    about |= {key: inner[key] for key in ("context", "citations") if key in inner}
+    if isinstance(data := source.get("bytes"), str):
+        text = _decoded_text(data) if form in _TEXT_FORMATS else None
+        if text is not None:
+            return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
+        media_type = f"{'application' if kind == 'document' else kind}/{form}"
+        return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}, **about}
+    if isinstance(text := source.get("text"), str):
+        return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
+    address = _table(source.get("s3Location")).get("uri")
+    return {"type": kind, "source": {"type": "url", "url": address}, **about} if isinstance(address, str) else None
+
+
+_TEXT_FORMATS = ("txt", "md", "csv", "html")
+
+
+def _decoded_text(data: str) -> str | None:
+    try:
+        return a2b_base64(data).decode("utf-8")
+    except ValueError:
+        return None
+
+
+def _table(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _tables(value: Json) -> list[Table]:
+    items = value if isinstance(value, list) else []
+    return [cast("Table", item) for item in items if isinstance(item, dict)]
