@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from context.talks import PICTURE, Scale, assistant, call, entries_of, refusals, result, system, talks, tool, user
 from ullage.context import Entry
-from ullage.context.clamp import clamp
-from ullage.context.cut import last_said
+from ullage.context.clamp import clamp, water_level
 from ullage.context.difference import weight_of
+from ullage.context.requests import last_said, requests_of
 from ullage.context.words import lost_in
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolResult, Unknown
 from ullage.tokens import drain
@@ -41,7 +41,7 @@ def test_clamping_keeps_a_history_valid_and_touches_giants_alone(
     if change is None:
         return
     assert refusals([entry.message for entry in change.entries], messages) == []
-    spared = last_said(entries) | pinned
+    spared = last_said(entries) | {*requests_of(entries).first} | pinned
     touched = [place for place, entry in enumerate(entries) if change.entries[place] is not entry]
     assert not spared.intersection(touched)
     for place in touched:
@@ -102,14 +102,38 @@ def test_a_bound_below_the_words_of_a_gap_changes_nothing():
 
 
 def test_a_text_that_the_user_pasted_is_cut_unless_it_is_the_last():
-    entries = entries_of([user("see:", NUMBERED), assistant("yes"), user(NUMBERED)])
+    entries = entries_of([user("go"), assistant("yes"), user("see:", NUMBERED), assistant("yes"), user(NUMBERED)])
     change = clamp(entries, Scale(), 500, recalls=True)
     assert change is not None
-    first, second = change.entries[0].message.parts
+    first, second = change.entries[2].message.parts
     assert first == Text("see:")
     assert isinstance(second, Text)
     assert 'recall("this is line number 0 this is line' in second.text
-    assert change.entries[1:] == entries[1:]
+    assert change.entries[3:] == entries[3:]
+    harder = clamp(entries, Scale(), 500, said_most=1_000)
+    assert harder is not None
+    assert 500 < harder.entries[-1].weight.tokens <= 1_010
+
+
+def test_a_message_of_many_parts_is_cut_as_a_whole():
+    lines = "".join(f"line {n} of it\n" for n in range(100))
+    results = [result(str(n), lines * (n + 1)) for n in range(1, 5)]
+    calls = [call(str(n)) for n in range(1, 5)]
+    entries = entries_of([user("go"), assistant(*calls), user(*results)])
+    change = clamp(entries, Scale(), 10_000, tail=1, tail_most=2_000)
+    assert change is not None
+    assert 1_200 < change.entries[2].weight.tokens <= 2_010
+    pasted = entries_of([user(*["word " * 1_000] * 5)])
+    change = clamp(pasted, Scale(), 10_000, said_most=2_500)
+    assert change is not None
+    assert 1_500 < change.entries[0].weight.tokens <= 2_510
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "level"), [((1, 2, 9), 9, 6), ((5, 5, 5), 9, 3), ((1, 2), 9, 6), ((), 4, 4), ((7,), -3, 1)]
+)
+def test_the_level_is_where_all_comes_to_the_room(sizes: tuple[int, ...], room: int, level: int):
+    assert water_level(sizes, room) == level
 
 
 def test_what_the_model_or_the_system_wrote_is_never_cut():

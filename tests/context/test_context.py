@@ -62,12 +62,14 @@ async def test_at_the_threshold_the_head_becomes_one_summary_and_the_tail_stays(
 
 
 @pytest.mark.requirement("S2:compact:valid")
-async def test_what_remains_is_valid_and_the_users_last_words_are_among_it():
+async def test_what_remains_is_valid_and_the_users_words_stand_in_the_summary():
     messages = [{"role": "user", "content": ASKED}, *steps(60)]
     prepared = await context(*messages, summarizer=Summarising()).prepare()
     assert prepared.compacted
     assert faults(prepared.messages, Format.OPENAI_CHAT, original=messages) == ()
-    assert any(one is messages[0] for one in prepared.messages)
+    summary, *tail = cast("list[JsonObject]", list(prepared.messages))
+    assert ASKED in str(summary["content"])
+    assert all(one is message for one, message in zip(tail, messages[-len(tail) :], strict=True))
 
 
 async def test_pinned_messages_stay_the_same_objects():
@@ -463,12 +465,19 @@ async def test_a_file_that_is_gone_is_told_and_what_is_known_is_sent(tmp_path: P
     assert "is gone" in str(prepared.warning)
 
 
-async def test_a_paste_larger_than_the_window_is_told_and_ends_no_session(tmp_path: Path):
+async def test_a_paste_larger_than_the_window_is_truncated_and_stays_whole_in_the_archive(tmp_path: Path):
     session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
-    prepared = await context({"role": "user", "content": "word " * 9_000}, session=session).prepare()
-    assert not prepared.compacted
-    assert "more than the window holds" in str(prepared.warning)
-    assert session.generation == 0
+    paste = "".join(f"line {number} of what was pasted\n" for number in range(1_500))
+    prepared = await context({"role": "user", "content": paste}, session=session).prepare()
+    (left,) = cast("list[JsonObject]", list(prepared.messages))
+    assert prepared.status.usage_percent <= 50
+    assert str(left["content"]).startswith("line 0 ")
+    assert "line 1499 of what was pasted" in str(left["content"])
+    assert [(one.first, one.fate) for one in prepared.dropped] == [(1, "truncated")]
+    assert "message 1 of the user's" in str(prepared.warning)
+    found = session.recall("line 700 of what was pasted", limit=3, room=500, count=len)
+    assert "line 700 of what was pasted" in found.text
+    assert session.history(full=True)[0].message["content"] == paste
 
 
 @pytest.mark.parametrize("wrong", [talk(1), None, 7, object()])
@@ -545,3 +554,22 @@ async def test_what_is_let_go_is_made_ready_for_a_model_that_can_ask_for_it(
     made = context(*talk(60), session=session, tools=[recall] if offered else [])
     assert (await made.prepare()).compacted
     assert remembered == ([1] if offered else [])
+
+
+@pytest.mark.requirement("S2:window")
+async def test_a_session_remembers_the_window_it_ran_in(tmp_path: Path):
+    path = tmp_path / "talk.jsonl"
+    with Session.open(path, format=Format.OPENAI_CHAT) as session:
+        await context(*talk(2), session=session, options=Options(context_window=24_000)).prepare()
+    with Session.open(path) as session:
+        assert context(session=session, options=Options()).status().context_window == 24_000
+        assert context(session=session, options=Options(context_window=64_000)).status().context_window == 64_000
+        other = Context(model="gpt-4.1", meter=METER, session=session)
+        assert other.status().context_window != 24_000
+        again = context(*talk(40), session=session, options=Options())
+        assert again.overflowed("This model's maximum context length is 9000 tokens.") == 9_000
+        assert (await again.prepare()).compacted
+    with Session.open(path) as session:
+        assert session.window("gpt-4o") == 9_000
+        assert session.verify().ok
+        assert context(session=session, options=Options()).status().context_window == 9_000

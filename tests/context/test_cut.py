@@ -1,5 +1,5 @@
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -48,8 +48,8 @@ def summary() -> Entry:
     return made
 
 
-def parted(entries: tuple[Entry, ...], at: int, told: Entry | None) -> tuple[Entry, ...]:
-    places = (*stays(entries, at), *range(at, len(entries)))
+def parted(entries: tuple[Entry, ...], at: int, told: Entry | None, carried: Collection[int] = ()) -> tuple[Entry, ...]:
+    places = (*Parting(entries).stays(at, carried), *range(at, len(entries)))
     return assembled(told, entries, places, bridges(Scale()))
 
 
@@ -233,7 +233,8 @@ def test_the_users_last_words_stay_however_long_the_loop_after_them():
     entries = entries_of([user("old"), assistant("yes"), user("do it"), *steps])
     at = cut(entries, 60)
     assert at > 30
-    assert stays(entries, at) == (2,)
+    assert stays(entries, at) == (0, 2)
+    assert Parting(entries).stays(at, carried={0, 2}) == ()
 
 
 def test_words_that_a_program_put_into_the_users_turn_do_not_hide_what_a_person_typed():
@@ -255,23 +256,23 @@ def test_words_that_a_program_put_into_the_users_turn_do_not_hide_what_a_person_
 
 def test_a_picture_alone_may_be_what_a_person_said_last():
     entries = entries_of([user("a"), assistant("b"), user(PICTURE), assistant("c"), assistant("d")])
-    assert stays(entries, 4) == (2,)
+    assert stays(entries, 4) == (0, 2)
     assert stays(entries_of([user(PICTURE), assistant("c")]), 1) == (0,)
 
 
 def test_of_the_system_stay_its_first_words_and_its_last():
     said = [system("a"), system("b"), user("c"), system("d"), assistant("e"), user("f"), system("g"), assistant("h")]
     entries = entries_of([*said, user("i"), assistant("j")])
-    assert stays(entries, 8) == (0, 1, 5, 6)
+    assert stays(entries, 8) == (0, 1, 2, 3, 5, 6)
 
 
 def test_a_call_without_a_result_stays_while_it_is_the_last():
     pending = [user("a"), assistant(call("1"), call("2")), tool(result("1")), user("still there?"), user("hello?")]
-    assert stays(entries_of(pending), 4) == (1, 2)
+    assert stays(entries_of(pending), 4) == (0, 1, 2)
     over = [*pending, assistant("yes")]
-    assert stays(entries_of(over), 5) == (4,)
+    assert stays(entries_of(over), 5) == (0, 4)
     items = [user("a"), assistant(call("1")), assistant(call("2")), tool(result("2")), user("hello?")]
-    assert stays(entries_of(items), 4) == (1, 2, 3)
+    assert stays(entries_of(items), 4) == (0, 1, 2, 3)
 
 
 def test_a_turn_that_goes_on_is_led_by_its_latest_thinking():
@@ -284,12 +285,12 @@ def test_a_turn_that_goes_on_is_led_by_its_latest_thinking():
     pinned = entries_of([user("a"), *steps, *again], pinned=[3])
     assert stays(pinned, 5) == (0, 1, 2, 3, 4)
     ended = entries_of([user("a"), *steps, assistant("b"), user("c"), assistant("d")])
-    assert stays(ended, 3) == ()
+    assert stays(ended, 3) == (0,)
 
 
 def test_a_summary_stands_behind_the_system_and_a_bridge_before_the_next_words_of_the_user():
     entries = entries_of([system("s"), user("a"), assistant("b"), user("c"), assistant("d")])
-    left = parted(entries, 3, told := summary())
+    left = parted(entries, 3, told := summary(), carried={1})
     assert left[:2] == (entries[0], told)
     assert [entry.kind for entry in left] == ["message", "message", "bridge", "message", "message"]
     assert left[2].message.role == "assistant"
@@ -298,12 +299,12 @@ def test_a_summary_stands_behind_the_system_and_a_bridge_before_the_next_words_o
 
 def test_no_bridge_is_put_before_a_tail_that_the_assistant_begins():
     entries = entries_of([user("a"), assistant("b"), user("c"), assistant("d"), user("e")])
-    assert parted(entries, 3, told := summary()) == (told, *entries[3:])
+    assert parted(entries, 3, told := summary(), carried={0}) == (told, *entries[3:])
 
 
 def test_between_two_words_of_the_assistants_stands_one_of_the_users():
     entries = entries_of([user("a"), assistant("b"), user("c"), assistant("d"), user("e")], pinned=[1])
-    left = parted(entries, 3, summary())
+    left = parted(entries, 3, summary(), carried={0})
     assert [entry.message.role for entry in left] == ["user", "assistant", "user", "assistant", "user"]
     assert left[2].kind == "bridge"
 
@@ -322,8 +323,8 @@ def test_a_history_that_the_assistant_began_is_left_as_it_was():
 
 def test_what_stood_side_by_side_from_the_first_is_left_so():
     entries = entries_of([user("a"), assistant("b"), user("c"), system("d"), user("e"), assistant("f")])
-    assert parted(entries, 2, told := summary())[0] is told
-    assert parted(entries, 2, told)[2:] == entries[2:]
+    assert parted(entries, 2, told := summary(), carried={0})[0] is told
+    assert parted(entries, 2, told, carried={0})[2:] == entries[2:]
 
 
 def test_a_bridge_of_an_earlier_time_is_used_again():

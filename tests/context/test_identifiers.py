@@ -1,3 +1,4 @@
+import re
 from json import dumps
 
 import pytest
@@ -5,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context.talks import assistant, call, result, tool, user
-from ullage.context.identifiers import Item, identifier_steps, identifiers, read_identifiers
+from ullage.context.identifiers import (
+    Item,
+    identifier_steps,
+    identifiers,
+    read_identifiers,
+    read_structure,
+    write_value,
+)
 from ullage.context.identifiers.kinds import Kind, kind_of
 from ullage.context.identifiers.ledger import write
 from ullage.context.identifiers.words import slices
@@ -47,8 +55,15 @@ def test_what_a_call_was_given_is_kept_to_the_letter() -> None:
     assert {"/srv/app/src/tui/main-view.ts", "120", "v2.1", "hot"} <= set(found)
 
 
-def test_values_of_a_result_stand_under_their_names() -> None:
-    lines = ledger(told(dumps(BOOKING))).split("\n")
+def test_values_of_a_result_stand_together_under_their_names() -> None:
+    assert ledger(told(dumps(BOOKING))) == (
+        "- {reservation_id=ZFA04Y, flights=[{flight_number=HAT136, date=2024-05-20, price=255}], "
+        "payment_id=credit_card_4421486, cabin=basic economy}"
+    )
+
+
+def test_values_of_which_nobody_can_say_what_they_belong_to_stand_under_their_names() -> None:
+    lines = ledger(user(f"The booking is {dumps(BOOKING)}, as I said.")).split("\n")
     assert "reservation_id: ZFA04Y" in lines
     assert "flight_number: HAT136" in lines
     assert "price: 255" in lines
@@ -56,7 +71,8 @@ def test_values_of_a_result_stand_under_their_names() -> None:
 
 
 def test_names_are_found_in_lines_too() -> None:
-    assert "server_name: filesystem" in ledger(told("matched:\n- server_name: filesystem\n  mode: plain")).split("\n")
+    listed = ledger(user("matched:\n- server_name: filesystem\n  mode: plain")).split("\n")
+    assert "server_name: filesystem" in listed
 
 
 def test_what_the_user_says_is_kept() -> None:
@@ -219,7 +235,7 @@ def test_no_name_and_no_value_breaks_out_of_its_line() -> None:
 
 
 def test_other_scripts_are_read() -> None:
-    found = kept(told('{"name": "王小明", "город": "Санкт-Петербург", "path": "/данные/файл_7.txt"}'))
+    found = kept(user('{"name": "王小明", "город": "Санкт-Петербург", "path": "/данные/файл_7.txt"}'))
     assert {"王小明", "/данные/файл_7.txt"} <= set(found)
     assert "Санкт-Петербург" in found
 
@@ -297,3 +313,83 @@ def test_a_long_head_is_worked_on_in_steps() -> None:
 )
 def test_a_word_is_of_the_kind_it_looks_like(word: str, kind: Kind) -> None:
     assert kind_of(word) is kind
+
+
+ORDER = {
+    "order_id": "W2378156",
+    "status": "pending",
+    "items": [{"item_id": "4107", "price": 12.5}, {"item_id": "4108", "price": 99}],
+}
+
+
+def called(name: str, number: int, **arguments: object) -> Message:
+    return assistant(call(str(number), name, dumps(arguments)))
+
+
+def answered(number: int, text: str) -> Message:
+    return tool(result(str(number), text))
+
+
+def test_a_result_is_one_line_with_its_call() -> None:
+    found = ledger(called("get_order", 1, order_id="W2378156"), answered(1, dumps(ORDER)))
+    assert found == "- get_order(order_id=W2378156): {status=pending, items=[item_id, price: 4107, 12.5 | 4108, 99]}"
+
+
+def test_of_one_thing_the_newest_state_is_written() -> None:
+    found = ledger(
+        called("get_order", 1, order_id="W2378156"),
+        answered(1, dumps(ORDER)),
+        called("cancel_order", 2, order_id="W2378156", reason="no longer needed"),
+        answered(2, dumps(ORDER | {"status": "cancelled"})),
+    )
+    assert "status=cancelled" in found
+    assert "status=pending" not in found
+
+
+def test_where_room_is_short_no_value_is_cut_and_what_names_things_stays() -> None:
+    rows = [
+        {"item_id": f"item-{number}-of-the-shop", "price": 10 + number, "description": "soft and warm " * 6}
+        for number in range(6)
+    ]
+    messages = (called("list_items", 1, kind="scarf"), answered(1, dumps(rows)))
+    found = identifiers(messages, room=130, count=lambda text: len(text) // 4)
+    assert "item-0-of-the-shop, 10" in found
+    assert "soft and warm" not in found
+    shown = re.findall(r"item-[\w-]*", found)
+    assert shown
+    assert all(re.fullmatch(r"item-\d-of-the-shop", one) for one in shown)
+
+
+def test_records_of_an_earlier_ledger_go_on_until_a_newer_one_replaces_them() -> None:
+    earlier = ledger(called("get_order", 1, order_id="W2378156"), answered(1, dumps(ORDER)))
+    again = ledger(user("And now?"), earlier=(earlier,))
+    assert earlier in again.split("\n")
+    newer = (called("get_order", 2, order_id="W2378156"), answered(2, dumps(ORDER | {"status": "sent"})))
+    assert earlier not in ledger(*newer, earlier=(earlier,)).split("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('[TextContent(type=\'text\', text=\'{"id": "a-1", "city": "Rome"}\')]', "{id=a-1, city=Rome}"),
+        ('{"content": [{"type": "text", "text": "{\\"id\\": 7, \\"name\\": \\"x\\"}"}]}', "{id=7, name=x}"),
+        (
+            "kind: Pod\nmetadata:\n  name: web-1\n  labels:\n  - a\n  - b\nport: 80",
+            "{kind=Pod, metadata={name=web-1, labels=[a, b]}, port=80}",
+        ),
+        ("ID: 1\nName: x\n\nID: 2\nName: y", "[ID, Name: 1, x | 2, y]"),
+        (
+            "NAME    STATUS    NODE NAME\nweb-1   Running   n1\nweb-2   Failed    n2",
+            "[NAME, STATUS, NODE NAME: web-1, Running, n1 | web-2, Failed, n2]",
+        ),
+        ("| id | price |\n|----|------:|\n| a-1 | 3 |\n| a-2 | 4 |", "[id, price: a-1, 3 | a-2, 4]"),
+        ('{"a-1": {"id": "a-1", "price": 3}, "a-2": {"id": "a-2", "price": 4}}', "[id, price: a-1, 3 | a-2, 4]"),
+    ],
+)
+def test_structure_is_read_from_what_programs_write(text: str, wanted: str) -> None:
+    assert write_value(read_structure(text)) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "The order is on its way.", "def f(x):\n    return {x: 1}", "{" * 5_000, "a: b"])
+def test_prose_and_code_are_no_structure(text: str) -> None:
+    assert read_structure(text) is None

@@ -1,11 +1,31 @@
-from ullage.context import Options, limits_of
+import pytest
+
+from ullage.context import Options, limits_of, read_options
 
 
 def test_the_marks_are_shares_of_the_window():
     marks = limits_of(Options(), 100_000, fixed=5_000, used=70_000)
-    assert (marks.soft, marks.hard, marks.target, marks.keep) == (65_000, 85_000, 49_000, 30_000)
+    assert (marks.soft, marks.hard, marks.target, marks.keep) == (65_000, 85_000, 49_000, 10_000)
     assert marks.goal == 44_000
     assert not marks.is_irreducible
+
+
+@pytest.mark.requirement("S2:money")
+@pytest.mark.parametrize(("window", "tail"), [(200_000, 20_000), (40_000, 8_000), (10_000, 3_000)])
+def test_the_default_tail_is_a_tenth_of_the_window_but_not_under_8000_tokens(window: int, tail: int):
+    assert limits_of(Options(), window, fixed=0, used=window).keep == tail
+
+
+@pytest.mark.requirement("S2:money")
+@pytest.mark.parametrize("given", [{"compactThreshold": 0.65}, {"contextWindow": 200_000}, {"keep": 0.30}])
+def test_options_of_the_original_keep_its_30_hundredths(given: dict[str, object]):
+    assert limits_of(read_options(given), 200_000, fixed=0, used=150_000).keep == 60_000
+
+
+def test_a_compaction_at_once_counts_from_the_threshold_to_the_next_one():
+    marks = limits_of(Options(), 100_000, fixed=0, used=40_000, now=True)
+    assert (marks.soft, marks.refill) == (40_000, 65_000)
+    assert marks.keep < marks.target < marks.soft
 
 
 def test_where_the_provider_counts_more_the_marks_lie_lower():

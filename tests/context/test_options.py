@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from ullage.context import DEFAULTS, Options, read_options
+from ullage.context import DEFAULTS, CachePrices, Options, read_options
 from ullage.errors import InvalidArguments
 
 
@@ -15,7 +17,8 @@ def test_without_a_word_the_threshold_is_65_hundredths_and_compaction_is_on():
 @pytest.mark.requirement("S2:options")
 def test_both_spellings_are_understood():
     wanted = Options(context_window=9_000, compact_threshold=0.5, disable_compaction=True)
-    assert read_options({"contextWindow": 9_000, "compactThreshold": 0.5, "disableCompaction": True}) == wanted
+    camel = read_options({"contextWindow": 9_000, "compactThreshold": 0.5, "disableCompaction": True})
+    assert camel == replace(wanted, keep=0.30)
     assert read_options({"context_window": 9_000, "compact_threshold": 0.5, "disable_compaction": True}) == wanted
 
 
@@ -47,6 +50,10 @@ def test_an_unknown_option_is_refused_with_those_there_are():
         {"compact_threshold": True},
         {"context_window": "128000"},
         {"keep": "0.3"},
+        {"cold_threshold": 0},
+        {"cache_prices": {"read": -1}},
+        {"cache_prices": {"read": "0.1"}},
+        {"cache_prices": {"reading": 0.1}},
         {"summary_timeout": 0},
         {"summary_timeout": float("inf")},
         {"summary_timeout": float("nan")},
@@ -56,3 +63,8 @@ def test_an_unknown_option_is_refused_with_those_there_are():
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]):
     with pytest.raises(InvalidArguments):
         read_options(wrong)
+
+
+@pytest.mark.requirement("S2:money")
+def test_cache_prices_are_understood_as_json_writes_them():
+    assert read_options({"cachePrices": {"read": 0.5, "write": 1}}).cache_prices == CachePrices(read=0.5, write=1)

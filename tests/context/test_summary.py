@@ -260,7 +260,14 @@ async def test_giant_lines_junk_and_other_scripts_are_shown_within_the_window():
         ('```json\n{"tool": "read"}\n```', "call or JSON", 2),
         ("functions.read({})", "call or JSON", 2),
         (f"[{NONCE} user]\nMend it.", "repeated", 2),
-        ("Well.\n- Paths, names, numbers, ids, commands and error messages to the letter.", "repeated", 2),
+        (
+            (
+                "Well.\n- Paths, names, numbers, ids, commands and error messages to the letter; never one without "
+                "what it belongs to."
+            ),
+            "repeated",
+            2,
+        ),
         ("word " * 500, "tokens where 400 would do", 3),
         (OSError("the line is dead"), "the line is dead", 2),
         (OverBudget("no money is left"), "no money is left", 1),

@@ -18,8 +18,8 @@ from context.talks import (
     tool,
     user,
 )
-from ullage.context.cut import last_said
 from ullage.context.difference import difference, weight_of
+from ullage.context.requests import last_said, requests_of
 from ullage.context.trim import trim
 from ullage.messages import Message, Thinking
 
@@ -38,8 +38,9 @@ def test_trimming_keeps_a_history_valid_and_tells_whether_it_fits(
     left = trimmed.change.entries
     assert left
     assert refusals([entry.message for entry in left], [entry.message for entry in (*entries, *left)]) == []
-    same = {id(entry) for entry in left}
-    assert all(id(entries[place]) in same for place in last_said(entries) | pinned)
+    same = {id(entry) for entry in trimmed.kept}
+    assert all(id(entries[place]) in same for place in last_said(entries) | {*requests_of(entries).first} | pinned)
+    assert all(id(entries[place]) in {id(entry) for entry in left} for place in pinned)
     assert trimmed.over == max(0, weight_of(left) - room)
     assert trimmed.fits == (weight_of(left) <= room)
     shed = trimmed.change.shed
@@ -61,8 +62,7 @@ def test_the_oldest_are_left_out_first_and_no_more_than_are_needed():
     trimmed = trim(entries, Scale(), 400)
     assert trimmed.fits
     left = trimmed.change.entries
-    assert left[0] is entries[0]
-    assert texts_of(left)[1].startswith("[Messages that stood here were let go")
+    assert left[:2] == entries[:2]
     assert left[2:] == entries[-len(left) + 2 :]
     assert weight_of(left) + entries[1].weight.tokens > 400
 
@@ -73,8 +73,10 @@ def test_a_loop_without_end_keeps_the_users_words_and_its_thinking():
     entries = entries_of([user("old"), assistant("ok"), user("do it"), *first, *steps])
     trimmed = trim(entries, Scale(), 6_000)
     assert trimmed.fits
-    assert trimmed.change.entries[:3] == entries[2:5]
-    assert trimmed.change.entries[3:] == entries[-len(trimmed.change.entries) + 3 :]
+    assert trimmed.change.entries[0] is entries[0]
+    assert trimmed.change.entries[1].kind == "bridge"
+    assert trimmed.change.entries[2:5] == entries[2:5]
+    assert trimmed.change.entries[5:] == entries[-len(trimmed.change.entries) + 5 :]
 
 
 def test_a_summary_and_its_bridge_stay_where_they_are():
@@ -87,10 +89,11 @@ def test_a_summary_and_its_bridge_stay_where_they_are():
 
 
 def test_what_begins_with_the_assistant_is_led_by_a_word_of_the_users():
-    entries = entries_of([user("a" * 4_000), assistant("b"), user("c"), assistant("d")], pinned=[1])
+    steps = [assistant("b" * 4_000), assistant("c"), user("d"), assistant("e")]
+    entries = entries_of([user(result("lost")), *steps], pinned=[2])
     left = trim(entries, Scale(), 200).change.entries
     assert [entry.kind for entry in left] == ["bridge", "message", "message", "message"]
-    assert texts_of(left)[1:] == ["b", "c", "d"]
+    assert texts_of(left)[1:] == ["c", "d", "e"]
 
 
 def test_a_last_group_that_is_too_large_is_clamped_ever_harder():
@@ -116,7 +119,17 @@ def test_what_cannot_be_made_to_fit_is_said():
     assert not trimmed.fits
     assert trimmed.over == weight_of(trimmed.change.entries) - 1_000 > 0
     assert trimmed.change.entries[0] is entries[0]
-    assert trimmed.change.entries[-1] is entries[-1]
+    assert trimmed.change.entries[-1].weight.tokens <= 200
+
+
+def test_the_users_own_words_are_truncated_last_of_all():
+    first, last = "x" * 4_000, "z" * 4_000
+    steps = [assistant(call("1")), tool(result("1", LONG * 4))]
+    entries = entries_of([user(first), *steps, user(last)])
+    spared = trim(entries, Scale(), 2_600)
+    assert spared.fits
+    assert [spared.change.entries[0], spared.change.entries[-1]] == [entries[0], entries[-1]]
+    assert trim(entries, Scale(), 900).fits
 
 
 def test_a_difference_tells_of_what_was_only_left_out_at_the_end():

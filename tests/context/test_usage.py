@@ -57,8 +57,10 @@ def usage_with(
 def check_sums(usage: ContextUsage) -> None:
     parts = usage.breakdown
     assert usage.used == usage.system_prompt + usage.tool_definitions + usage.messages
-    assert usage.free == usage.context_window - usage.used == parts.free
-    assert usage.usage_percent == pytest.approx(100 * usage.used / usage.context_window)
+    assert usage.free - usage.overflow == usage.context_window - usage.used
+    assert usage.free == parts.free
+    assert min(usage.free, usage.overflow) == 0
+    assert usage.usage_percent == pytest.approx(100 * min(usage.used, usage.context_window) / usage.context_window)
     assert parts.system == usage.system_prompt
     assert sum(tool.tokens for tool in parts.tools) + parts.tools_added == usage.tool_definitions
     assert sum(parts.messages.values()) == usage.messages
@@ -145,10 +147,11 @@ def test_the_window_is_the_users_then_the_learnt_then_the_cards_then_a_default()
     assert window(unknown) == (128_000, False)
 
 
-def test_more_than_the_window_holds_is_said_as_it_is():
+def test_more_than_the_window_holds_is_an_overflow():
     usage = usage_of(SCALE, Fixed(), [entry(160_000)])
     check_sums(usage)
-    assert (usage.free, usage.usage_percent) == (-32_000, 125.0)
+    assert (usage.free, usage.usage_percent, usage.overflow) == (0, 100.0, 32_000)
+    assert usage.to_json()["overflow"] == 32_000
 
 
 def test_system_messages_among_the_others_count_as_system_prompt():

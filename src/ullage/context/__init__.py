@@ -6,6 +6,7 @@ from .breakdown import Breakdown, ToolShare
 from .breaker import Breaker
 from .compact import Compaction, compact
 from .context import Context
+from .cost import CachePrices
 from .entry import Category, Entry, Kind
 from .fixed import Fixed, ToolWeight
 from .grid import draw_grid, render_grid
@@ -20,8 +21,9 @@ from .render import percent as shown_percent
 from .render import render, render_line
 from .render import tokens as shown_tokens
 from .session import RecallSource, Session, SessionChanged
-from .shed import Change, Shed, Tier
+from .shed import Change, Dropped, Fate, Shed, Tier
 from .summarizer import Summarizer, SummaryAnswer, SummaryRequest
+from .summarizers import SummaryFunction, as_summarizer
 from .usage import ContextUsage, usage_of
 from .weighing import Scale
 
@@ -30,12 +32,15 @@ __all__ = [
     "Anchored",
     "Breakdown",
     "Breaker",
+    "CachePrices",
     "Category",
     "Change",
     "Compaction",
     "Context",
     "ContextUsage",
+    "Dropped",
     "Entry",
+    "Fate",
     "Fixed",
     "Keeping",
     "Kind",
@@ -51,12 +56,14 @@ __all__ = [
     "Shed",
     "Summarizer",
     "SummaryAnswer",
+    "SummaryFunction",
     "SummaryRequest",
     "Teller",
     "Threshold",
     "Tier",
     "ToolShare",
     "ToolWeight",
+    "as_summarizer",
     "compact",
     "draw_grid",
     "learnt_window",

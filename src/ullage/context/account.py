@@ -5,13 +5,13 @@ either, the identifiers that may be needed again, and how to find the rest. A mo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from anyio import get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
-from ullage.messages import Text
+from ullage.messages import Message, Text
 from ullage.tokens import patiently
 
 from .breaker import Breaker
@@ -20,16 +20,26 @@ from .digest import digest
 from .entry import Entry
 from .identifiers import identifier_steps
 from .options import DEFAULTS
+from .requests import Requests, excerpt, words_of
+from .sections import Section, write_sections
 from .shed import Tier
 from .summarizer import Summarizer
 from .summary import SummaryFailed, summarise
 from .weighing import Scale
 
-__all__ = ["Account", "Teller", "ledger_room"]
+__all__ = ["Account", "CarriedWords", "Teller", "ledger_room"]
 
 _LEDGER, _MOST_LEDGER = 0.12, 6_000
 _SUMMARY, _MOST_SUMMARY = 0.08, 4_000
 """The share of the measure, and the tokens at most, of the identifiers and of the summary."""
+_REQUEST, _LATER = 0.15, 0.10
+"""The share of the measure that the user's first request may have to the letter, and all later ones together."""
+_SHORT, _AMPLE = 800, 0.30
+"""Tokens of a first request that is kept whole even where its share is less, and the share up to which that holds."""
+_SMALL = 2_000
+"""Tokens that both may have together in a window however small, where the tail leaves them."""
+_PROSE = 0.5
+"""Share of a summary's room for a digest: it says less than a model would, and the records beside it say more."""
 _NOTHING, _MANY = "-", 10_000
 """What stands in a frame whose own size is wanted."""
 
@@ -41,6 +51,25 @@ class Account:
     tier: Tier = "summarise"
     warning: str | None = None
     """Why it is not a model's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedWords:
+    """What the user asked for, as the summary message carries it."""
+
+    request: str = ""
+    later: tuple[str, ...] = ()
+    tokens: int = 0
+    places: frozenset[int] = frozenset()
+    """Of the requests that are carried, whole or as excerpts."""
+    cut: tuple[int, ...] = ()
+    """Of those, the ones that are carried as excerpts."""
+    omitted: tuple[str, ...] = ()
+    """Later requests of an earlier summary for which there is no room any more: they become part of the summary."""
+
+    @property
+    def message(self) -> Message:
+        return Message(role="user", parts=tuple(Text(text) for text in (self.request, *self.later) if text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,35 +89,120 @@ class Teller:
         frame = self.scale.count(carried("", _NOTHING, self._receipt(_MANY)))
         return ledger_room(measure) + _summary_room(measure) + frame
 
-    async def tell(self, head: Sequence[Entry], beside: Sequence[Entry], *, measure: int, must: bool) -> Account:
-        """Of a head, for one who still has what is beside it; `must` where there is no going on without one."""
+    def summary_room(self, measure: int) -> int:
+        """Tokens that the summary alone may have."""
+        return _summary_room(measure)
+
+    def carry(
+        self, entries: Sequence[Entry], head: Sequence[int], requests: Requests, measure: int, *, share: float = 1.0
+    ) -> CarriedWords:
+        """The user's words in a head that the summary message takes over.
+
+        The first request and the newest instruction are always among them, as excerpts where they are longer than
+        their share; older instructions as far as the share reaches. What a text cannot carry (a picture) is not. An
+        excerpt has `share` of its room; what fits the room is whole in any case.
+        """
+        count, gone = self.scale.count, set(head)
+        told = [
+            read for place in head if entries[place].kind == "summary" if (read := read_carried(_text(entries[place])))
+        ]
+        said = {
+            place: words
+            for place in (*requests.first, *requests.later)
+            if place in gone and (words := words_of(entries[place].message)) and words.strip()
+        }
+        places, cut = set[int](), list[int]()
+        asked = [place for place in requests.first if place in said]
+        request = "\n\n".join([*(one.request for one in told if one.request), *(said[place] for place in asked)])
+
+        def fitted(text: str, room: int) -> str:
+            return text if count(text) <= room else excerpt(text, int(share * room), count, recalls=self.recalls)
+
+        carried_request = fitted(request, max(int(_REQUEST * measure), min(_SHORT, int(_AMPLE * measure))))
+        places.update(asked)
+        cut += asked if carried_request != request else []
+        later = [(None, text) for one in told for text in one.later]
+        later += [(place, said[place]) for place in requests.later if place in said]
+        room, kept, omitted = int(_LATER * measure), list[str](), list[str]()
+        for place, text in reversed(later):
+            # The newest is carried in any case, and cut where it must be.
+            whole = text if kept else fitted(text, room)
+            size = count(whole)
+            if size <= room and whole:
+                kept.append(whole)
+                room -= size
+                if place is not None:
+                    places.add(place)
+                    cut += [place] if whole != text else []
+            elif place is None:
+                omitted.append(text)
+        carried_later = tuple(reversed(kept))
+        return CarriedWords(
+            request=carried_request,
+            later=carried_later,
+            tokens=count(carried("", "", "", request=carried_request, later=carried_later))
+            - count(carried("", "", "")),
+            places=frozenset(places),
+            cut=tuple(sorted(cut)),
+            omitted=tuple(reversed(omitted)),
+        )
+
+    async def tell(  # noqa: PLR0913
+        self,
+        head: Sequence[Entry],
+        beside: Sequence[Entry],
+        *,
+        measure: int,
+        must: bool,
+        words: CarriedWords = CarriedWords(),  # noqa: B008
+        spare: int = 0,
+    ) -> Account:
+        """Of a head, for one who still has what is beside it; `must` where there is no going on without one. `words`
+        are those of the user's that stand before the summary to the letter, `spare` the tokens that the tail left, of
+        which a small window's account takes some."""
         room = _summary_room(measure)
+        more = max(0, min(spare, _SMALL - room - ledger_room(measure)))
+        whole = ledger_room(measure) + room + more
         earlier, rest = _earlier(head)
+        if words.omitted:
+            before = earlier or Carried("")
+            again = write_sections({Section.ASKED: words.omitted})
+            earlier = replace(before, summary=f"{before.summary}\n\n{again}".strip())
         summary, warning = await self._summary(rest, earlier, room)
         if summary is not None:
-            return Account(text=await self._carried(rest, earlier, summary, (beside, measure)))
+            return Account(text=await self._carried(rest, earlier, (summary, words), (beside, whole), by_model=True))
         if self.summarizer is not None and not must:
             return Account(text=None, warning=warning)
-        messages = [entry.message for entry in rest]
-        said = await run_sync(partial(digest, messages, room=room, count=self.scale.count, earlier=earlier))
-        return Account(text=await self._carried(rest, earlier, said, (beside, measure)), tier="digest", warning=warning)
+        verbatim = {words.request, *words.later}
+        messages = [entry.message for entry in rest if words_of(entry.message) not in verbatim]
+        said = await run_sync(
+            partial(digest, messages, room=int(_PROSE * room) + more // 3, count=self.scale.count, earlier=earlier)
+        )
+        text = await self._carried(rest, earlier, (said, words), (beside, whole), by_model=False)
+        return Account(text=text, tier="digest", warning=warning)
 
     async def _carried(
-        self, rest: Sequence[Entry], earlier: Carried | None, summary: str, around: tuple[Sequence[Entry], int]
+        self,
+        rest: Sequence[Entry],
+        earlier: Carried | None,
+        told: tuple[str, CarriedWords],
+        around: tuple[Sequence[Entry], int],
+        *,
+        by_model: bool,
     ) -> str:
-        """The summary with the identifiers, which have what it leaves of its room, and with how to find the rest."""
-        beside, measure = around
-        spare = max(0, _summary_room(measure) - self.scale.count(summary))
+        """The summary with the identifiers, which have what it leaves of the room, and with how to find the rest."""
+        (summary, words), (beside, room) = told, around
         ledger = await patiently(
             identifier_steps(
                 [entry.message for entry in rest],
-                room=min(_MOST_LEDGER, ledger_room(measure) + spare),
+                room=max(0, room - self.scale.count(summary)),
                 count=self.scale.count,
                 earlier=(earlier.identifiers,) if earlier else (),
-                beside=[entry.message for entry in beside],
+                beside=[words.message, *(entry.message for entry in beside)],
+                alone=not by_model,
             )
         )
-        return carried(summary, ledger, self._receipt(len(rest)))
+        return carried(summary, ledger, self._receipt(len(rest)), request=words.request, later=words.later)
 
     def _receipt(self, messages: int) -> str:
         how = "; recall(query) finds them" if self.recalls else ""

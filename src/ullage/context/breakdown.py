@@ -32,7 +32,7 @@ class Breakdown:
     messages: Mapping[Category, int] = field(default_factory=dict[Category, int])
     """What the messages are spent on; what there is none of is left out. Sounds, films and documents are images."""
     free: int
-    """Less than nothing where more is used than the window holds."""
+    """0 where more is used than the window holds."""
     reserve: int
     """The part of it that is kept for the answer."""
 

@@ -1,51 +1,89 @@
-"""How is one giant part made smaller?
+"""Cuts the middle out of giant messages.
 
-A result of a tool, or a text that the user pasted, is cut in its middle, at the ends of lines where there are lines:
-the beginning says what it is and the end what came of it. In the gap stands how much is gone and how to get it back.
-What the user said last, what is pinned, what the model wrote and what a provider's own tools gave are left alone.
+A structured result is written in fewer words, none of its values cut. Another one, or a text that the user pasted, is
+cut in its middle, at the ends of lines where there are lines: the beginning says what it is and the end what came of
+it. Of the user's own words the constraints between them are kept as well. The gap says how much is missing and how to
+get it back. What is pinned, what the model wrote and what a provider's own tools gave is never cut. The tail, the
+user's first request and last words have a bound of their own.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
-from ullage.messages import Media, Part, Unknown, with_results, with_texts
+from ullage.messages import Media, Part, Text, ToolCall, Unknown, with_results, with_texts
+from ullage.tool import Json
 
-from .cut import last_said
 from .difference import difference
 from .entry import Entry
+from .identifiers import is_record, read_structure, scalars, write_value
 from .pairing import Answered, pair
 from .remake import Remake
+from .requests import excerpt, requests_of
 from .shed import Change
+from .text_protocol import text_results
 from .words import gap, is_placeholder, lost_in, query_of, said_in, text_of
 
-__all__ = ["clamp"]
+__all__ = ["clamp", "water_level"]
 
 _WORTH = 100
 """Tokens that one cut must win, or a quarter of what may be left where that is more: a giant is far above the bound."""
 _TRIES = 8
+_ROWS = (32, 16, 8, 4, 2)
+"""Items of a list that are shown where room is short, ever fewer."""
+_MOSTLY = 4
+"""The part of a result from which on a single text in it is most of what it says."""
+_WORD = re.compile(r"[\w.@:/-]+")
 
 
-def clamp(
-    entries: Sequence[Entry], scale: Remake, most: int, *, recalls: bool = False, last_resort: bool = False
+def clamp(  # noqa: PLR0913
+    entries: Sequence[Entry],
+    scale: Remake,
+    most: int,
+    *,
+    recalls: bool = False,
+    last_resort: bool = False,
+    said_most: int | None = None,
+    tail: int | None = None,
+    tail_most: int | None = None,
 ) -> Change | None:
     """Every giant part cut down to `most` tokens; None where there is none.
 
-    A result that shows something beside its words is left whole. As a last resort it is not, its media are let go too,
-    and whatever is above the bound is a giant.
+    For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`;
+    None spares them. A result that shows something beside its words is left whole. As a last resort it is not, its
+    media are dropped too, and whatever is above the bound is a giant.
     """
-    work = _Clamping(scale=scale, most=most, recalls=recalls, last_resort=last_resort)
-    answers, said = _by_place(entries), last_said(entries)
-    left = [
-        work.clamped(entry, answers.get(place, ())) if place not in said and _is_giant(entry, most) else entry
-        for place, entry in enumerate(entries)
-    ]
+    work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, spoken=_spoken(entries))
+    answers, asked = _by_place(entries), requests_of(entries)
+    said = asked.last.union(asked.first)
+    since = len(entries) if tail is None else tail
+    left = list(entries)
+    for place, entry in enumerate(entries):
+        is_whole = place >= since or place in said
+        bound = tail_most if place >= since else said_most if place in said else most
+        if bound is not None and _is_giant(entry, bound):
+            there = answers.get(place, ())
+            left[place] = work.clamped(entry, there, work.level(entry, there, bound) if is_whole else bound)
     is_same = all(new is old for new, old in zip(left, entries, strict=True))
     return None if is_same else difference("clamp", entries, left)
 
 
+def water_level(sizes: Sequence[int], room: int) -> int:
+    """The bound to which all that is larger must be cut so that everything comes to `room`; at least 1. Where all fits,
+    no less than the largest."""
+    for place, size in enumerate(ascending := sorted(sizes)):
+        share = room // (len(ascending) - place)
+        if size > share:
+            return max(1, share)
+        room -= size
+    return max(1, room, *sizes)
+
+
 def _by_place(entries: Sequence[Entry]) -> Mapping[int, tuple[Answered, ...]]:
-    answered = pair([entry.message for entry in entries]).answered
+    messages = [entry.message for entry in entries]
+    answered = sorted((*pair(messages).answered, *text_results(messages)), key=lambda one: one.place)
     return {place: tuple(those) for place, those in groupby(answered, key=lambda one: one.place)}
 
 
@@ -57,51 +95,105 @@ def _is_giant(entry: Entry, most: int) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clamping:
     scale: Remake
-    most: int
     recalls: bool
     last_resort: bool
+    spoken: frozenset[str]
+    """Words that a person or the model used."""
 
-    def clamped(self, entry: Entry, answers: Sequence[Answered]) -> Entry:
-        native = with_results(entry.native, self.scale.format, dict(self._results(answers)))
-        native = with_texts(native, self.scale.format, self._pasted)
+    def level(self, entry: Entry, answers: Sequence[Answered], most: int) -> int:
+        """The bound for each part of a message at which the whole of it comes to `most`."""
+        texts = [part.text for part in entry.message.parts if isinstance(part, Text)]
+        texts += [text_of(one.result, self.scale.format) for one in answers if one.result and not one.as_text]
+        return water_level([self.scale.count(text) for text in texts], most)
+
+    def clamped(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:
+        is_text = any(one.as_text for one in answers)
+        native = with_results(entry.native, self.scale.format, dict(self._results(answers, most)))
+        change = partial(self._output if is_text else self._pasted, most=most)
+        native = with_texts(native, self.scale.format, change)
         if native is entry.native:
             return entry
         made = self.scale.remade(entry, native)
         return made if made.weight.tokens < entry.weight.tokens else entry
 
-    def _results(self, answers: Sequence[Answered]) -> Iterator[tuple[int, str]]:
+    def _results(self, answers: Sequence[Answered], most: int) -> Iterator[tuple[int, str]]:
         for one in answers:
-            if one.result is None or (one.call is not None and not one.call.takes_text):
+            if one.result is None or one.as_text or (one.call is not None and not one.call.takes_text):
                 continue
             media = [part for part in one.result.parts if isinstance(part, Media)]
             is_sealed = any(isinstance(part, Unknown) for part in one.result.parts)
             if is_sealed or (media and not self.last_resort):
                 continue
             text = text_of(one.result, self.scale.format)
-            cut = self._cut(text, said_in(text) if one.call is None else query_of(one.call), media)
+            cut = self._cut(text, said_in(text) if one.call is None else query_of(one.call), media, most)
             if cut is not None:
                 yield one.nth, cut
 
-    def _pasted(self, text: str) -> str:
-        return self._cut(text, said_in(text), ()) or text
+    def _output(self, text: str, most: int) -> str:
+        return self._cut(text, said_in(text), (), most) or text
 
-    def _cut(self, text: str, query: str, media: Sequence[Part]) -> str | None:
+    def _pasted(self, text: str, most: int) -> str:
+        is_giant = self.scale.count(text) - most >= self._worth(most)
+        return (excerpt(text, most, self.scale.count, recalls=self.recalls) or text) if is_giant else text
+
+    def _worth(self, most: int) -> int:
+        return 1 if self.last_resort else max(_WORTH, most // 4)
+
+    def _cut(self, text: str, query: str, media: Sequence[Part], most: int) -> str | None:
         """The text with a gap in it, which stands for the media too; None where it is no giant."""
         tokens = self.scale.count(text)
-        if tokens - self.most < (1 if self.last_resort else max(_WORTH, self.most // 4)):
+        if tokens - most < self._worth(most):
             line = gap(0, media, query if self.recalls else None)
             return f"{text}\n{line}" if media and not is_placeholder(text) else None
-        share = self.most / tokens
+        if (condensed := self._condensed(text, tokens, query, media, most)) is not None:
+            return condensed
+        share = most / tokens
         for _ in range(_TRIES):
             head, tail = _ends(text, share)
             lost = tokens - self.scale.count(head) - self.scale.count(tail)
             lost += lost_in(text[len(head) : len(text) - len(tail)])
             made = f"{head}{gap(lost, media, query if self.recalls else None)}\n{tail}"
             size = self.scale.count(made)
-            if size <= self.most:
+            if size <= most:
                 return made
-            share *= 0.95 * self.most / size
+            share *= 0.95 * most / size
         return None
+
+    def _condensed(self, text: str, tokens: int, query: str, media: Sequence[Part], most: int) -> str | None:
+        """A structured result in fewer words, none of its values cut; None where it is not structured."""
+        value = read_structure(text)
+        # What is mostly one long text says more with its beginning and its end.
+        if not is_record(value) or max(len(one) for _, one in scalars(value)) > len(text) // _MOSTLY:
+            return None
+        line = gap(tokens, media, query if self.recalls else None)
+        room = most - self.scale.count(line) - 1
+        for form in sorted(filter(None, self._forms(value)), key=len, reverse=True):
+            if self.scale.count(form) <= room:
+                lost = tokens - self.scale.count(form) + lost_in(text)
+                return f"{form}\n{gap(lost, media, query if self.recalls else None)}"
+        return None
+
+    def _forms(self, value: Json) -> Iterator[str]:
+        """In more and in fewer words: all of it, what names things, and of that what was spoken of."""
+        yield write_value(value)
+        for strict in (False, True):
+            yield write_value(value, wanted=frozenset(), strict=strict)
+            yield write_value(value, wanted=self.spoken, strict=strict)
+        for rows in _ROWS:
+            yield write_value(value, wanted=self.spoken, rows=rows, strict=True)
+        yield write_value(value, wanted=frozenset(), rows=_ROWS[-1], strict=True)
+
+
+def _spoken(entries: Sequence[Entry]) -> frozenset[str]:
+    """The words of users, assistants and calls: of a result, what they name counts most."""
+    found = set[str]()
+    for entry in entries:
+        for part in entry.message.parts:
+            if isinstance(part, Text) and entry.message.role != "tool":
+                found.update(_WORD.findall(part.text))
+            elif isinstance(part, ToolCall):
+                found.update(_WORD.findall(part.arguments))
+    return frozenset(found)
 
 
 def _ends(text: str, share: float) -> tuple[str, str]:

@@ -8,6 +8,7 @@ matters; this one remembers between them.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import anyio
 import anyio.to_thread
@@ -21,6 +22,7 @@ from ullage.tool import ToolSource
 from .account import Teller
 from .breaker import Breaker
 from .compact import Compaction, compact
+from .cost import CachePrices, cache_prices_of
 from .entry import Entry
 from .history import History, refuse_what_cannot_be_read
 from .keeping import Coming, Keeping, News
@@ -30,6 +32,7 @@ from .overflow import learnt_window
 from .prepared import Plan, Prepared
 from .session import RECALL, RecallSource, Session
 from .summarizer import Summarizer
+from .summarizers import SummaryFunction, as_summarizer
 from .usage import ContextUsage
 
 __all__ = ["Context"]
@@ -53,13 +56,16 @@ class Context:
         tools: Sequence[object] = (),
         options: Options = DEFAULTS,
         session: Session | None = None,
-        summarizer: Summarizer | None = None,
+        summarizer: Summarizer | SummaryFunction | object | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The format is told from the first messages where nobody says it. Without a summarizer, a digest is made."""
+        """The format is told from the first messages where nobody says it. Without a summarizer, a digest is made. A
+        window that nobody gives is the one that the session ran in before, if it ran with this model."""
+        noted = None if session is None else session.window(model)
         self.model = model
-        self.options = options
-        self.summarizer = summarizer
+        self.options = replace(options, context_window=options.context_window or noted)
+        window = meter.models.window(model)
+        self.summarizer = as_summarizer(summarizer, model=model, window=window.tokens if window.resolved else None)
         self.session = session
         self._history = History(
             model=model,
@@ -68,12 +74,20 @@ class Context:
             system=system,
             tools=tools,
         )
+        self._clock = clock
         self._breaker = Breaker(clock)
+        self._called: float | None = None
+        """When the model was called last, as far as this process knows."""
+        self._prices: CachePrices | None = options.cache_prices
         self._keeping = None if session is None else Keeping(session, format)
         self._learnt: int | None = None
         self._refused = False
         self._futile: int | None = None
         self._stuck: str | None = None
+        self._noted = noted or (window.tokens if window.resolved else None)
+        """The window that the session's file names for the model, else that of the model's card."""
+        self._has_written = False
+        """Whether messages were added to the session's file, or its provider refused some of it."""
         self._unread: str | None = None
         """Why the file could not be looked at, the last time."""
         self._compactions = 0
@@ -95,6 +109,7 @@ class Context:
             self._history.coming += [Coming(native=one, pinned=pinned) for one in messages]
             return
         self.load()
+        self._has_written = True
         self._history.coming += self._keeping.append(
             messages, pinned=pinned, durable=not self._history.is_answer(messages[0])
         )
@@ -118,7 +133,7 @@ class Context:
         async with self._working:
             usage = await self._looked_at()
             if self._is_due(usage):
-                return await self._let_go(usage)
+                return await self._let_go(usage, now=not (usage.will_compact or self._refused))
             return self._prepared(
                 self._history.entries, status=usage, warning=self._stuck if usage.will_compact else None
             )
@@ -138,6 +153,7 @@ class Context:
         is_next = not history.coming and len(history.entries) == sent
         self.add(*answer)
         drain(history.weigh())
+        self._called = self._clock()
         if usage is not None and 0 < sent <= len(history.entries):
             history.report(usage, sent, is_next=is_next)
 
@@ -165,7 +181,7 @@ class Context:
         teaches. The next `prepare` lets go of enough to fit."""
         usage = self.status()
         self._learnt = learnt_window(said) or max(1, int(_SMALLER * min(usage.context_window, usage.used)))
-        self._refused = True
+        self._refused = self._has_written = True
         return self._learnt
 
     def _usage(self, entries: Sequence[Entry]) -> ContextUsage:
@@ -186,8 +202,22 @@ class Context:
             return False
         if self._refused or usage.used >= usage.context_window - usage.reserve:
             return True
-        grown = self._futile is None or usage.used - self._futile >= _GROWN * usage.context_window
-        return usage.will_compact and grown
+        if self._futile is not None and usage.used - self._futile < _GROWN * usage.context_window:
+            return False
+        if usage.will_compact:
+            return not self.options.wait_for_cold_cache or self._cache_is_cold
+        return usage.used >= self.options.cold_threshold * usage.context_window and self._cache_is_cold
+
+    @property
+    def _cache_is_cold(self) -> bool:
+        """Whether the provider's prompt cache has surely expired; unknown before the first call of this process."""
+        return self._called is not None and self._clock() - self._called > self._cache_prices.lifetime
+
+    @property
+    def _cache_prices(self) -> CachePrices:
+        if self._prices is None:
+            self._prices = cache_prices_of(self._history.scale.meter.models, self.model, when=datetime.now(UTC))
+        return self._prices
 
     async def _looked_at(self) -> ContextUsage:
         self._unread = None
@@ -197,7 +227,20 @@ class Context:
             except StoreFailed as failed:
                 self._unread = failed.message
         await patiently(self._history.weigh())
-        return self._usage(self._history.entries)
+        usage = self._usage(self._history.entries)
+        await self._note_window(usage)
+        return usage
+
+    async def _note_window(self, usage: ContextUsage) -> None:
+        """Writes the window into the session, so that whoever opens it next runs in the same. A file that is only read
+        stays as it is."""
+        if self.session is None or not usage.resolved or usage.context_window == self._noted or not self._has_written:
+            return
+        try:
+            await anyio.to_thread.run_sync(self.session.note_window, usage.context_window, self.model)
+            self._noted = usage.context_window
+        except StoreFailed as failed:
+            self._unread = failed.message
 
     async def _news(self, keeping: Keeping) -> News:
         """What the file holds beyond what is known, though more may become known while it is read."""
@@ -254,12 +297,13 @@ class Context:
     ) -> Compaction:
         scale = (self._history.anchored.slope if self._history.anchored else 0.0) or 1.0
         limits = limits_of(
-            replace(self.options, compact_threshold=("tokens", max(1, usage.used))) if now else self.options,
+            replace(self.options, cache_prices=self._cache_prices),
             # What was refused is more than the window holds, whatever it weighs here.
             min(usage.context_window, max(1, usage.used)) if self._refused else usage.context_window,
             fixed=int(self._history.bare / scale),
             used=int(usage.used / scale),
             scale=scale,
+            now=now,
         )
         teller = Teller(
             scale=self._history.scale,
@@ -282,6 +326,7 @@ class Context:
         generation: int | None = None,
     ) -> Prepared:
         self._history.sent = len(entries) if entries is self._history.entries else 0
+        self._called = self._clock()
         told = "; ".join(filter(None, (work.warning if work else None, warning, self._unread, self._lost)))
         return Prepared(
             messages=tuple(entry.native for entry in entries),
@@ -290,6 +335,7 @@ class Context:
             status=status or self._usage(entries),
             before=before,
             sheds=work.sheds if work else (),
+            dropped=work.dropped if work else (),
             warning=told or None,
             generation=generation,
         )

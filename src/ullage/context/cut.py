@@ -1,24 +1,24 @@
-"""Where does the tail begin, and what stays of the head?
+"""Where the tail of a history begins, and which messages of the head before it stay.
 
-The tail is the newest part of a history that is left as it is. Of the head before it stay word for word: what the
-system says first and what it said last, what is pinned, what the user said last, and calls that are still open. All of
-these in whole groups, so that what remains is a valid history again. What becomes of the rest, others decide.
+The tail is the newest part of a history that is left as it is. Of the head before it stay word for word: the leading
+and the latest system message, what is pinned, the user's first request and last words (unless the summary carries
+them), and calls that are still open. All of these in whole groups, so that what remains is a valid history again. What
+becomes of the rest, others decide.
 """
 
-import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain
 
-from ullage.messages import Media, Message, Text, Thinking, ToolResult
+from ullage.messages import Message, Thinking
 
 from .entry import Entry
-from .groups import groups, is_instruction, is_picture, leading, speaks
+from .groups import groups, is_instruction, leading, speaks
 from .pairing import Pairing, pair
+from .requests import requests_of
+from .text_protocol import text_results
 
-__all__ = ["Parting", "last_said", "tail_weights"]
-
-_TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
+__all__ = ["Parting", "tail_weights"]
 
 
 class Parting:
@@ -27,10 +27,11 @@ class Parting:
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._messages = [entry.message for entry in entries]
         pairing = pair(self._messages)
-        self._groups = groups(self._messages, pairing)
+        self._groups = groups(self._messages, pairing, text_results(self._messages))
         self._weights = tail_weights(entries)
         self._group_at = [group for group in self._groups for _ in group]
-        self._bound = {place for one in _bound(entries, pairing) for place in self._group_at[one]}
+        self._bound = _bound(entries, pairing)
+        self.requests = requests_of(entries)
         self._turn = max((place for place, one in enumerate(self._messages) if speaks(one)), default=-1)
 
     @property
@@ -47,9 +48,10 @@ class Parting:
         first = bisect_left(places, True, key=lambda place: self._weights[place] <= room)
         return places[min(first, len(places) - 1)]
 
-    def stays(self, cut: int) -> tuple[int, ...]:
-        """The places before the cut of what must remain."""
-        staying = sorted(place for place in self._bound if place < cut)
+    def stays(self, cut: int, carried: Collection[int] = ()) -> tuple[int, ...]:
+        """The places before the cut of what must remain; `carried` are requests whose words the summary has."""
+        bound = self._bound.union({*self.requests.first, *self.requests.last}.difference(carried))
+        staying = sorted({place for one in bound for place in self._group_at[one] if place < cut})
         return tuple(sorted({*staying, *self._thought(staying, cut)}))
 
     def _thought(self, staying: Sequence[int], cut: int) -> range:
@@ -82,7 +84,7 @@ def _bound(entries: Sequence[Entry], pairing: Pairing) -> frozenset[int]:
     pinned = (place for place, entry in enumerate(entries) if entry.pinned)
     spoken = range(leading(messages))
     latest = [place for place, one in enumerate(messages) if is_instruction(one)][-1:]
-    return frozenset((*pinned, *spoken, *latest, *last_said(entries), *_open(messages, pairing)))
+    return frozenset((*pinned, *spoken, *latest, *_open(messages, pairing)))
 
 
 def _open(messages: Sequence[Message], pairing: Pairing) -> Iterator[int]:
@@ -91,45 +93,6 @@ def _open(messages: Sequence[Message], pairing: Pairing) -> Iterator[int]:
     while last > 0 and messages[last - 1].role == "assistant":
         last -= 1
     yield from (call.place for call in pairing.unanswered if call.place >= last)
-
-
-def last_said(entries: Sequence[Entry]) -> frozenset[int]:
-    """The last words from the user's side, and the last that surely a person typed, where those are others.
-
-    Programs speak in the user's turn too: they put reminders beside results, pictures behind them, and their own words
-    into tags.
-    """
-    said = None
-    for place in range(len(entries) - 1, -1, -1):
-        entry = entries[place]
-        if entry.kind != "message" or entry.message.role != "user" or not _has_words(entry.message):
-            continue
-        said = place if said is None else said
-        if _is_typed(entry.message, entries[place - 1].message if place else None):
-            return frozenset((said, place))
-    return frozenset(() if said is None else (said,))
-
-
-def _has_words(message: Message) -> bool:
-    return any(isinstance(part, Media) or (isinstance(part, Text) and part.text.strip()) for part in message.parts)
-
-
-def _is_typed(message: Message, before: Message | None) -> bool:
-    if not speaks(message):
-        return False
-    if is_picture(message):
-        return before is None or not _brings_results(before)
-    return not all(_is_tagged(part.text.strip()) for part in message.parts if isinstance(part, Text))
-
-
-def _brings_results(message: Message) -> bool:
-    return message.role == "tool" or any(isinstance(part, ToolResult) for part in message.parts)
-
-
-def _is_tagged(text: str) -> bool:
-    """Whether a text is one element from its first letter to its last."""
-    opening = _TAG.match(text)
-    return not text or (opening is not None and text.endswith(f"</{opening[1]}>"))
 
 
 def _thinks(message: Message) -> bool:

@@ -14,6 +14,7 @@ from ullage.messages import Message, Text, ToolResult
 from ullage.tool import Json
 
 from .clipping import line_of
+from .identifiers import is_record, read_structure
 from .pairing import Call, pair
 from .words import is_placeholder
 
@@ -67,6 +68,8 @@ class Deed:
     failed: bool = False
     acts: bool = False
     """Whether its name says that it does more than look."""
+    recorded: bool = False
+    """Whether its result is structured, so that the ledger has a record of it."""
 
 
 def deeds(messages: Sequence[Message]) -> list[Deed]:
@@ -91,6 +94,7 @@ def _deed(call: Call, result: ToolResult | None) -> Deed:
         outcome=outcome,
         failed=failed,
         acts=bool(kind & _ACTS),
+        recorded=result is not None and not files and is_record(read_structure(_text(result))),
     )
 
 
@@ -162,7 +166,7 @@ def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
     none of the agent's."""
     if result is None:
         return "", False
-    text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    text = _text(result)
     if is_placeholder(text):
         return "", result.is_error
     ends = text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}"
@@ -170,3 +174,7 @@ def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
     lines = [line for line in ends.split("\n") if line.strip()]
     told = wrong[-2:] or lines[-1:]
     return line_of(" · ".join(told), _OUTCOME), bool(wrong) or result.is_error
+
+
+def _text(result: ToolResult) -> str:
+    return "\n".join(part.text for part in result.parts if isinstance(part, Text))

@@ -26,7 +26,7 @@ _FOLLOWING, _SLOWLY = 1.0, 10.0
 _OLDER: dict[Section, float] = {Section.EARLIER: _EARLIER, Section.ASKED: 4.0, Section.DECISIONS: 4.0}
 _OLD = 2.2
 """What an item of an earlier summary is worth, by its section: decisions are told nowhere else."""
-_REQUESTS, _ANSWERS, _DEEDS = 60, 4, 200
+_REQUESTS, _ANSWERS, _DEEDS = 60, 2, 200
 """How many of each are looked at, the newest."""
 _LEAST, _FRAME = 48, 4
 """Tokens without which an item makes no sense, and those of its place in a list."""
@@ -109,7 +109,7 @@ def _words(messages: Sequence[Message]) -> Iterator[_Item]:
 def _deeds(done: Sequence[Deed]) -> Iterator[_Item]:
     changed = [path for deed in done for path in deed.changed]
     read = {path for deed in done for path in deed.read}.difference(changed)
-    steps = [deed for deed in done if not (deed.read or deed.changed or deed.plan or deed.failed)]
+    steps = [deed for deed in done if not (deed.read or deed.changed or deed.plan or deed.failed or deed.recorded)]
     wrong = [f"{deed.what}: {deed.outcome}" for deed in done if deed.failed and deed.outcome]
     plan = next((deed.plan for deed in reversed(done) if deed.plan), ())
     yield from _aged(Section.FILES, _newest(changed), _CHANGED, _SLOWLY)

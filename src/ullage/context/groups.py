@@ -11,7 +11,7 @@ from itertools import accumulate, chain, groupby, pairwise
 
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
 
-from .pairing import Pairing
+from .pairing import Answered, Pairing
 
 __all__ = ["groups", "is_instruction", "is_picture", "leading", "speaks"]
 
@@ -20,14 +20,15 @@ Span = tuple[int, int]
 Rule = Callable[[Sequence[Message]], Iterator[Span]]
 
 
-def groups(messages: Sequence[Message], pairing: Pairing) -> tuple[range, ...]:
-    """The places of what is only let go together, in order."""
-    return tuple(range(first, end) for first, end in pairwise(_seams(messages, pairing)))
+def groups(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answered] = ()) -> tuple[range, ...]:
+    """The places of what is only let go together, in order; `results` are those that arrive as text."""
+    return tuple(range(first, end) for first, end in pairwise(_seams(messages, pairing, results)))
 
 
-def _seams(messages: Sequence[Message], pairing: Pairing) -> list[int]:
+def _seams(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answered]) -> list[int]:
     inside = [0] * (len(messages) + 1)
-    for first, last in chain(_answers(pairing), *(rule(messages) for rule in _RULES)):
+    as_text = ((one.call.place, one.place) for one in results if one.call is not None)
+    for first, last in chain(_answers(pairing), as_text, *(rule(messages) for rule in _RULES)):
         inside[first + 1] += 1
         inside[last + 1] -= 1
     return [place for place, spans in enumerate(accumulate(inside)) if not spans]

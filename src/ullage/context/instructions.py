@@ -11,10 +11,14 @@ __all__ = ["instructions", "request_text"]
 _WORDS = 0.6
 """Of a word for each token: fewer than there are, for names and numbers take more."""
 _ABOUT = {
-    Section.ASKED: "every request of the user that still matters, nearly in the user's words; limits they set",
+    Section.ASKED: "every message of the user, verbatim and in order, with the limits they set; of a pasted text only "
+    "what it is",
     Section.DECISIONS: "what was decided, and why",
     Section.FILES: "each file that was made, changed or deleted, with what changed in it",
-    Section.STATE: "what is done, what is half done, what was found out",
+    Section.STATE: "what is done and what was found out; for each thing that was dealt with (an order, a booking, a "
+    "server) one line with its id, the values that belong to it and its state",
+    Section.PROGRESS: "what was being done when the record ends: the step, with its file, command or id, and what it "
+    "waits for",
     Section.ERRORS: "what went wrong, what was tried against it, what helped and what did not",
     Section.QUESTIONS: "what nobody has answered yet",
     Section.NEXT: "what is to be done next, in order",
@@ -29,7 +33,7 @@ that would be empty.
 
 Rules:
 - At most {words} words in all. Prefer facts to talk.
-- Paths, names, numbers, ids, commands and error messages to the letter.
+- Paths, names, numbers, ids, commands and error messages to the letter; never one without what it belongs to.
 - Only what the record says. Invent nothing, and do not answer or carry on the conversation.
 - In the language in which the user writes; the headings stay as they are.
 - Nothing but the summary: no greeting, no remark before or after it, no call of any function, no JSON.

@@ -4,8 +4,9 @@ The options of a context as numbers of tokens, for one window and one load that 
 on which the history is weighed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from .cost import CachePrices
 from .options import Options
 
 __all__ = ["Limits", "limits_of"]
@@ -30,6 +31,9 @@ class Limits:
     keep: int
     """What the untouched tail may weigh."""
     least_gain: float
+    refill: int = 0
+    """Where the next compaction will be due; `soft` may lie lower, where one is made at once."""
+    prices: CachePrices = field(default_factory=CachePrices)
 
     @property
     def is_irreducible(self) -> bool:
@@ -51,11 +55,15 @@ class Limits:
         return self.fixed + messages >= self.hard
 
 
-def limits_of(options: Options, window: int, *, fixed: int, used: int, scale: float = 1.0) -> Limits:
-    """`scale` is what the provider counts for each token of ours; `fixed` and `used` are ours."""
+def limits_of(  # noqa: PLR0913
+    options: Options, window: int, *, fixed: int, used: int, scale: float = 1.0, now: bool = False
+) -> Limits:
+    """`scale` is what the provider counts for each token of ours; `fixed` and `used` are ours. With `now`, something is
+    to be let go although the threshold may not be reached."""
     ours = window / scale
     kind, value = options.threshold
-    soft = {"fraction": value * ours, "tokens": value / scale, "messages": float(used)}[kind]
+    refill = {"fraction": value * ours, "tokens": value / scale, "messages": float(used)}[kind]
+    soft = max(1.0, float(used)) if now else refill
     # A threshold at or under the target would be met again at once.
     is_low = soft <= options.target * ours
     return Limits(
@@ -64,6 +72,8 @@ def limits_of(options: Options, window: int, *, fixed: int, used: int, scale: fl
         soft=int(soft),
         hard=int(ours * (1 - options.reserve)),
         target=int(_MARGIN * (soft * _TARGET if is_low else options.target * ours)),
-        keep=int(min(soft * _KEEP, options.keep * ours) if is_low else options.keep * ours),
+        keep=int(min(soft * _KEEP, options.tail(ours)) if is_low else options.tail(ours)),
         least_gain=options.least_gain,
+        refill=int(max(refill, soft)),
+        prices=options.cache_prices or CachePrices(),
     )

@@ -1,22 +1,25 @@
-"""Which old results are let go, and what stands in their place?
+"""Replaces old tool results by a line that names their call.
 
-A result is masked when it is old, when its call can be named, and when a line in its place is really less. All that are
-masked at a time are masked together: each time, a provider must read the history anew from the first of them on, so
-that a small gain is none. The calls themselves stay, and what the user said, and what a provider ran itself.
+A result is masked when it is old, when its call can be named, and when a line in its place is really less; output that
+arrives as a user's text is a result too. All that are masked at a time are masked together: each time, a provider must
+read the history anew from the first of them on, so that a small gain is none. The calls themselves stay, and what the
+user said, and what a provider ran itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from ullage.messages import Media, ToolResult, Unknown, with_results
+from ullage.messages import Media, ToolResult, Unknown, with_results, with_texts
 
-from .cut import last_said, tail_weights
+from .cut import tail_weights
 from .difference import difference
 from .entry import Entry
 from .limits import Limits
 from .pairing import Answered, pair
 from .remake import Remake
+from .requests import requests_of
 from .shed import Change
+from .text_protocol import text_results
 from .words import is_placeholder, lost_in, placeholder, text_of
 
 __all__ = ["mask"]
@@ -51,9 +54,11 @@ def mask(entries: Sequence[Entry], scale: Remake, limits: Limits, *, recalls: bo
 
 def _batches(entries: Sequence[Entry], weights: Sequence[int], keep: int) -> list[tuple[int, list[Answered]]]:
     """The results that are old enough, message by message."""
-    answered = pair([entry.message for entry in entries]).answered
+    messages = [entry.message for entry in entries]
+    answered = sorted((*pair(messages).answered, *text_results(messages)), key=lambda one: one.place)
     newest = answered[-_NEWEST].place if len(answered) >= _NEWEST else 0
-    said = last_said(entries)
+    asked = requests_of(entries)
+    said = asked.last.union(asked.first)
     able = (one for one in answered if one.place < newest and weights[one.place] > keep and one.place not in said)
     return [
         (place, list(those)) for place, those in groupby(able, key=lambda one: one.place) if _is_free(entries[place])
@@ -67,7 +72,17 @@ def _is_free(entry: Entry) -> bool:
 
 def _masked(entry: Entry, answers: Sequence[Answered], scale: Remake, *, recalls: bool) -> Entry:
     lines = dict(_lines(answers, scale, recalls=recalls))
-    return scale.remade(entry, with_results(entry.native, scale.format, lines)) if lines else entry
+    if not lines:
+        return entry
+    if any(one.as_text for one in answers):
+        return scale.remade(entry, with_texts(entry.native, scale.format, _first_only(lines[0])))
+    return scale.remade(entry, with_results(entry.native, scale.format, lines))
+
+
+def _first_only(line: str) -> Callable[[str], str]:
+    """Puts the line into the place of the first text of a message, and nothing into that of the others."""
+    lines = iter((line,))
+    return lambda text: next(lines, "…") if text.strip() else text
 
 
 def _lines(answers: Sequence[Answered], scale: Remake, *, recalls: bool) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ from ullage.tokens import Steps
 from .entry import Entry
 from .identifiers import identifier_steps
 from .weighing import Scale
-from .words import is_marked, text_of
+from .words import is_marked, text_of, with_note
 
 __all__ = ["noted"]
 
@@ -44,7 +44,7 @@ def _with_note(entry: Entry, note: str, scale: Scale) -> Entry:
     marked = [number for number, text in texts.items() if is_marked(text)]
     if marked:
         number = marked[-1]
-        native = with_results(entry.native, scale.format, {number: f"{texts[number]}\n{note}"})
+        native = with_results(entry.native, scale.format, {number: with_note(texts[number], note)})
     else:
-        native = with_texts(entry.native, scale.format, lambda text: f"{text}\n{note}" if is_marked(text) else text)
+        native = with_texts(entry.native, scale.format, lambda text: with_note(text, note) if is_marked(text) else text)
     return scale.remade(entry, native)

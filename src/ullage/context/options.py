@@ -10,6 +10,7 @@ from typing import Literal, TypedDict, TypeGuard, cast
 
 from ullage.errors import InvalidArguments
 
+from .cost import CachePrices, read_prices
 from .spelling import camel
 
 __all__ = ["DEFAULTS", "Options", "OptionsGiven", "Threshold", "read_options"]
@@ -27,9 +28,15 @@ class OptionsGiven(TypedDict, total=False):
     compactThreshold: Threshold
     disable_compaction: bool
     disableCompaction: bool
-    keep: float
+    keep: float | None
     target: float
     reserve: float
+    cold_threshold: float
+    coldThreshold: float
+    wait_for_cold_cache: bool
+    waitForColdCache: bool
+    cache_prices: CachePrices | Mapping[str, float] | None
+    cachePrices: CachePrices | Mapping[str, float] | None
     least_gain: float
     leastGain: float
     summary_timeout: float
@@ -43,14 +50,22 @@ class Options:
     compact_threshold: Threshold = 0.65
     """At which something is let go."""
     disable_compaction: bool = False
-    keep: float = 0.30
-    """The share of the window that the untouched tail may fill."""
+    keep: float | None = None
+    """Share of the window that the untouched tail may fill. None for a tenth, the cheapest with a prompt cache, though
+    at least 8,000 tokens where these are less than 0.30 of the window. The original kept 0.30."""
     target: float = 0.50
     """The share of the window that is used at most when something was let go."""
     reserve: float = 0.15
     """The share of the window that stays free for the answer."""
     least_gain: float = 0.10
     """The share of what is used that must be won, or nothing is touched."""
+    cold_threshold: float = 0.50
+    """Share of the window from which on something is let go as soon as the prompt cache has expired: everything would
+    have to be written to it again. 1 turns this off."""
+    wait_for_cold_cache: bool = False
+    """Puts off a compaction that is due until the prompt cache has expired, or until the window is full."""
+    cache_prices: CachePrices | None = None
+    """None for those of the model."""
     summary_timeout: float = 60.0
     """Seconds that a model may take to summarise: the longest summary that is asked for, 4,000 tokens, takes 50 at 80
     tokens a second. Who waits for a model that hangs waits no longer."""
@@ -65,8 +80,10 @@ class Options:
             )
         for name in ("keep", "target", "reserve", "least_gain"):
             share = getattr(self, name)
-            if not (_is_number(share) and 0 <= share < 1):
+            if not (_is_number(share) and 0 <= share < 1) and not (name == "keep" and share is None):
                 raise InvalidArguments(f"`{name}` is a share from 0 to 1, not `{share}`")
+        if not (_is_number(self.cold_threshold) and 0 < self.cold_threshold <= 1):
+            raise InvalidArguments(f"`cold_threshold` is a share above 0 and up to 1, not `{self.cold_threshold}`")
         if not (_is_number(self.summary_timeout) and 0 < self.summary_timeout < inf):
             raise InvalidArguments(f"`summary_timeout` is a number of seconds above 0, not `{self.summary_timeout}`")
 
@@ -74,6 +91,12 @@ class Options:
     def threshold(self) -> tuple[Literal["fraction", "tokens", "messages"], float]:
         said = self.compact_threshold
         return said if isinstance(said, tuple) else ("fraction", said)
+
+    def tail(self, window: float) -> float:
+        """Tokens that the untouched tail may have in a window of so many."""
+        if self.keep is not None:
+            return self.keep * window
+        return max(_CHEAP_KEEP * window, min(_LEAST_TAIL, ORIGINAL_KEEP * window))
 
 
 def _is_threshold(said: Sequence[object]) -> bool:
@@ -89,20 +112,31 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+_CHEAP_KEEP, _LEAST_TAIL = 0.10, 8_000
+"""Share of the window, and tokens, of a tail of which nobody said how long it is. Under 8,000 tokens a tail is only a
+few results long, and there is little money in windows that small."""
+ORIGINAL_KEEP = 0.30
 DEFAULTS = Options()
 _NAMES = tuple(one.name for one in fields(Options))
 
 
 def read_options(given: Mapping[str, object]) -> Options:
-    """Options by their names, in either spelling: `compact_threshold` or `compactThreshold`."""
+    """Options by their names, in either spelling: `compact_threshold` or `compactThreshold`.
+
+    The second is the original's. Whoever uses it and says nothing of `keep` gets the original's 0.30.
+    """
     spelt = {camel(name): name for name in _NAMES} | {name: name for name in _NAMES}
     unknown = next((key for key in given if key not in spelt), None)
     if unknown is not None:
         raise InvalidArguments(f"no option is called `{unknown}`", options=_NAMES)
     named = {spelt[key]: _as_written(value) for key, value in given.items()}
+    if any(key not in _NAMES for key in given):
+        named.setdefault("keep", ORIGINAL_KEEP)
     return Options(**cast("dict[str, float]", named))  # pyright: ignore[reportArgumentType]
 
 
 def _as_written(value: object) -> object:
-    """JSON has lists where Python has tuples."""
+    """JSON has lists where Python has tuples, and objects where Python has values."""
+    if isinstance(value, Mapping):
+        return read_prices(cast("Mapping[str, object]", value))
     return tuple(cast("list[object]", value)) if isinstance(value, list) else value

@@ -47,6 +47,8 @@ class Answered:
     """None where it is of a kind that no reader knows."""
     nth: int = 0
     """Among the results of its message."""
+    as_text: bool = False
+    """Whether the message is a text in the user's role that brings output."""
 
 
 @dataclass(frozen=True, slots=True)

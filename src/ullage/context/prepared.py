@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ullage.tool import Json
 
 from .compact import Compaction
-from .shed import Shed
+from .shed import Dropped, Shed
 from .usage import ContextUsage
 
 __all__ = ["Plan", "Prepared"]
@@ -24,6 +24,8 @@ class Prepared:
     """How full it was, where something was let go."""
     sheds: tuple[Shed, ...] = ()
     """What was let go, by which means."""
+    dropped: tuple[Dropped, ...] = ()
+    """Every message that is not what it was, and what became of it."""
     warning: str | None = None
     generation: int | None = None
     """Under which the session keeps what was let go; None where nothing was, or nothing keeps it."""
@@ -39,6 +41,7 @@ class Prepared:
         if self.before is not None:
             context["before"] = self.before.to_json()
             context["shed"] = [shed_json(one) for one in self.sheds]
+            context["dropped"] = [one.to_json() for one in self.dropped]
         if self.generation is not None:
             context["generation"] = self.generation
         if self.warning is not None:
@@ -60,6 +63,7 @@ class Plan:
             "after": self.after.to_json(),
             "compacted": self.compaction.compacted,
             "shed": [shed_json(one) for one in self.compaction.sheds],
+            "dropped": [one.to_json() for one in self.compaction.dropped],
             "warning": self.compaction.warning,
         }
 

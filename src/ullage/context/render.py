@@ -20,14 +20,19 @@ def render_line(usage: ContextUsage) -> str:
     """For a status bar."""
     window = usage.context_window
     left = f"compacts at {_threshold(usage)}" if not usage.will_compact else "compacts now"
-    shown = f"{tokens(usage.used)}/{tokens(window)} ({percent(usage.used, window, 1)})"
-    return f"{_bar(usage).replace(' ', '')} {shown} · {tokens(usage.free)} free · {left}"
+    shown = f"{tokens(usage.used)}/{tokens(window)} ({_percent_used(usage)})"
+    free = f"{tokens(usage.overflow)} over" if usage.overflow else f"{tokens(usage.free)} free"
+    return f"{_bar(usage).replace(' ', '')} {shown} · {free} · {left}"
 
 
 def title(usage: ContextUsage) -> str:
     """`anthropic/claude-3.5-sonnet · 28.8k/200k tokens (14%)`."""
-    window = usage.context_window
-    return f"{usage.model} · {tokens(usage.used)}/{tokens(window)} tokens ({percent(usage.used, window, 1)})"
+    return f"{usage.model} · {tokens(usage.used)}/{tokens(usage.context_window)} tokens ({_percent_used(usage)})"
+
+
+def _percent_used(usage: ContextUsage) -> str:
+    """At most 100: what is beyond is said in tokens."""
+    return percent(min(usage.used, usage.context_window), usage.context_window, 1)
 
 
 def tokens(number: int) -> str:
@@ -74,9 +79,14 @@ def _lines(usage: ContextUsage) -> list[str]:
 
 
 def _notes(usage: ContextUsage) -> list[str]:
-    if usage.resolved:
-        return []
-    return ["", f"  The window of `{usage.model}` is not known; {tokens(usage.context_window)} tokens are assumed."]
+    notes = list[str]()
+    if usage.overflow:
+        notes.append(f"  More than the window holds: {tokens(usage.overflow)} tokens are over.")
+    if not usage.resolved:
+        notes.append(
+            f"  The window of `{usage.model}` is not known; {tokens(usage.context_window)} tokens are assumed."
+        )
+    return ["", *notes] if notes else []
 
 
 def _threshold(usage: ContextUsage) -> str:

@@ -17,6 +17,7 @@ class Section(StrEnum):
     DECISIONS = "Decisions"
     FILES = "Files changed"
     STATE = "State of the work"
+    PROGRESS = "Work in progress"
     ERRORS = "Errors met"
     QUESTIONS = "Open questions"
     NEXT = "Next steps"

@@ -1,7 +1,7 @@
-"""Who puts the head of a history into fewer words?
+"""The plug point for whoever puts the head of a history into fewer words.
 
-The plug point: a model of the user's, the agent's own, or a fake. What is asked and what counts as an answer is
-`summary`'s matter.
+A model of the user's, the agent's own, or a fake; `summarizers` makes one of a function or of a client. What is asked
+and what counts as an answer, `summary` knows.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""What is done when nothing else was enough?
+"""Drops what nothing else made small enough.
 
-The oldest groups are left out, one after the other, as far as nothing that must stay is among them; then what is left
-is clamped, harder each time. It always comes to an end, and says by how much the history is still too large.
+The oldest groups are dropped, one after the other, as far as nothing that must stay is among them; then what is left is
+truncated, harder each time, the user's own words last. It always comes to an end, and says by how much the history is
+still too large.
 """
 
 from bisect import bisect_left
@@ -25,6 +26,8 @@ _SMALLEST = 200
 @dataclass(frozen=True, slots=True)
 class Trimmed:
     change: Change
+    kept: tuple[Entry, ...]
+    """What remains as it was before any of it was truncated; as many as remain, in the same order."""
     over: int
     """Tokens above the room that are left all the same: what must stay is larger than that."""
 
@@ -34,10 +37,11 @@ class Trimmed:
 
 
 def trim(entries: Sequence[Entry], scale: Remake, room: int, *, recalls: bool = False) -> Trimmed:
-    left = tuple(entries)
+    kept = left = tuple(entries)
     if left and weight_of(left) > room:
-        left = _clamped(_without_the_oldest(left, scale, room), scale, room, recalls=recalls)
-    return Trimmed(difference("trim", entries, left), max(0, weight_of(left) - room))
+        kept = _without_the_oldest(left, scale, room)
+        left = _clamped(kept, scale, room, recalls=recalls)
+    return Trimmed(difference("trim", entries, left), kept, max(0, weight_of(left) - room))
 
 
 def _without_the_oldest(entries: Sequence[Entry], scale: Remake, room: int) -> tuple[Entry, ...]:
@@ -58,6 +62,8 @@ def _clamped(entries: tuple[Entry, ...], scale: Remake, room: int, *, recalls: b
     most = max(_SMALLEST, room // 2)
     while weight_of(entries) > room:
         change = clamp(entries, scale, most, recalls=recalls, last_resort=True)
+        if change is None or weight_of(change.entries) > room:
+            change = clamp(entries, scale, most, recalls=recalls, last_resort=True, said_most=most) or change
         entries = entries if change is None else change.entries
         if most == _SMALLEST:
             break

@@ -54,13 +54,18 @@ class ContextUsage:
 
     @property
     def free(self) -> int:
-        """Less than nothing where more is used than the window holds."""
-        return self.context_window - self.used
+        """Tokens of the window that are not used; 0 where it overflows."""
+        return max(0, self.context_window - self.used)
+
+    @property
+    def overflow(self) -> int:
+        """Tokens that are used beyond the window; 0 where all fits."""
+        return max(0, self.used - self.context_window)
 
     @property
     def usage_percent(self) -> float:
-        """In hundredths of the window, and more than a hundred where it overflows."""
-        return 100 * self.used / self.context_window
+        """From 0 to 100; a window that overflows is full, and `overflow` says by how much."""
+        return min(100.0, 100 * self.used / self.context_window)
 
     def to_json(self) -> dict[str, Json]:
         return {
@@ -74,6 +79,7 @@ class ContextUsage:
             "usagePercent": self.usage_percent,
             "compactThreshold": self.compact_threshold,
             "willCompact": self.will_compact,
+            "overflow": self.overflow,
             "resolved": self.resolved,
             "method": self.method.value,
             "low": self.low,
@@ -177,6 +183,6 @@ def _breakdown(fixed: Fixed, parts: _Parts, shares: dict[Category, int], window:
         ),
         tools_added=added,
         messages=dict(zip(shares, spent, strict=True)),
-        free=window.tokens - parts.system - parts.tools - parts.messages,
+        free=max(0, window.tokens - parts.system - parts.tools - parts.messages),
         reserve=int(options.reserve * window.tokens),
     )

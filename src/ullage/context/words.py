@@ -14,7 +14,17 @@ from ullage.tool import Json
 
 from .pairing import Call
 
-__all__ = ["gap", "is_marked", "is_placeholder", "lost_in", "placeholder", "query_of", "said_in", "text_of"]
+__all__ = [
+    "gap",
+    "is_marked",
+    "is_placeholder",
+    "lost_in",
+    "placeholder",
+    "query_of",
+    "said_in",
+    "text_of",
+    "with_note",
+]
 
 _MARK = "let go to make room"
 _LONGEST = 1_000
@@ -22,6 +32,7 @@ _LONGEST = 1_000
 _VALUE, _ARGUMENTS, _QUERY = 60, 160, 80
 """Characters that are shown of one argument, of all, and of what to search for."""
 _GAP = re.compile(r"\[… ([\d,]+) tokens ")
+_WHOLE_GAP = re.compile(rf"\[… [^\n]*?{_MARK}[^\n]* …\]")
 
 
 def placeholder(call: Call, tokens: int, parts: Sequence[Part], *, recalls: bool) -> str:
@@ -44,6 +55,15 @@ def gap(tokens: int, parts: Sequence[Part], query: str | None) -> str:
     """For the middle of a long text, and what was shown beside it; with what to search for where that can be done."""
     how = "" if query is None else f"; {_recall(query)} brings them back"
     return f"[… {_size(tokens, parts)} {_MARK}{how} …]"
+
+
+def with_note(text: str, note: str) -> str:
+    """The text with a note right behind its last gap, so that its end stays its end; behind all of a placeholder."""
+    gaps = list(_WHOLE_GAP.finditer(text))
+    if not gaps:
+        return f"{text}\n{note}"
+    end = gaps[-1].end()
+    return f"{text[:end]}\n{note}{text[end:]}"
 
 
 def lost_in(text: str) -> int:

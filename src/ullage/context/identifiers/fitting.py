@@ -7,18 +7,32 @@ neither does a part of what is in it.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ullage.messages import Message
+from ullage.messages import Message, Text, ToolCall, ToolResult
 from ullage.tokens import Steps, drain
 
 from .ledger import Item, can_stand, item_of, read_identifiers, write
 from .ranking import points
+from .records import MARK, fit_records, read_records, records_of
 from .sightings import Seen, Sightings
+from .words import slices
 
 __all__ = ["identifier_steps", "identifiers"]
 
 _FULL = 0.98
 """Of the room: what is left then is not worth another count."""
 _EDGE = re.compile(r"[/.:]+")
+_RECORDS, _ALONE, _BESIDE = 0.85, 2.0, 4.0
+"""Share of the room that records may fill at most: so many times the part that the room is of what is let go, or its
+square beside a model's summary, which relates things itself. Records take more room than a list of the same words:
+where much is let go for little room, more that is needed is found in a list."""
+_RECORDED = 0.2
+"""Rank of a word of an earlier record, from 0 for the first of a line to 1."""
+_STANDS_FOR = 20
+"""Times its own size that an earlier ledger stands for."""
+_CHARACTERS = 4
+"""Of a token, where a text is only gauged."""
+_SPOKEN = Seen.USER | Seen.ASSISTANT | Seen.ARGUMENT
+"""Where a value is seen that somebody spoke of, and that was not only read."""
 _BATCH = 1_000
 """Words that are looked at before others are let in."""
 
@@ -38,28 +52,59 @@ def identifiers(
     return drain(identifier_steps(messages, room=room, count=count, earlier=earlier, beside=beside))
 
 
-def identifier_steps(
+def identifier_steps(  # noqa: PLR0913
     messages: Sequence[Message],
     *,
     room: int,
     count: Callable[[str], int],
     earlier: Sequence[str] = (),
     beside: Sequence[Message] = (),
+    alone: bool = True,
 ) -> Steps[str]:
-    """The same in steps of a few milliseconds."""
+    """The same in steps of a few milliseconds. `alone` where no model has said what belongs together."""
     said, staying = Sightings(), Sightings()
     yield from said.read(messages)
     yield from staying.read(beside)
     for text in earlier:
         _recall(said, text)
         yield
+    records = records_of(messages)
+    records = [*(one for text in earlier for one in read_records(text, records)), *records]
+    yield
+    spoken = {word for found in (said.found, staying.found) for word, seen in found.items() if seen.seen & _SPOKEN}
+    part = room / max(1, _gauged(messages, earlier))
+    share = min(_RECORDS, _ALONE * part if alone else _BESIDE * part**2)
+    lines = yield from fit_records(records, spoken, int(share * room), count)
+    told = "\n".join(lines)
+    for text in slices(told):
+        staying.read_text(text)
+        yield
     kept = yield from _with_parts(staying.found)
     ranked = yield from _ranked(said, kept, len(messages))
-    most = max(0, room)  # For a word has a token at least.
-    return (yield from _fitted([item_of(word, said.found[word].name) for word in ranked[:most]], room, count))
+    left = room - (count(told) + 1 if told else 0)
+    items = [
+        item_of(word, said.found[word].name) for word in ranked[: max(0, left)] if " " not in word or word not in told
+    ]
+    listed = yield from _fitted(items, left, count)  # A word has a token at least.
+    return "\n".join(filter(None, (told, listed)))
+
+
+def _gauged(messages: Sequence[Message], earlier: Sequence[str]) -> int:
+    """About how many tokens messages have, and had of which only a ledger is left."""
+    texts = (part.parts if isinstance(part, ToolResult) else (part,) for one in messages for part in one.parts)
+    parts = (part for inner in texts for part in inner)
+    size = sum(
+        len(part.text if isinstance(part, Text) else part.arguments if isinstance(part, ToolCall) else "")
+        for part in parts
+    )
+    return (size + _STANDS_FOR * sum(map(len, earlier))) // _CHARACTERS
 
 
 def _recall(said: Sightings, ledger: str) -> None:
+    """What an earlier ledger lists; of its records, each word, should the record find no place again."""
+    for line in ledger.split("\n"):
+        if line.startswith(MARK):
+            said.read_text(line.removeprefix(MARK), Seen.EARLIER, rank=_RECORDED)
     for item in read_identifiers(ledger):
         seen = Seen.EARLIER if item.name is None else Seen.EARLIER | Seen.NAMED
         said.add(item.word, seen, -1, name=item.name).rank = item.rank

@@ -88,6 +88,13 @@ class Sightings:
             for name in names(text):
                 self.add(name, Seen.NAME, place)
 
+    def read_text(self, text: str, seen: int = Seen.EARLIER, rank: float = 1.0) -> None:
+        """The words of a text that is no message."""
+        for word in words(text):
+            for one in candidates(word) if len(word) <= LONGEST else ():
+                known = self.add(one, seen, -1)
+                known.rank = min(known.rank, rank)
+
     def _read_values(self, text: str, seen: int, place: int) -> None:
         for name, value in named_values(text):
             self.add(value, seen | Seen.NAMED, place, name=name)

@@ -16,9 +16,9 @@ from ullage.errors import InvalidArguments
 from ullage.tool import Json, JsonObject
 
 from ..entry import Kind
-from .record import Archive, Draft, Generation, Header, Record
+from .record import Archive, Draft, Generation, Header, Record, WindowNote
 
-__all__ = ["Line", "Pen", "compaction_line", "header_line", "message_line", "read_line"]
+__all__ = ["Line", "Pen", "compaction_line", "header_line", "message_line", "read_line", "window_line"]
 
 _VERSION = 1
 _KINDS = frozenset(get_args(Kind))
@@ -40,6 +40,7 @@ class Line:
     header: Header | None = None
     record: Record | None = None
     generation: Generation | None = None
+    window: WindowNote | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class Pen:
 
 def header_line(header: Header, ts: str) -> Line:
     about: dict[str, Json] = {"format": header.format, "model": header.model}
+    about |= {} if header.window is None else {"window": header.window}
     return _sealed({"v": _VERSION, "seq": 0, "id": header.id, "ts": ts, "type": "session", **about})
 
 
@@ -63,6 +65,11 @@ def message_line(pen: Pen, draft: Draft, *, seq: int, place: int = 0) -> Line:
     about |= {"pinned": True} if draft.pinned else {}
     about |= {"generation": pen.generation} if pen.generation else {}
     return _identified(pen, seq, {**about, "message": dict(draft.message)}, place)
+
+
+def window_line(pen: Pen, note: WindowNote, *, seq: int) -> Line:
+    """A version that does not know such lines keeps them."""
+    return _identified(pen, seq, {"type": "window", "window": note.tokens, "model": note.model}, 0)
 
 
 def compaction_line(generation: Generation, *, seq: int) -> Line:
@@ -128,12 +135,27 @@ def _read(raw: bytes, fields: dict[str, Any]) -> Line:
         id=identifier,
         seq=number,
         sound=raw[-_CRC_LENGTH:] == _CRC % crc32(raw[:-_CRC_LENGTH]),
-        header=Header(id=identifier, format=fields.get("format"), model=fields.get("model"))
+        header=Header(
+            id=identifier,
+            format=fields.get("format"),
+            model=fields.get("model"),
+            window=_tokens(fields.get("window")),
+        )
         if kind == "session" and {"v", "crc"} <= fields.keys()
         else None,
         record=_record(raw, identifier, number, fields) if kind in _KINDS and _is_message(fields) else None,
         generation=_generation(fields) if kind == "compaction" and known else None,
+        window=_window(fields) if kind in ("session", "window") else None,
     )
+
+
+def _window(fields: dict[str, Any]) -> WindowNote | None:
+    tokens, model = _tokens(fields.get("window")), fields.get("model")
+    return None if tokens is None else WindowNote(tokens, model if isinstance(model, str) else None)
+
+
+def _tokens(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _is_message(fields: dict[str, Any]) -> bool:

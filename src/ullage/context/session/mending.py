@@ -6,7 +6,7 @@ the rest, whoever asks decides.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .line import Line, header_line, read_line
 from .record import Header
@@ -56,5 +56,5 @@ def headed(lines: Sequence[Line], header: Header, ts: str) -> tuple[Line, ...]:
     found = next((line for line in lines if line.header is not None), None)
     if found is None:
         named = next((line.generation.session for line in lines if line.generation is not None), header.id)
-        found = header_line(Header(id=named, format=header.format, model=header.model), ts)
+        found = header_line(replace(header, id=named), ts)
     return found, *(line for line in lines if line is not found)

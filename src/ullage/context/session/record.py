@@ -11,7 +11,16 @@ from ullage.tool import Json, JsonObject
 
 from ..entry import Kind
 
-__all__ = ["Archive", "Draft", "Generation", "Header", "Record"]
+__all__ = ["Archive", "Draft", "Generation", "Header", "Record", "WindowNote"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNote:
+    """The window that the session ran in, from this line on."""
+
+    tokens: int
+    model: str | None = None
+    """Whose window it was; None where nobody said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +31,8 @@ class Header:
     """The session's, which names the folder of its archives."""
     format: str | None = None
     model: str | None = None
+    window: int | None = None
+    """Tokens that the model's window holds; None where nobody said. Later lines may say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

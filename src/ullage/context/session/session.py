@@ -26,11 +26,11 @@ from .archive import Archives
 from .failure import SessionChanged
 from .file import Clock, SessionFile
 from .files import Files
-from .line import Line, Pen, message_line
+from .line import Line, Pen, message_line, window_line
 from .memory import Memory
 from .mending import sift
 from .recalled import Recalled
-from .record import Draft, Generation, Header, Record
+from .record import Draft, Generation, Header, Record, WindowNote
 from .replacing import Value, composed, find_region, narrowed
 from .restoring import state_at
 from .unwinding import Unwound, generation_of, unwind
@@ -66,18 +66,19 @@ class Session:
         *,
         format: Format | None = None,  # noqa: A002
         model: str | None = None,
+        window: int | None = None,
         archive: bool = True,
         clock: Clock = _now,
         files: Files | None = None,
     ) -> "Session":
-        """Opens the session, or begins one; `format` and `model` are written down when it is begun.
+        """Opens the session, or begins one; `format`, `model` and `window` are written down when it is begun.
 
         What a crash left torn is mended, and `notes` tell of it. Without `archive`, what is let go is gone. Raises
         `UnreadableFile` for a file that is no session, `StoreFailed` where nothing can be read or begun.
         """
         disk = files or Files()
         file = SessionFile(Path(os.path.realpath(path)), disk, clock)
-        file.open(Header(id=uuid.uuid4().hex[:16], format=format, model=model))
+        file.open(Header(id=uuid.uuid4().hex[:16], format=format, model=model, window=window))
         known = file.header.format
         if format is not None and known is not None and known != format:
             raise InvalidArguments(
@@ -107,6 +108,20 @@ class Session:
     @property
     def model(self) -> str | None:
         return self._file.header.model
+
+    def window(self, model: str | None = None) -> int | None:
+        """Tokens of the window that the session last ran in with that model; None where nobody noted one."""
+        with self._lock:
+            notes = (line.window for line in reversed(self._file.lines) if line.window is not None)
+            return next((note.tokens for note in notes if model is None or note.model in (None, model)), None)
+
+    def note_window(self, tokens: int, model: str | None = None) -> None:
+        """Writes down the window that the session runs in from now on, where it is not what was noted last."""
+        if self.window(model) == tokens:
+            return
+        with self._lock, self._file.locked():
+            pen = Pen(session=self.id, ts=self._clock().isoformat())
+            self._file.append([window_line(pen, WindowNote(tokens, model), seq=self._file.last)], durable=False)
 
     @property
     def keeps(self) -> bool:

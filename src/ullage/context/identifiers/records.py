@@ -1,0 +1,211 @@
+"""Results as records: which values belong together, in one line for each call.
+
+A line is `- get_order(order_id=W23): {status=pending, items=[item_id, price: 77, 12.5 | 78, 3.0]}`. Where room is
+short, older results lose first what identifies nothing, then what lies deep, then give up their line; a result that a
+later one of the same call or of the same thing replaces is left out, so that what is written is the state.
+"""
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from json import loads
+from typing import cast
+
+from ullage.messages import Message, Text, ToolResult
+from ullage.tokens import Steps
+from ullage.tool import Json
+
+from ..pairing import Call, pair
+from .structure import is_record, read_structure, scalars, write_value
+
+__all__ = ["MARK", "Record", "fit_records", "read_records", "records_of"]
+
+MARK = "- "
+"""With which a record's line begins."""
+_MOST = 150
+"""Records that are looked at, the newest."""
+_BARE = 12
+"""Of these, calls without a structured result; they are not carried further than to the next compaction."""
+_NAME, _HEAD = 60, 300
+"""Characters of a tool's name, and of a call that is worth a line though its result is none."""
+_SHALLOW, _FEW = 3, 4
+"""Levels of a value, and items of a list, that are shown where room is very short."""
+_LEAST, _PART = 100, 6
+"""Tokens that a record may always have, and the part of the room that is one's at most where they do not all fit."""
+_HITS = 6
+"""Values that are spoken of, from which on a record is worth no more for another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    head: str
+    """The call, in words."""
+    value: Json = None
+    text: str = ""
+    """What an earlier ledger had of it; then there is no value."""
+    place: int = 0
+    """Of its message, from 0; earlier ledgers lie before."""
+    subject: tuple[str, str] | None = None
+    """What it is about: the first key of an object, with its value."""
+    keys: int = 0
+    """Of the object."""
+
+    def lines(self, wanted: Set[str]) -> list[str]:
+        """The record in ever fewer words, without repetitions."""
+        if self.value is None:
+            return [f"{MARK}{self.text or self.head}"]
+        shown = (
+            write_value(self.value),
+            write_value(self.value, wanted=wanted),
+            write_value(self.value, wanted=wanted, depth=_SHALLOW, rows=_FEW),
+            write_value(self.value, wanted=wanted, rows=_FEW, strict=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEW // 2, strict=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEW // 2, depth=_SHALLOW - 1, strict=True),
+        )
+        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in shown if one]
+        return sorted(dict.fromkeys(made), key=len, reverse=True) or [f"{MARK}{self.head}"]
+
+
+def records_of(messages: Sequence[Message]) -> list[Record]:
+    """A record for each call with a structured result or with several short arguments, oldest first; of one thing, the
+    newest."""
+    found = _newest([record for record in map(_record, *_calls(messages)) if record is not None])[-_MOST:]
+    bare = [record.place for record in found if record.value is None][-_BARE:]
+    return [record for record in found if record.value is not None or record.place in bare]
+
+
+def _calls(messages: Sequence[Message]) -> tuple[list[Call | None], list[ToolResult | None], list[int]]:
+    answered = [one for one in pair(messages).answered if one.result is not None]
+    return [one.call for one in answered], [one.result for one in answered], [one.place for one in answered]
+
+
+def _record(call: Call | None, result: ToolResult | None, place: int) -> Record | None:
+    text = "\n".join(part.text for part in result.parts if isinstance(part, Text)) if result is not None else ""
+    value = read_structure(text)
+    head = _head(call) if call is not None else (result.name or "")[:_NAME] if result is not None else ""
+    if is_record(value):
+        subject, keys = None, 0
+        if isinstance(value, dict):
+            key, first = next(iter(value.items()))
+            is_plain = isinstance(first, str | int) and not isinstance(first, bool)
+            subject, keys = (key, str(first)) if is_plain else None, len(value)
+        return Record(head=head, value=_without(value, call), place=place, subject=subject, keys=keys)
+    is_related = call is not None and is_record(_arguments(call)) and len(head) <= _HEAD
+    return Record(head=head, place=place) if is_related and result is not None and not result.is_error else None
+
+
+def _without(value: Json, call: Call | None) -> Json:
+    """An object without what the call says already, where something else is left."""
+    asked = None if call is None else _arguments(call)
+    if not (isinstance(value, dict) and isinstance(asked, dict)):
+        return value
+    left = {key: inner for key, inner in value.items() if key not in asked or asked[key] != inner}
+    return left or value
+
+
+def _head(call: Call) -> str:
+    asked = _arguments(call)
+    inner = write_value(asked) if isinstance(asked, dict) else ""
+    return f"{' '.join(call.name.split())[:_NAME]}({inner[1:-1]})"
+
+
+def _arguments(call: Call) -> Json:
+    try:
+        return cast("Json", loads(call.arguments))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _newest(records: Sequence[Record]) -> list[Record]:
+    """Without those that a later one replaces: the same call, or an object about the same with as many keys."""
+    heads, subjects, left = set[str](), dict[tuple[str, str], int](), list[Record]()
+    for record in reversed(records):
+        subject = record.subject
+        is_newer = subject is not None and subjects.get(subject, 0) >= record.keys
+        if (record.head and record.head in heads) or is_newer:
+            continue
+        heads.add(record.head)
+        if subject is not None:
+            subjects[subject] = record.keys
+        left.append(record)
+    return left[::-1]
+
+
+def read_records(ledger: str, newer: Sequence[Record]) -> Iterator[Record]:
+    """The records of an earlier ledger that no newer one replaces."""
+    heads = {record.head for record in newer if record.head}
+    for line in ledger.split("\n"):
+        text = line.removeprefix(MARK)
+        if text != line and ": " in text and text.partition("): ")[0] + ")" not in heads:
+            yield Record(head="", text=text, place=-1)
+
+
+def fit_records(
+    records: Sequence[Record], wanted: Set[str], room: int, count: Callable[[str], int]
+) -> Steps[list[str]]:
+    """The lines of records within so many tokens, in their order."""
+    forms = list[list[tuple[str, int]]]()
+    for record in records:
+        forms.append([(line, count(line) + 1) for line in record.lines(wanted)])
+        yield
+    worths = [_worth(record, wanted, (place + 1) / len(records)) for place, record in enumerate(records)]
+    fit = _Fit(forms, [0] * len(forms), room)
+    if len(records) > _PART:
+        fit.bound(max(_LEAST, room // _PART))
+    fit.shorten()
+    fit.drop(worths)
+    fit.lengthen()
+    return [forms[place][level][0] for place, level in enumerate(fit.levels) if level is not None]
+
+
+@dataclass(slots=True)
+class _Fit:
+    """Records in the form that each has; None for those that found no place."""
+
+    forms: Sequence[Sequence[tuple[str, int]]]
+    """Of each record its lines, the longest first, with their tokens."""
+    levels: list[int | None]
+    room: int
+
+    @property
+    def excess(self) -> int:
+        """Tokens that are too many."""
+        return (
+            sum(self.forms[place][level][1] for place, level in enumerate(self.levels) if level is not None) - self.room
+        )
+
+    def bound(self, most: int) -> None:
+        """Where not all fit as they are, none keeps more than its part."""
+        if self.excess > 0:
+            for place, lines in enumerate(self.forms):
+                short = next((level for level, (_, tokens) in enumerate(lines) if tokens <= most), len(lines) - 1)
+                self.levels[place] = short
+
+    def shorten(self) -> None:
+        """A step for each, the oldest first, then another."""
+        for level in range(1, max(map(len, self.forms), default=0)):
+            for place, lines in enumerate(self.forms):
+                if (self.levels[place] or 0) < level < len(lines) and self.excess > 0:
+                    self.levels[place] = level
+
+    def drop(self, worths: Sequence[float]) -> None:
+        for place in sorted(range(len(worths)), key=worths.__getitem__):
+            if self.excess <= 0:
+                break
+            self.levels[place] = None
+
+    def lengthen(self) -> None:
+        """What was dropped may have left room for others to be longer, the newest first."""
+        for place in range(len(self.levels) - 1, -1, -1):
+            now = self.levels[place]
+            for level in range(now or 0):
+                if now is not None and self.excess + self.forms[place][level][1] - self.forms[place][now][1] <= 0:
+                    self.levels[place] = level
+                    break
+
+
+def _worth(record: Record, wanted: Set[str], age: float) -> float:
+    """The newer, from 0 for the oldest to 1, and the more spoken of, the more."""
+    if record.value is None:
+        return age - (0.0 if record.text else 1.0)
+    hits = sum(text in wanted for _, text in scalars(record.value))
+    return age + min(hits, _HITS) / _HITS

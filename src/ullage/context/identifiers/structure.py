@@ -1,0 +1,313 @@
+"""Structured text (JSON, Python literals, YAML-like lines) read into values, and values written in few words.
+
+Tool results mostly are records: reservations, products, files, pods. What makes them useful later is not the single
+words but which belong together. Written here, an object is `{id=M05KNL, cabin=economy}`, objects of one shape are a
+table with one head, `[flight_number, price: HAT110, 105 | HAT172, 102]`, and nothing is ever cut within a value.
+"""
+
+import re
+from ast import literal_eval
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from json import JSONDecodeError, JSONDecoder, loads
+from typing import cast
+
+from ullage.tool import Json
+
+from .kinds import Kind, kind_of
+
+__all__ = ["is_record", "read_structure", "scalars", "write_value"]
+
+_LONGEST = 200_000
+"""Characters of a text that is read; what is longer is data."""
+_DEPTH, _ROWS = 6, 1_000
+"""Levels of a value, and items of a list, that are written."""
+_PROSE = 120
+"""Characters of a value that is shown whole; of a longer one, the first words."""
+_WRAPPED = re.compile(r"""\btext=(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+"""Results that a program wrote down as Python shows them: `[TextContent(type='text', text='…')]`."""
+_LINE = re.compile(
+    r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
+)
+_ITEM = re.compile(r"^(?P<indent> *)- (?P<value>\S.*)$")
+_EMPTY = ("", "|", "|-", ">", ">-", "{}", "[]", "null")
+_RULE = re.compile(r"[\s|+:=-]+")
+"""A line under the head of a table."""
+_AROUND = 100
+"""Characters that may stand before JSON."""
+_CODES = frozenset({Kind.CODED, Kind.CAPITALS, Kind.HASH, Kind.MAIL, Kind.DATE, Kind.LINK, Kind.PATH, Kind.FILE})
+_OPENING = re.compile(r"[\[{]")
+_DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
+_LEAST_LINES = 2
+_NAMING = re.compile(
+    r"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount)s?$", re.IGNORECASE
+)
+"""Keys whose values are what later calls are made of."""
+_IDENTIFYING = re.compile(
+    r"(?:^|[_\-a-z ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
+    r"|hash|sha|ref|uuid|slug|version|branch|amount|price|cost|total|balance|status|state|type|kind|namespace|zip|user"
+    r"|server|tool)s?$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How much of a value is written."""
+
+    wanted: Set[str] | None
+    depth: int
+    rows: int
+    strict: bool
+
+    def shows(self, key: str, value: Json) -> bool:
+        """Whether a plain value is written."""
+        if self.wanted is None or str(value) in self.wanted:
+            return True
+        return not isinstance(value, bool) and (self.names(key) or _is_coded(value))
+
+    def names(self, key: str) -> bool:
+        return bool((_NAMING if self.strict else _IDENTIFYING).search(key))
+
+
+def _is_coded(value: Json) -> bool:
+    """Whether a value looks like one that names something, whatever its key is."""
+    return isinstance(value, str) and " " not in value and kind_of(value) in _CODES
+
+
+@lru_cache(maxsize=256)
+def read_structure(text: str) -> Json:
+    """The value that a text holds, a list of values where it holds several; None where it is prose or code.
+
+    The value is shared between callers: nobody changes it.
+    """
+    text = text.strip()
+    if not text or len(text) > _LONGEST:
+        return None
+    quoted = [found["quoted"] for found in _WRAPPED.finditer(text)] if "text=" in text[:400] else []
+    if quoted:
+        inner: list[Json] = [value for one in quoted if (value := read_structure(_unquoted(one))) is not None]
+        return inner[0] if len(inner) == 1 else inner or None
+    return _opened(_read_json(text) or _read_columns(text) or _read_lines(text))
+
+
+def _unquoted(quoted: str) -> str:
+    try:
+        return str(literal_eval(quoted))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return quoted[1:-1]
+
+
+def _read_json(text: str) -> Json:
+    """JSON, alone or with a few words around it."""
+    opening = _OPENING.search(text, 0, _AROUND)
+    if opening is None:
+        return None
+    try:
+        value, end = JSONDecoder().raw_decode(text, opening.start())
+    except (JSONDecodeError, RecursionError):
+        return None
+    is_most = 2 * (end - opening.start()) > len(text)
+    return cast("Json", value) if value and is_most else None
+
+
+def _read_columns(text: str) -> Json:
+    """A table as programs print it, its columns parted by strokes or by two spaces and more, as a list of objects."""
+    lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
+    if len(lines) < _LEAST_LINES:
+        return None
+    parting = re.compile(r" *\| *" if lines[0].count("|") > 1 else r" {2,}|\t+")
+    head, *rows = ([cell.strip() for cell in parting.split(line.strip().strip("|"))] for line in lines)
+    whole = [row for row in rows if len(row) == len(head)]
+    if len(head) < _LEAST_LINES or len(set(head)) < len(head) or not all(head) or 5 * len(whole) < 4 * len(rows):
+        return None
+    return [{name: cell for name, cell in zip(head, row, strict=True)} for row in whole]  # noqa: C416
+
+
+def _read_lines(text: str) -> Json:
+    """Lines of the form `key: value`, nested by how far they are indented, as in YAML; None where they are few.
+
+    A key that is there already begins another object, as in a list of records with empty lines between them.
+    """
+    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
+    keyed = sum(_LINE.match(line) is not None for line in lines)
+    if keyed < _LEAST_LINES or 2 * keyed < len(lines):
+        return None
+    top = list[Json]()
+    open_ones: list[tuple[int, dict[str, Json] | list[Json]]] = [(-1, top)]
+    for line in lines:
+        match = _LINE.match(line)
+        if match is not None:
+            indent = len(match["indent"]) + (2 if match["item"] else 0)
+            _put(
+                open_ones, indent, match["key"], (match["value"] or "").strip().strip("\"'"), begins=bool(match["item"])
+            )
+        elif (item := _ITEM.match(line)) is not None:
+            _put(open_ones, len(item["indent"]) + 2, None, item["value"].strip("\"'"), begins=True)
+    return top[0] if len(top) == 1 else top
+
+
+def _put(
+    open_ones: list[tuple[int, dict[str, Json] | list[Json]]], indent: int, key: str | None, value: str, *, begins: bool
+) -> None:
+    """Puts what a line says where it belongs. Of each level of indentation the last object is open."""
+    while open_ones[-1][0] > indent or (begins and open_ones[-1][0] == indent):
+        open_ones.pop()
+    level, holder = open_ones[-1]
+    if isinstance(holder, dict) and level < indent:
+        # What is indented under a key belongs to it: an object, or a list where a dash begins it.
+        last = next(reversed(holder), None)
+        inner: dict[str, Json] | list[Json] = list[Json]() if begins else dict[str, Json]()
+        if last is not None and isinstance(known := holder[last], list) and begins:
+            inner = known
+        if last is not None:
+            holder[last] = inner
+        holder = inner
+        open_ones.append((indent - 1 if begins else indent, inner))
+    if key is None:
+        if isinstance(holder, list):
+            holder.append(value)
+        return
+    if isinstance(holder, dict) and key in holder:
+        open_ones.pop()
+        holder = open_ones[-1][1]
+    if isinstance(holder, list):
+        made = dict[str, Json]()
+        holder.append(made)
+        open_ones.append((indent, made))
+        holder = made
+    holder[key] = None if value in _EMPTY else value
+
+
+def _opened(value: Json, depth: int = _DEPTH) -> Json:
+    """The value with JSON within its texts read too, and without the envelope that MCP puts around a text."""
+    if isinstance(value, dict) and depth:
+        content = value.get("content")
+        texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        if texts and all(isinstance(one, str) for one in texts):
+            inner = [read_structure(cast("str", one)) or one for one in texts]
+            return inner[0] if len(inner) == 1 else inner
+        return {key: _opened(inner, depth - 1) for key, inner in value.items()}
+    if isinstance(value, list) and depth:
+        return [_opened(inner, depth - 1) for inner in value]
+    if isinstance(value, str) and value[:1] in "[{" and value[-1:] in "]}" and depth:
+        try:
+            return _opened(cast("Json", loads(value)), depth - 1)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def is_record(value: Json) -> bool:
+    """Whether a value relates at least two others."""
+    return isinstance(value, dict | list) and sum(1 for _, _ in zip(scalars(value), range(2), strict=False)) > 1
+
+
+def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text and number within a value, with the key that it stands under."""
+    waiting = [(key, value)]
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend(reversed(one.items()))
+        elif isinstance(one, list):
+            waiting.extend((name, inner) for inner in reversed(one))
+        elif isinstance(one, str | int | float) and not isinstance(one, bool) and str(one).strip():
+            yield name, str(one)
+
+
+def write_value(
+    value: Json, *, wanted: Set[str] | None = None, depth: int = _DEPTH, rows: int = _ROWS, strict: bool = False
+) -> str:
+    """A value in few words; empty where nothing is left of it.
+
+    Args:
+        value: Of any depth; what lies deeper than `depth` levels is left out.
+        wanted: With it, only what identifies stays: values that are among the wanted and those under a key like `id`,
+            `name`, `date` or `price`; of a list of objects, only those with a wanted value, where there are any.
+        depth: Levels.
+        rows: Items of a list that are shown at most.
+        strict: Of the keys, only those that name a thing or its price.
+    """
+    return _write_form(value, _Form(wanted, depth, rows, strict))
+
+
+def _write_form(value: Json, form: _Form) -> str:
+    if isinstance(value, dict) and form.depth:
+        return _write_object(value, form)
+    if isinstance(value, list) and form.depth:
+        return _write_list(value, form)
+    return _write_scalar(value)
+
+
+def _write_scalar(value: Json) -> str:
+    if value is None or isinstance(value, dict | list):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = " ".join(str(value).split())
+    if len(text) > _PROSE:
+        text = f"{text[:_PROSE].rsplit(' ', 1)[0]}…" if " " in text[:_PROSE] else text[: 2 * _PROSE]
+    return f'"{text}"' if " " in text and _DELIMITER.search(text) else text
+
+
+def _write_object(held: Mapping[str, Json], form: _Form) -> str:
+    if _is_keyed(held):
+        return _write_list([_with_key(key, cast("dict[str, Json]", one)) for key, one in held.items()], form)
+    parts = ((key, _write_under(key, inner, form)) for key, inner in held.items())
+    shown = [f"{key}={text}" for key, text in parts if text]
+    return f"{{{', '.join(shown)}}}" if shown else ""
+
+
+def _write_under(key: str, value: Json, form: _Form) -> str:
+    """A value under a key, as far as it is wanted: of plain ones under a key like `prices` or `ids`, all."""
+    if not isinstance(value, dict | list):
+        return _write_scalar(value) if form.shows(key, value) else ""
+    inner = value.values() if isinstance(value, dict) else value
+    is_named = form.names(key) and not any(isinstance(one, dict | list) for one in inner)
+    return _write_form(value, replace(form, wanted=None if is_named else form.wanted, depth=form.depth - 1))
+
+
+def _is_keyed(held: Mapping[str, Json]) -> bool:
+    """Whether the keys are ids and the values the objects that they name."""
+    if len(held) < 2 and not any(map(str.isdigit, "".join(held))):
+        return False
+    return bool(held) and all(isinstance(one, dict) for one in held.values()) and _share_keys(list(held.values()))
+
+
+def _with_key(key: str, held: dict[str, Json]) -> dict[str, Json]:
+    name = next((name for name, value in held.items() if value == key), "key")
+    return {name: key, **{other: value for other, value in held.items() if value != key}}
+
+
+def _share_keys(held: Sequence[Json]) -> bool:
+    keys = [set(one) for one in held if isinstance(one, dict)]
+    if not keys:
+        return False
+    return 2 * len(keys[0].intersection(*keys)) > len(keys[0].union(*keys))
+
+
+def _write_list(values: Sequence[Json], form: _Form) -> str:
+    rows = list(values)
+    if form.wanted is not None and len(rows) > 1 and all(isinstance(one, dict | list) for one in rows):
+        spoken = form.wanted
+        named = [any(text in spoken for _, text in scalars(one)) for one in rows]
+        # Where some are spoken of and others are not, the others go first.
+        rows = [one for one, is_named in zip(rows, named, strict=True) if is_named] or rows
+    rows = rows[: form.rows]
+    left = len(values) - len(rows)
+    more = f" (+{left} more)" if left else ""
+    if len(rows) > 1 and all(isinstance(one, dict) for one in rows) and _share_keys(rows):
+        table = _write_table(cast("list[dict[str, Json]]", rows), form)
+        return f"[{table}]{more}" if table else ""
+    texts = [text for one in rows if (text := _write_form(one, replace(form, depth=form.depth - 1)))]
+    return f"[{', '.join(texts)}]{more}" if texts else ""
+
+
+def _write_table(rows: Sequence[dict[str, Json]], form: _Form) -> str:
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    cells = {key: [_write_under(key, row.get(key), form) for row in rows] for key in keys}
+    shown = [key for key in keys if any(cells[key])]
+    lines = (", ".join(cells[key][place] or "-" for key in shown) for place in range(len(rows)))
+    return f"{', '.join(shown)}: {' | '.join(lines)}" if shown else ""

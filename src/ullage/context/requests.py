@@ -1,0 +1,174 @@
+"""What the user asked for, and how much of it is carried through a compaction to the letter.
+
+The first request and the latest instructions outlive every compaction inside the summary message. What is longer than
+its share is carried as an excerpt: its beginning, its end and the sentences between them that set a constraint, with a
+query that finds the whole where an archive can be searched.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ullage.messages import Media, Message, Text, ToolResult
+
+from .entry import Entry
+from .groups import is_picture, speaks
+from .text_protocol import text_results
+from .words import gap, lost_in, said_in
+
+__all__ = ["Requests", "excerpt", "last_said", "requests_of", "words_of"]
+
+_TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
+_FIRM = re.compile(
+    r"\b(?:must|never|always|only|don['’]?t|do not|cannot|can['’]?t|may not|shall|without|except|unless|until|avoid"
+    r"|ensure|make sure|at (?:most|least)|no (?:more|less|fewer)|exactly|forbidden|prohibited|mandatory|deadline"
+    r"|nicht|nie|niemals|immer|nur|muss|müssen|darf|dürfen|ohne|höchstens|mindestens|kein|keine|keinen"
+    r"|não|nunca|sempre|apenas|somente|deve|devem|sem|proibido|no máximo|pelo menos|siempre|debe|deben|solo|sólo|sin"
+    r"|jamais|toujours|seulement|doit|doivent|sans|interdit|au plus|au moins)\b"
+    r"|必须|不要|不得|禁止|务必|只能|してはいけない|しないで|必ず|нельзя|никогда|всегда|только|должен|должна|должны",
+    re.IGNORECASE,
+)
+"""Words with which people set limits, in the languages that are often met."""
+_SOFT = re.compile(
+    r"\b(?:should(?:n['’]?t)?|needs? to|required?|requires|requirements?|limit|important|before you|instead of|keep"
+    r"|leave|stop|not|prefer|use)\b",
+    re.IGNORECASE,
+)
+"""Words that often do, and are carried where there is room."""
+_SENTENCE = re.compile(r"[^\n]+?(?:[.!?。！？](?=\s|$)|$)", re.MULTILINE)
+_LONGEST = 400
+"""Characters of a sentence that is carried; a longer one is data."""
+_WORD = re.compile(r"[^\W\d_]+")
+_DIGITS = re.compile(r"\d+")
+_LETTERS = 0.65
+"""The share of a sentence that is letters and spaces; what has less is a line of a log."""
+_LIMITS = 0.5
+"""The share of an excerpt that constraints may have."""
+_TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The places of what the user asked for in a history."""
+
+    first: tuple[int, ...]
+    """The first words from the user's side, and the first that surely a person typed, where those are others."""
+    later: tuple[int, ...]
+    """What a person typed after that, in order, and the last words from the user's side."""
+    last: frozenset[int]
+    """The last words from the user's side, and the last that surely a person typed, where those are others."""
+
+
+def requests_of(entries: Sequence[Entry]) -> Requests:
+    """Tool output in the user's role is no request. Programs speak in the user's turn too: they put reminders beside
+    results, pictures behind them, and their own words into tags; of these only the first and the last count. Behind a
+    summary there is no first request: the summary has it."""
+    results = {one.place for one in text_results([entry.message for entry in entries])}
+    said = [place for place, entry in enumerate(entries) if _has_words(entry) and place not in results]
+    before = [None, *(entry.message for entry in entries)]
+    typed = [place for place in said if _is_typed(entries[place].message, before[place])]
+    is_begun = any(entry.kind == "summary" for entry in entries)
+    first = set[int]() if is_begun else {*said[:1], *typed[:1]}
+    later = {*typed, *said[-1:]} - first
+    return Requests(tuple(sorted(first)), tuple(sorted(later)), frozenset((*said[-1:], *typed[-1:])))
+
+
+def last_said(entries: Sequence[Entry]) -> frozenset[int]:
+    """The places of the user's last words."""
+    return requests_of(entries).last
+
+
+def words_of(message: Message) -> str | None:
+    """What a message says, where text alone says it; None where it shows something that a text cannot carry."""
+    parts = [part for part in message.parts if not isinstance(part, ToolResult)]
+    if not all(isinstance(part, Text) for part in parts):
+        return None
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool) -> str:
+    """At most `room` tokens of a text: all of it, or its beginning, its end and its constraints, with a gap that says
+    how much is left out and how to find it."""
+    tokens = count(text)
+    if tokens <= room:
+        return text
+    query = said_in(text) if recalls else None
+    limits = list(_constraints(text))
+    share, made = 1.0, ""
+    for _ in range(_TRIES):
+        made = _cut(text, share * room / tokens, limits, int(share * _LIMITS * room), (count, tokens, query))
+        size = count(made)
+        if size <= room:
+            return made
+        share *= 0.95 * room / size
+    return made if count(made) <= room else ""
+
+
+def _cut(
+    text: str, share: float, limits: Sequence[str], room: int, counted: tuple[Callable[[str], int], int, str | None]
+) -> str:
+    count, tokens, query = counted
+    half = max(1, int(len(text) * share / 2))
+    inner = [limit for limit in limits if limit not in text[:half] and limit not in text[-half:]]
+    kept, used = list[str](), 0
+    # The shortest first: where not all fit, more of them do.
+    for limit in sorted(inner, key=lambda one: (_FIRM.search(one) is None, len(one))):
+        used += count(limit) + 3
+        if used > room:
+            break
+        kept.append(limit)
+    spared = sum(map(len, kept)) / max(1, len(text))
+    half = max(1, int(len(text) * max(0.2 * share, share - spared) / 2))
+    head, tail = _whole_lines(text, half)
+    between = "".join(f"- {limit}\n" for limit in inner if limit in kept)
+    lost = tokens - count(head) - count(tail) + lost_in(text[len(head) : len(text) - len(tail)])
+    return f"{head.rstrip()}\n{gap(lost, (), query)}\n{between}{tail.lstrip()}"
+
+
+def _whole_lines(text: str, half: int) -> tuple[str, str]:
+    """So many characters of either side of a text, less where a line would be a stump."""
+    head, tail = text[:half], text[len(text) - half :]
+    line = head.rfind("\n") + 1
+    head = head[:line] if line > half // 2 else head
+    line = tail.find("\n") + 1
+    return head, tail[line:] if 0 < line < half // 2 else tail
+
+
+def _constraints(text: str) -> Iterator[str]:
+    """The sentences that set a limit, each once; of lines that differ by numbers alone, the first."""
+    seen = set[str]()
+    for found in _SENTENCE.finditer(text):
+        sentence = found[0].strip().lstrip("-*•0123456789.) \t")
+        if not 8 <= len(sentence) <= _LONGEST or not (_FIRM.search(sentence) or _SOFT.search(sentence)):
+            continue
+        letters = sum(map(len, _WORD.findall(sentence))) + sentence.count(" ")
+        shape = _DIGITS.sub("0", sentence.casefold())
+        if letters >= _LETTERS * len(sentence) and shape not in seen:
+            seen.add(shape)
+            yield sentence
+
+
+def _has_words(entry: Entry) -> bool:
+    if entry.kind != "message" or entry.message.role != "user":
+        return False
+    return any(
+        isinstance(part, Media) or (isinstance(part, Text) and part.text.strip()) for part in entry.message.parts
+    )
+
+
+def _is_typed(message: Message, before: Message | None) -> bool:
+    if not speaks(message):
+        return False
+    if is_picture(message):
+        return before is None or not _brings_results(before)
+    return not all(_is_tagged(part.text.strip()) for part in message.parts if isinstance(part, Text))
+
+
+def _brings_results(message: Message) -> bool:
+    return message.role == "tool" or any(isinstance(part, ToolResult) for part in message.parts)
+
+
+def _is_tagged(text: str) -> bool:
+    """Whether a text is one element from its first letter to its last."""
+    opening = _TAG.match(text)
+    return not text or (opening is not None and text.endswith(f"</{opening[1]}>"))

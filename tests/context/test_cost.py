@@ -1,0 +1,110 @@
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+
+from context.sessions import METER, Summarising
+from ullage.context import CachePrices, Context, Options, Shed
+from ullage.context.cost import cache_prices_of, price_per_call
+from ullage.models import shipped
+
+pytestmark = pytest.mark.requirement("S2:money")
+PRICES = CachePrices()
+WHEN = datetime(2026, 11, 1, tzinfo=UTC)
+LINE = "a line of a file that was read and is long enough to weigh something, number {}\n"
+
+
+def price(left: int, extra: float = 0.0, growth: float = 1_000) -> float:
+    return price_per_call(left=left, rewritten=left, extra=extra, refill=130_000, growth=growth, prices=PRICES)
+
+
+def test_a_summary_that_leaves_little_is_cheaper_than_masks_that_leave_much():
+    assert price(30_000, extra=135_000) < price(95_000)
+
+
+def test_a_summary_that_leaves_as_much_as_masks_costs_more_than_they_do():
+    assert price(60_000, extra=100_000) > price(60_000)
+
+
+def test_a_compaction_that_frees_nothing_is_paid_for_with_every_call():
+    assert price(130_000) == pytest.approx(0.1 * 130_000 + 1.25 * 130_000)
+
+
+def test_prices_are_the_models_own_in_tokens_of_its_input():
+    claude = cache_prices_of(shipped(), "claude-sonnet-4-5", when=WHEN)
+    assert (claude.read, claude.write, claude.output) == pytest.approx((0.1, 1.25, 5.0))
+    assert cache_prices_of(shipped(), "gpt-4o", when=WHEN).read == pytest.approx(0.5)
+
+
+def test_a_model_without_a_known_price_has_the_default_prices():
+    assert cache_prices_of(shipped(), "nobody/knows-it", when=WHEN) == PRICES
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def working(clock: Clock, *, lines: int = 550, **options: object) -> Context:
+    """A context at 55 % of its window, after a call."""
+    made = Context(
+        model="gpt-4o",
+        meter=METER,
+        options=Options(context_window=40_000, **options),  # pyright: ignore[reportArgumentType]
+        summarizer=Summarising(),
+        clock=clock,
+    )
+    made.add({"role": "user", "content": "Mend the export."})
+    for number in range(10):
+        call = {"name": "read", "arguments": f'{{"path": "part{number}.py"}}'}
+        made.add({"role": "assistant", "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}]})
+        text = "".join(LINE.format(line) for line in range(lines // 10 * number, lines // 10 * (number + 1)))
+        made.add({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+    made.observe(answer=[{"role": "assistant", "content": "All parts are read."}])
+    made.add({"role": "user", "content": "Go on."})
+    return made
+
+
+def after(made: Context, clock: Clock, seconds: float) -> tuple[Shed, ...]:
+    clock.now += seconds
+    return anyio.run(made.prepare).sheds
+
+
+def test_a_cold_cache_is_used_to_compact_before_the_threshold():
+    clock = Clock()
+    made = working(clock, lines=1_200)
+    assert 50 < made.status().usage_percent < 65
+    assert not after(made, clock, 299)
+    clock.now += 301
+    assert anyio.run(made.prepare).sheds
+    assert made.status().usage_percent < 50
+
+
+def test_a_cold_cache_is_no_reason_to_compact_a_window_that_is_hardly_used():
+    clock = Clock()
+    made = working(clock)
+    assert made.status().usage_percent < 50
+    assert not after(made, clock, 10_000)
+
+
+def test_a_cold_threshold_of_1_leaves_a_cold_cache_alone():
+    clock = Clock()
+    assert not after(working(clock, lines=1_200, cold_threshold=1), clock, 10_000)
+
+
+def test_who_waits_for_a_cold_cache_compacts_once_it_has_expired():
+    clock = Clock()
+    made = working(clock, lines=1_500, wait_for_cold_cache=True)
+    assert 65 < made.status().usage_percent < 85
+    assert not after(made, clock, 10)
+    assert after(made, clock, 301)
+
+
+def test_who_waits_for_a_cold_cache_compacts_a_full_window_at_once():
+    clock = Clock()
+    made = working(clock, lines=1_950, wait_for_cold_cache=True)
+    assert made.status().usage_percent > 85
+    assert after(made, clock, 10)

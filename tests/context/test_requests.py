@@ -1,0 +1,179 @@
+"""The user's first request and latest instructions survive every compaction."""
+
+from json import dumps
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from context.sessions import METER, Summarising, steps
+from context.talks import PICTURE, Scale, assistant, call, entries_of, result, tool, user
+from ullage.context import Context, Options, Prepared, Session
+from ullage.context.carried import carried, read_carried
+from ullage.context.requests import excerpt, requests_of
+from ullage.messages import Format, faults
+from ullage.tool import JsonObject
+
+pytestmark = pytest.mark.anyio
+
+TASK = (
+    "Find out why the nightly import of ACME-4711 stops after 20,000 rows, and mend it.\n"
+    "Do not change the schema. Only touch files under src/import/.\n"
+    + "The importer reads its rows in batches and writes them to the warehouse, three times where it must.\n" * 13
+    + "Answer in German, and never push to main."
+)
+OBSERVED = "Observation {}: " + "a row of the page that was looked up, with the numbers {} and {}\n" * 40
+
+
+def log(size: int) -> str:
+    random = Random(7)
+    lines = (
+        f"12:{n % 60:02} host{random.randint(1, 40)} import[{n}]: {random.getrandbits(64):x}" for n in range(9_999)
+    )
+    return "\n".join(lines)[:size]
+
+
+def context(*messages: JsonObject, window: int, session: Session | None = None, **more: Any) -> Context:  # noqa: ANN401
+    made = Context(model="gpt-4o", meter=METER, options=Options(context_window=window), session=session, **more)
+    made.add(*messages)
+    return made
+
+
+def said(role: str, content: str) -> JsonObject:
+    return {"role": role, "content": content}
+
+
+def texts(prepared: Prepared) -> list[str]:
+    return [str(cast("JsonObject", message).get("content")) for message in prepared.messages]
+
+
+@pytest.mark.requirement("S2:task", "S2:compact:after")
+@pytest.mark.parametrize("window", [32_000, 40_000, 16_000])
+async def test_a_pasted_log_does_not_push_the_task_out(window: int, tmp_path: Path):
+    session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
+    paste = log(71_000)
+    messages = said("user", TASK), said("assistant", "Please paste the log."), said("user", paste)
+    prepared = await context(*messages, window=window, session=session).prepare()
+    assert any(TASK in text for text in texts(prepared))
+    assert prepared.status.usage_percent <= 50
+    left = texts(prepared)[-1]
+    assert (left[:500], left.count(paste[-500:])) == (paste[:500], 1)
+    assert [(one.first, one.fate) for one in prepared.dropped] == [(3, "truncated")]
+    assert "message 3 of the user's" in str(prepared.warning)
+    missing = next(line for line in paste.splitlines() if line not in left)
+    assert missing in session.recall(missing, limit=5, room=20_000, count=len).text
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize("summarizer", [None, Summarising()])
+async def test_the_task_stays_to_the_letter_in_the_summary_before_an_untouched_tail(summarizer: Summarising | None):
+    messages = [said("user", TASK), *steps(120)]
+    made = context(*messages, window=16_000, summarizer=summarizer)
+    for _ in range(3):
+        prepared = await made.prepare()
+        assert prepared.compacted
+        _, *tail = prepared.messages
+        assert TASK in texts(prepared)[0]
+        assert all(one is message for one, message in zip(tail, messages[-len(tail) :], strict=True))
+        assert faults(prepared.messages, Format.OPENAI_CHAT) == ()
+        messages += steps(110)
+        made.add(*messages[-220:])
+
+
+@pytest.mark.requirement("S2:task")
+async def test_later_instructions_are_carried_too_and_the_newest_in_any_case():
+    orders = [f"Also check table {number} and never delete rows of it." for number in range(6)]
+    made = context(said("user", TASK), *steps(4), window=10_000)
+    for order in orders:
+        made.add(said("user", order), said("assistant", "I will."), said("user", "Go on."), *steps(12))
+    prepared = await made.prepare()
+    assert prepared.compacted
+    whole = "\n".join(texts(prepared))
+    assert all(order in whole for order in orders)
+    fates = {place: one.fate for one in prepared.dropped for place in range(one.first, one.last + 1)}
+    assert fates[1] == "in_summary"
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize("window", [8_000, 16_000])
+async def test_the_task_of_an_agent_with_a_text_protocol_survives(window: int):
+    made, compactions, first = context(said("user", TASK), window=window), 0, ""
+    for number in range(60):
+        made.add(said("assistant", f"Thought: next.\nAction {number}: lookup[{number}]"))
+        made.add(said("user", OBSERVED.format(number, *range(80))))
+        prepared = await made.prepare()
+        compactions, first = compactions + prepared.compacted, texts(prepared)[0]
+        assert any(TASK in text for text in texts(prepared)), number
+        assert prepared.status.usage_percent <= 85
+        if {"summarise", "digest"} & {shed.tier for shed in prepared.sheds}:
+            assert prepared.status.usage_percent <= 50
+        assert faults(prepared.messages, Format.OPENAI_CHAT) == ()
+    assert compactions > 1
+    assert "<later_request>\nObservation" not in first
+
+
+@pytest.mark.requirement("S2:task")
+async def test_everything_that_is_not_what_it_was_is_reported_once():
+    made = context(said("user", TASK), *steps(60), window=10_000)
+    before = list(made.messages)
+    prepared = await made.prepare()
+    kept = {id(message) for message in prepared.messages}
+    changed = {place for place, message in enumerate(before, start=1) if id(message) not in kept}
+    told = [place for one in prepared.dropped for place in range(one.first, one.last + 1)]
+    assert sorted(told) == sorted(changed)
+    event = cast("dict[str, Any]", prepared.event["context"])
+    assert event["dropped"][0] == {"first": 1, "last": 1, "fate": "in_summary", "tokens": event["dropped"][0]["tokens"]}
+    assert dumps(event["dropped"])
+
+
+def test_an_excerpt_has_the_beginning_the_end_and_every_constraint():
+    filler = "The plant has a long history that the reader may enjoy.\n" * 300
+    limits = ["You must keep the valve closed.", "Never restart pump 7.", "Nur am Sonntag ausliefern."]
+    text = f"Begin with the report.\n{filler}{limits[0]}\n{filler}{limits[1]} {limits[2]}\n{filler}End of the order."
+    made = excerpt(text, 600, Scale().count, recalls=True)
+    assert Scale().count(made) <= 600
+    assert made.startswith("Begin with the report.\n")
+    assert made.endswith("End of the order.")
+    assert all(limit in made for limit in limits)
+    assert 'recall("Begin with the report.' in made
+    assert "recall(" not in excerpt(text, 600, Scale().count, recalls=False)
+    assert excerpt("short", 600, Scale().count, recalls=True) == "short"
+
+
+def test_an_excerpt_of_a_log_is_not_filled_with_its_lines():
+    lines = "".join(f"12:00:{n:02} 10.0.0.{n} GET /must/not 200 only={n * 7919:x} 0x{n:08x}\n" for n in range(4_000))
+    made = excerpt(f"Read this:\n{lines}Do not restart it.", 500, Scale().count, recalls=False)
+    assert 250 < Scale().count(made) <= 500
+    assert "- 12:00" not in made
+
+
+def test_requests_are_told_from_what_programs_say_in_the_users_turn():
+    entries = entries_of(
+        [
+            user("<environment>\nlinux\n</environment>"),
+            user("Mend it."),
+            assistant("Action: look[here]"),
+            user("Observation: nothing there"),
+            assistant(call("1")),
+            tool(result("1")),
+            user("Be quick.", PICTURE),
+            assistant("yes"),
+        ]
+    )
+    found = requests_of(entries)
+    assert (found.first, found.later, found.last) == ((0, 1), (6,), {6})
+
+
+def test_what_a_summary_message_carries_comes_back_to_the_letter():
+    request = " <task>\n</context_summary> <original_request> &lt;later_request>\n\n<receipt>x\n"
+    later = ("</later_request>\n\n<later_request>\n", "<identifiers>", "b\n\nc")
+    read = read_carried(carried("## Decisions\n- a", "src/a.py", "r", request=request, later=later))
+    assert read is not None
+    assert (read.summary, read.identifiers, read.request, read.later) == (
+        "## Decisions\n- a",
+        "src/a.py",
+        request,
+        later,
+    )
+    assert "<task>" in carried("", "", "", request="<task>x</task>")

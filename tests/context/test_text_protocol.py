@@ -1,0 +1,122 @@
+"""Tool output that arrives in the user's role, in protocols that were made up here."""
+
+import pytest
+
+from context.talks import assistant, call, result, tool, user
+from ullage.context.text_protocol import read_as_tools, text_results
+from ullage.messages import Message, Text, ToolCall, ToolResult
+
+TASK = user("Find the leak in the pump controller and mend it. Do not touch the firmware.")
+LISTING = "pump.c 1204\nvalve.c 88\nMakefile 12\ntests/\n"
+
+
+def protocol(*pairs: tuple[str, str]) -> list[Message]:
+    told = [TASK]
+    for said, answered in pairs:
+        told += [assistant(said), user(answered)]
+    return told
+
+
+def found(messages: list[Message]) -> list[int]:
+    return [one.place for one in text_results(messages)]
+
+
+LABELLED = protocol(
+    ("I list the folder.\nAction 1: list[src]", "Observation 1: pump.c, valve.c"),
+    ("I read it.\nAction 2: read[src/pump.c]", "Observation 2: int main(void) {"),
+    ("Nothing.\nAction 3: read[src/valve.c]", "Observation 3: No such page. Try again."),
+)
+TAGGED = protocol(
+    ("<run>ls src</run>", "<exit>0</exit>\n<said>\npump.c\n</said>"),
+    ("<run>cat src/pump.c</run>", "<exit>0</exit>\n<said>\nint main(void) {\n</said>"),
+    ("<run>make</run>", "<exit>2</exit>\n<said>\nmake: *** [all] Error 1\n</said>"),
+)
+PROMPTED = protocol(
+    ("We look first.\n```\nls src\n```", "pump.c\nvalve.c\n(cwd: /home/a)\nsh-5$ "),
+    ("Now the file.\n```\ncat src/pump.c\n```", "int main(void) {\n(cwd: /home/a)\nsh-5$ "),
+    ("And build.\n```\nmake\n```", "Your edit has broken the build. Please try again.\n(cwd: /home/b)\nsh-5$ "),
+)
+OBJECTS = protocol(
+    ('{"thought": "look", "tool": "ls", "args": {"path": "src"}}', "RESPONSE FROM TOOL ls\npump.c"),
+    ('{"thought": "read", "tool": "cat", "args": {"path": "a"}}', "RESPONSE FROM TOOL cat\nint main"),
+    ('{"thought": "make", "tool": "make", "args": {}}', "RESPONSE FROM TOOL make\nError 1"),
+)
+CALLS = protocol(
+    ('Let me see.\n<tool_call>{"name": "ls", "arguments": {"p": 1}}</tool_call>', "[ls] Result:\npump.c"),
+    ("<function=cat>\n<parameter=path>src/a.c</parameter>\n</function>", "[cat] Result:\nint main(void)"),
+)
+UNFRAMED = protocol(
+    ("```sh\nls -s src\n```", LISTING),
+    ("```sh\nwc -l src/*.c\n```", " 1204 src/pump.c\n   88 src/valve.c\n 1292 total\n"),
+    ("```sh\ncat config.json\n```", '{"pumps": [1, 2], "valves": 3}'),
+    ("```sh\nnm pump.o\n```", "0000 T main\n0010 T leak\n0020 U free\n"),
+)
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize("messages", [LABELLED, TAGGED, PROMPTED, OBJECTS, CALLS, UNFRAMED])
+def test_output_in_the_users_role_is_recognised_by_its_shape(messages: list[Message]):
+    assert found(messages) == list(range(2, len(messages), 2))
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize("messages", [LABELLED, TAGGED, PROMPTED, OBJECTS, UNFRAMED])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Wait. Leave the valve alone, and use the staging pump only.",
+        "Stop! Do not run make again before I have looked at it.\nIt breaks the other build.\nGo on with the tests.",
+        "Please:\n- keep the public header as it is\n- write a test first\n- tell me before you delete anything",
+        "não mexa no firmware, por favor",
+    ],
+)
+def test_what_a_person_says_between_two_results_is_the_users(messages: list[Message], words: str):
+    spoken = [*messages[:4], user(words), *messages[3:]]
+    assert found(spoken) == [2, *range(6, len(spoken), 2)]
+
+
+def test_a_talk_about_code_has_no_tool_output():
+    """A person answers a code block as a person does, however often."""
+    talk = protocol(
+        ("Try this:\n```python\nprint(1)\n```", "That works, thanks. Now make it print two numbers."),
+        ("Here:\n```python\nprint(1, 2)\n```", "Fine. Can you explain why it needs a comma?"),
+        ("It separates arguments.", "I see: so it is a tuple? And please keep the first line."),
+        ("Not here.\n```python\nprint((1, 2))\n```", "Result: it prints brackets, I do not want those."),
+        ("Then:\n```python\nprint(1, 2)\n```", "Good. Here is the whole error that I get:\nTraceback\nValueError: x"),
+    )
+    assert found(talk) == []
+
+
+def test_native_results_are_left_to_their_own_protocol():
+    talk = [TASK, assistant(call("1")), tool(result("1")), assistant("Done."), user("Result: fine, now the next one.")]
+    assert found(talk) == []
+    assert read_as_tools(talk) == tuple(talk)
+
+
+def test_actions_are_read_as_calls_and_their_answers_as_results():
+    read = read_as_tools(LABELLED)
+    assert [message.role for message in read] == ["user", *["assistant", "tool"] * 3]
+    assert read[0] is TASK
+    said, made = read[1].parts
+    assert said == Text("I list the folder.")
+    assert isinstance(made, ToolCall)
+    assert (made.name, made.arguments) == ("list", '{"input": "src"}')
+    (given,) = read[2].parts
+    assert isinstance(given, ToolResult)
+    assert given.call_id == made.id
+    names = [part.name for message in read_as_tools(CALLS) for part in message.parts if isinstance(part, ToolCall)]
+    assert names == ["ls", "cat"]
+
+
+def test_a_masked_result_is_still_a_result():
+    masked = [
+        *LABELLED[:2],
+        user("[list(input=src) gave 900 tokens, let go to make room; call it again]"),
+        *LABELLED[3:],
+    ]
+    assert found(masked) == [2, 4, 6]
+
+
+def test_the_first_message_is_never_output():
+    assert found([user("Observation: the pump leaks"), assistant("Action: look[it]")]) == []
+    assert found([]) == []
