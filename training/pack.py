@@ -19,7 +19,7 @@ from negatives import look_alikes
 from pairs import Pair, self_made, supervised
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
-from tools import Described, read_rows, real_tools, set_documents, set_tools, without_twins
+from tools import Described, folds_without, read_rows, real_tools, set_documents, set_tools, without_twins
 from wishes import wished
 from wordnet import meanings
 
@@ -65,7 +65,8 @@ def main(data: Path, model: Path, wordnet: Path, pack: Path, *, small: bool) -> 
     entries = vocabulary(tools, model)
     (pack / "vocabulary.json").write_text(json.dumps(entries, ensure_ascii=False), encoding="utf-8")
     encoder, table = _cutters(model, [piece for piece, _ in entries])
-    _write(pack / "tools.npz", _of_tools(tools, encoder, table) | {"negatives": look_alikes(tools, chance)})
+    left_out = {"negatives": look_alikes(tools, chance), "folds": folds_without(tools)}
+    _write(pack / "tools.npz", _of_tools(tools, encoder, table) | left_out)
     _write(pack / "pairs.npz", _of_pairs(pairs, encoder, table, chance))
     _write(pack / "meanings.npz", _both("word", [word for word, _ in said], encoder, table)
            | _both("meaning", [text for _, text in said], encoder, table))  # fmt: skip
@@ -158,6 +159,7 @@ def _of_pairs(pairs: Sequence[Pair], encoder: Cut, table: Cut, chance: random.Ra
             "tool": np.array([pair.tool for pair in pairs], dtype=np.int32),
             "hidden": np.array([pair.hidden for pair in pairs], dtype=np.int8),
             "written": np.array([pair.written for pair in pairs]),
+            "beside": np.array([pair.beside for pair in pairs], dtype=np.int32),
         }
     )
 

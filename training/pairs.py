@@ -48,6 +48,8 @@ class Pair:
     """What the encoder reads, where the query is in a language that it does not know."""
     written: bool = False
     """Whether somebody wrote the query for the tool, as `wishes` has them."""
+    beside: int = NOTHING
+    """The place of another tool that the query was made of as well, or `NOTHING`."""
 
 
 def self_made(tools: Sequence[Described], stories: Sequence[str], chance: random.Random) -> Iterator[Pair]:
@@ -64,10 +66,12 @@ def self_made(tools: Sequence[Described], stories: Sequence[str], chance: random
         if parameters:
             yield Pair(f"{_maybe(f'{name} ', chance)}{parameters}"[:160], place, _PARAMETERS)
         yield Pair(_told(filled(head, server, chance), stories, chance), place, _HEAD)
-        yield Pair(_for_two(place, chance.randrange(len(tools)), tools, chance), place, _HEAD)
+        other = chance.randrange(len(tools))
+        yield Pair(_for_two(place, other, tools, chance), place, _HEAD, beside=other)
         beside = min(len(tools) - 1, max(0, place + chance.choice((-2, -1, 1, 2))))
         if tools[beside].server == tool.server:
-            yield Pair(_for_two(place, beside, tools, chance), place, chance.choice((_NAME, _HEAD)))
+            query = _for_two(place, beside, tools, chance)
+            yield Pair(query, place, chance.choice((_NAME, _HEAD)), beside=beside)
 
 
 def _for_two(place: int, other: int, tools: Sequence[Described], chance: random.Random) -> str:

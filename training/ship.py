@@ -2,7 +2,7 @@
 
 Rows that training has hardly seen say nothing and are left out: their words fall apart into smaller pieces. Writes the
 files that `ullage.search` reads, as plain arrays: a wheel compresses them, and unpacked they load at once.
-`python training/ship.py PACK TABLE FOLDER`.
+`python training/ship.py PACK TABLE FOLDER`; with OUT for TABLE and `folds` behind it, the tables of all folds.
 """
 
 import json
@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+from folds import FOLDS, without_fold
 from lexicon import LEXICON
 
 __all__ = ["digest_of", "write"]
@@ -24,9 +25,18 @@ _SERVER = 1.4
 server, and whoever asks behind a gateway does."""
 
 
-def main(pack: Path, table: Path, folder: Path) -> None:
+def main(pack: Path, table: Path, folder: Path, *options: str) -> None:
+    if "folds" not in options:
+        ship(pack, table, folder)
+        return
+    for fold in range(FOLDS):
+        ship(pack, table / f"fold_{fold}.npz", folder / f"fold_{fold}", fold)
+
+
+def ship(pack: Path, table: Path, folder: Path, fold: int | None = None) -> None:
+    """Writes the rows that training has seen, without a fold's tools where one is given."""
     vocabulary = [piece for piece, _ in json.loads((pack / "vocabulary.json").read_text(encoding="utf-8"))]
-    seen = _seen(pack, len(vocabulary))
+    seen = _seen(pack, len(vocabulary), fold)
     kept = [
         row
         for row, piece in enumerate(vocabulary)
@@ -56,15 +66,15 @@ def digest_of(folder: Path, weights: Sequence[float]) -> str:
     return found.hexdigest()[:_DIGITS]
 
 
-def _seen(pack: Path, rows: int) -> np.ndarray:
+def _seen(pack: Path, rows: int, fold: int | None) -> np.ndarray:
+    arrays = {name: dict(np.load(pack / f"{name}.npz")) for name in ("tools", "pairs", "meanings")}
     seen = np.zeros(rows, dtype=np.int64)
-    for name in ("tools", "pairs", "meanings"):
-        with np.load(pack / f"{name}.npz") as arrays:
-            for key in arrays.files:
-                if key.endswith("_table"):
-                    seen += np.bincount(arrays[key], minlength=rows)
+    for learnt in (arrays if fold is None else without_fold(arrays, fold)).values():
+        for key, value in learnt.items():
+            if key.endswith("_table"):
+                seen += np.bincount(value, minlength=rows)
     return seen
 
 
 if __name__ == "__main__":
-    main(*(Path(argument) for argument in sys.argv[1:4]))
+    main(*(Path(argument) for argument in sys.argv[1:4]), *sys.argv[4:])

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from folds import fold_of
+
 from ullage.search import Document, document_of, terms
 from ullage.search.aspects import aspects
 from ullage.search.words import parts
@@ -19,7 +22,9 @@ from ullage.tool import Tool
 
 __all__ = [
     "Described",
+    "Known",
     "Row",
+    "folds_without",
     "read_rows",
     "real_tools",
     "set_documents",
@@ -75,16 +80,16 @@ def real_tools(data: Path) -> list[Described]:
 
 def without_twins(tools: Iterable[Described], kept_back: Sequence[Described]) -> Iterator[Described]:
     """Those that are like none of the tools kept back, and of equal ones among themselves the first."""
-    known = _Known(kept_back)
+    known = Known(kept_back)
     seen = set[tuple[str, str]]()
     for tool in tools:
         key = tool.fields[1], tool.head
-        if key not in seen and not known.holds_like_of(tool):
+        if key not in seen and not known.like(tool):
             seen.add(key)
             yield tool
 
 
-class _Known:
+class Known:
     """Finds tools that share most of their terms."""
 
     def __init__(self, tools: Sequence[Described]) -> None:
@@ -95,14 +100,26 @@ class _Known:
             for term in held:
                 self._holders[term].append(place)
 
-    def holds_like_of(self, tool: Described) -> bool:
+    def like(self, tool: Described) -> list[int]:
+        """The places of the tools that have nearly the same text."""
         own = frozenset(_terms(tool))
         shared = Counter(place for term in own for place in self._holders.get(term, ()))
-        return any(
-            count / (len(own) + len(self._terms[place]) - count)
-            >= (0.5 if self._names[place] == tool.fields[1] else _ALIKE)
+        return [
+            place
             for place, count in shared.items()
-        )
+            if count / (len(own) + len(self._terms[place]) - count)
+            >= (0.5 if self._names[place] == tool.fields[1] else _ALIKE)
+        ]
+
+
+def folds_without(tools: Sequence[Described]) -> np.ndarray:
+    """Of each tool, in bits, the folds that it must not be learnt from in: its own, and those of its look-alikes."""
+    folds = [fold_of(tool.source, tool.server) for tool in tools]
+    known, bits = Known(tools), np.zeros(len(tools), dtype=np.uint8)
+    for place, tool in enumerate(tools):
+        for each in {folds[place], *(folds[other] for other in known.like(tool))}:
+            bits[place] |= 1 << each
+    return bits
 
 
 def _terms(tool: Described) -> list[str]:

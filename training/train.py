@@ -1,7 +1,8 @@
 """What is trained, in which order?
 
 Tunes the encoder, teaches the table, measures both, and writes the weights. Reads a pack only; needs PyTorch and
-transformers. `python training/train.py PACK OUT`; with `small` behind it a few steps, to rehearse with a small pack.
+transformers. `python training/train.py PACK OUT`; with `small` behind it a few steps, to rehearse with a small pack;
+with `folds` behind it one table for each fold of `folds.py`, trained without the tools of that fold, to measure with.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 import encoder
 import numpy as np
 import torch
+from folds import FOLDS, without_fold
 from material import Material, material_of
 from measure import Scores, Set, read_sets, report
 from ragged import Ragged, ragged, tagged
@@ -49,9 +51,12 @@ class Ready:
     """The text that each row of the table begins as."""
 
 
-def ready(pack: Path) -> Ready:
+def ready(pack: Path, fold: int | None = None) -> Ready:
+    """A pack, less the tools of a fold where one is given."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     arrays = {name: dict(np.load(pack / f"{name}.npz")) for name in ("tools", "pairs", "meanings", "rows")}
+    if fold is not None:
+        arrays = without_fold(arrays, fold)
     materials = [
         material_of(
             ragged(arrays["pairs"], f"query_{kind}", device),
@@ -123,22 +128,31 @@ def save_table(table: Table, path: Path) -> None:
     )
 
 
-def main(pack: Path, out: Path, *, small: bool) -> None:
+def train(pack: Path, out: Path, *, small: bool = False, fold: int | None = None) -> None:
+    """Trains both and writes them; without a fold's tools, the table alone, as `fold_N.npz`."""
     torch.manual_seed(7)
     torch.backends.cuda.matmul.allow_tf32 = True
-    made = ready(pack)
+    made = ready(pack, fold)
     results = {"stock encoder": report("stock encoder", made.sets, by_encoder(made.stock, made.device))}
     tuned = tune(made.stock, made.for_encoder, _REHEARSAL if small else TUNING, made.generator)
     teacher = mixed(made.stock, tuned, KEPT)
     results["encoder"] = report("tuned encoder", made.sets, by_encoder(teacher, made.device))
-    save_encoder(teacher, out)
     rows, taught = taught_by(teacher, made)
     recipe = Recipe(learning=_REHEARSAL) if small else TEACHING
     table = learn(Table(rows), made.for_table, taught, made.words, recipe)
     results["table"] = report("table", made.sets, by_table(table, made.device))
-    save_table(table, out / "table.npz")
-    (out / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
+    if fold is None:
+        save_encoder(teacher, out)
+    name = "table" if fold is None else f"fold_{fold}"
+    save_table(table, out / f"{name}.npz")
+    (out / f"{name}.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
+
+
+def main(pack: Path, out: Path, *options: str) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    for fold in range(FOLDS) if "folds" in options else (None,):
+        train(pack, out, small="small" in options, fold=fold)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), small="small" in sys.argv[3:])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

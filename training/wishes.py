@@ -13,7 +13,7 @@ from pathlib import Path
 from pairs import Pair
 from tools import Described
 
-__all__ = ["wished"]
+__all__ = ["is_foreign", "wished"]
 
 _OTHER_LETTERS = re.compile("[\u1100-\u11ff\u3040-\uffff]")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -44,12 +44,12 @@ def wished(tools: Sequence[Described]) -> Iterator[Pair]:
         id_, *said = line.split("\t")
         if id_ in places:
             tool = tools[places[id_]]
-            english = next((text for text in said if not _foreign(text)), f"{tool.fields[1]} {tool.head}")
+            english = next((text for text in said if not is_foreign(text)), f"{tool.fields[1]} {tool.head}")
             for text in said:
-                yield Pair(text, places[id_], english=english if _foreign(text) else None, written=True)
+                yield Pair(text, places[id_], english=english if is_foreign(text) else None, written=True)
 
 
-def _foreign(text: str) -> bool:
+def is_foreign(text: str) -> bool:
     """Whether a text is in another language than English, as its letters or its commonest words tell."""
     if len(_OTHER_LETTERS.findall(text)) > 2:
         return True

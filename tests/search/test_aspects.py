@@ -50,6 +50,13 @@ def test_a_query_of_several_sentences_asks_by_each_of_them():
     assert asked(query) == [query, "Find the invoice of March.", "Then send it to the accountant;"]
 
 
+def test_a_sentence_that_joins_several_requests_asks_by_each_of_them():
+    query = "find the invoice of March, send it to Ann and then archive the whole thread"
+    assert asked(query) == [query, "find the invoice of March", "send it to Ann", "archive the whole thread"]
+    query = "get the weather for Paris and also book a table"
+    assert asked(query) == [query, "get the weather for Paris", "book a table"]
+
+
 def test_a_query_of_one_sentence_asks_by_itself():
     for query in ("send a message", "Send it. Now.", "e.g. this one here", ""):
         assert asked(query) == [query]

@@ -71,12 +71,12 @@ def test_words_and_nearness_are_each_divided_by_their_best_and_share_the_score()
     assert scores == pytest.approx({id_: score for id_, score in expected.items() if score}, abs=0.003)
 
 
-def test_nearness_of_several_sentences_is_that_of_the_whole_and_more_of_the_nearest():
+def test_nearness_of_several_sentences_is_half_that_of_the_whole_and_half_that_of_the_nearest():
     query = "complain. tell them"
     index = _index((query, NORTHEAST), ("complain", EAST), ("tell them", NORTH))
     near = {hit.document.id: hit.explain().nearness for hit in index.search(query)}
     assert near == pytest.approx(
-        {"issue": 0.3 * 0.6 + 0.7, "search": 0.3 + 0.7 * 0.8, "send": 0.3 * 0.8 + 0.7}, abs=0.01
+        {"issue": 0.5 * 0.6 + 0.5, "search": 0.5 + 0.5 * 0.8, "send": 0.5 * 0.8 + 0.5}, abs=0.01
     )
 
 
@@ -309,8 +309,9 @@ def test_nearness_in_steps_is_nearness_but_for_a_hundredth(number: int, size: in
     matrix = Matrix(number, size)
     matrix.put(np.arange(number), rows)
     near = vectors @ rows.T
-    whole = near[0] if asked == 1 else 0.3 * near[0] + 0.7 * near[1:].max(axis=0)
-    assert matrix.nearness(vectors, 0.7) == pytest.approx(whole, abs=0.01)
+    assert matrix.nearness(vectors) == pytest.approx(near, abs=0.01)
+    together = near[0] if asked == 1 else 0.3 * near[0] + 0.7 * near[1:].max(axis=0)
+    assert matrix.nearness_together(vectors, 0.7) == pytest.approx(together, abs=0.01)
 
 
 def test_rows_of_one_matrix_can_be_put_into_another():
@@ -318,8 +319,8 @@ def test_rows_of_one_matrix_can_be_put_into_another():
     one, other = Matrix(5, 8), Matrix(3, 8)
     one.put(np.arange(5), rows)
     other.take(np.array([0, 2]), one, np.array([4, 1]))
-    expected = one.nearness(rows[:1], 0.7)
-    assert other.nearness(rows[:1], 0.7).tolist() == [expected[4], 0, expected[1]]
+    (expected,) = one.nearness(rows[:1])
+    assert other.nearness(rows[:1]).tolist() == [[expected[4], 0, expected[1]]]
 
 
 def _of_length_one(rows: NDArray[np.float64]) -> Vectors:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Rows = NDArray[np.intp]
     Vectors = NDArray[np.float32]
     """One a row, each of length one; shorter where little of a text is known, and of zeros where nothing is."""
 
-__all__ = ["Embedder", "EmbedderFailed"]
+__all__ = ["Embedder", "EmbedderFailed", "WordVectors", "words_of"]
 
 
 class EmbedderFailed(Unavailable):
@@ -49,3 +50,30 @@ class Embedder(Protocol):
     def embed_query(self, query: str) -> "Vectors":
         """The first row is the whole query; where it has several sentences, a row for each of them follows."""
         ...
+
+
+class WordVectors(Protocol):
+    """Vectors of single words, known by the numbers of their rows."""
+
+    @property
+    def feature_weights(self) -> tuple[float, ...]:
+        """What the fused score weighs in `rerank`, then each of its `FEATURES` in their order."""
+        ...
+
+    def query_words(self, query: str) -> "tuple[Rows, Vectors]":
+        """The rows of a query, each once and in order, and how much each tells in a query."""
+        ...
+
+    def document_words(self, document: Document) -> "tuple[Rows, ...]":
+        """The rows of each aspect of a document, each once and in order."""
+        ...
+
+    def nearness_of_words(self, asked: "Rows", rows: "Rows") -> "tuple[Vectors, Vectors]":
+        """How near each row is to each that was asked for, a row each of these; and how long the vector of each is."""
+        ...
+
+
+def words_of(embedder: Embedder) -> WordVectors | None:
+    """The vectors of single words behind an embedder; None for one that knows whole texts only."""
+    words: WordVectors | None = getattr(embedder, "words", None)
+    return words if words is not None and words.feature_weights else None

@@ -6,14 +6,15 @@ whether the first was near or only the least far. Knows numbers by place, not wh
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .meaning import Nearness
 from .ranking import Scores
 
-__all__ = ["Fused", "fuse"]
+__all__ = ["Fused", "closer_look", "fuse"]
 
 _LEAST, _GROWTH, _START = 0.1, 0.04, 0.06
 """Of what is nearest to a text without sense: half of some thirty such texts came nearer than 0.10 to 0.15 to one of
@@ -26,9 +27,11 @@ class Fused:
     """Numbers by place."""
 
     scores: Scores
-    """What words, meaning and use sum to; 0 for what was not found."""
+    """What words, meaning, the closer look and use sum to; 0 for what was not found."""
     words: Scores
     meaning: Scores
+    closer: Scores
+    """What the best candidates gained when they were looked at again; see `rerank`."""
     use: Scores
     nearness: Nearness | None
     share: float
@@ -50,10 +53,27 @@ def fuse(totals: Scores, nearness: Nearness | None, use: Scores, weight: float =
         scores=words + meaning + use,
         words=words,
         meaning=meaning,
+        closer=np.zeros(len(totals)),
         use=use,
         nearness=nearness,
         share=share,
         worth=worth,
+    )
+
+
+def closer_look(fused: Fused, places: Sequence[int], gains: Scores, weight: float) -> Fused:
+    """With what the candidates at these places gained; words and meaning weigh so much beside it, for all documents."""
+    closer = np.zeros(len(fused.scores))
+    closer[places] = gains
+    words, meaning = weight * fused.words, weight * fused.meaning
+    return replace(
+        fused,
+        scores=words + meaning + closer + fused.use,
+        words=words,
+        meaning=meaning,
+        closer=closer,
+        share=weight * fused.share,
+        worth=weight * fused.worth,
     )
 
 

@@ -40,7 +40,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """What gave a hit its score: words, meaning and use sum to it."""
+    """What gave a hit its score: words, meaning, the closer look and use sum to it."""
 
     words: float
     reasons: tuple[Reason, ...]
@@ -51,6 +51,8 @@ class Why:
     to the index."""
     share: float = 0.0
     """What meaning could give to this query's hits at the most; words could give the rest."""
+    closer: float = 0.0
+    """What comparing it with the query word by word and clause by clause added; 0 where it was not among the best."""
     use: float = 0.0
     """What having been of use before added."""
 

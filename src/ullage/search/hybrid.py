@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .asked import asked
 from .document import Document
-from .embedder import Embedder
+from .embedder import Embedder, words_of
 from .hit import Hit, Named, Why
 from .uses import MOST_BONUS
 from .words import Wanted, wanted
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .meaning import Vector
     from .postings import Postings
     from .ranking import Scores
+    from .rerank import Candidates
 
 __all__ = ["HybridIndex"]
 
@@ -46,12 +48,15 @@ class HybridIndex:
         from .meaning import Meaning
         from .names import Names
         from .postings import Postings
+        from .rerank import Reranker
 
         old = (None, None, None) if before is None else (before.postings, before.names, before.meaning)
         held = tuple({document.id: document for document in documents}.values())
         self.postings = Postings(held, old[0])
         self.names = Names(held, old[1])
         self.meaning = None if embedder is None else Meaning(held, embedder, vectors or {}, old[2])
+        words = None if embedder is None else words_of(embedder)
+        self.reranker = None if words is None or embedder is None else Reranker(held, words, embedder.weight)
         self._places = {document.id: place for place, document in enumerate(held)}
 
     def __len__(self) -> int:
@@ -93,12 +98,50 @@ class HybridIndex:
         return {id_: score for id_, score in zip(self._places, scores, strict=True) if score}
 
     def _fused(self, query: str, wants: Mapping[str, Wanted], learnt: Mapping[str, float]) -> "Fused":
-        from .fusion import fuse
+        from .fusion import closer_look, fuse
 
         totals, use = self.postings.totals(wants), self._use(learnt)
         if self.meaning is None:
             return fuse(totals, None, use)
-        return fuse(totals, self.meaning.nearness(query), use, self.meaning.weight)
+        nearness, clauses = self.meaning.nearness_by_clause(query)
+        fused = fuse(totals, nearness, use, self.meaning.weight)
+        if self.reranker is None:
+            return fused
+        seen = self._candidates(query, fused, clauses)
+        return closer_look(fused, seen.places, self.reranker.gains(seen), self.reranker.of_fused)
+
+    def candidates(self, query: str) -> "Candidates":
+        """What is looked at again for a query, by an index that knows meaning."""
+        from .fusion import fuse
+
+        if self.meaning is None:
+            raise TypeError("an index of words alone looks at nothing again")
+        nearness, clauses = self.meaning.nearness_by_clause(query)
+        fused = fuse(self.postings.totals(wanted(query)), nearness, self._use(_NOTHING), self.meaning.weight)
+        return self._candidates(query, fused, clauses)
+
+    def _candidates(self, query: str, fused: "Fused", clauses: "Vector") -> "Candidates":
+        """The best by words and meaning, and scores of the query's clauses, by meaning a row each."""
+        import numpy as np
+
+        from .ranking import best
+        from .rerank import CANDIDATES, Candidates
+
+        scores, texts = fused.words + fused.meaning, asked(query)[1:]
+        places = best(scores, CANDIDATES, above=0).tolist()
+        if len(texts) != len(clauses):  # An embedder may see other clauses, or none be scored.
+            texts = []
+        totals = np.zeros((len(texts), len(scores)))
+        for row, text in enumerate(texts):
+            totals[row] = self.postings.totals(wanted(text))
+        return Candidates(
+            query=query,
+            places=places,
+            fused=scores[places],
+            words=fused.words[places],
+            clause_totals=totals,
+            clause_nearness=clauses[: len(texts)],
+        )
 
     def _use(self, learnt: Mapping[str, float]) -> "Scores":
         import numpy as np
@@ -125,6 +168,7 @@ def _explained(postings: "Postings", place: int, wants: Mapping[str, Wanted], fu
     return Why(
         words=float(fused.words[place]),
         meaning=float(fused.meaning[place]),
+        closer=float(fused.closer[place]),
         use=float(fused.use[place]),
         nearness=None if fused.nearness is None else float(fused.nearness[place]),
         share=fused.share,

@@ -78,6 +78,7 @@ def _read_table(folder: Path) -> "StaticTable":
     import numpy as np
 
     from .pieces import Pieces
+    from .rerank import FEATURES
     from .table import StaticTable
 
     card = json.loads((folder / "table.json").read_text(encoding="utf-8"))
@@ -87,6 +88,9 @@ def _read_table(folder: Path) -> "StaticTable":
     steps, telling = (np.load(folder / f"{name}.npy") for name in ("steps", "telling"))
     if {len(rows), len(steps), len(telling)} != {len(vocabulary)}:
         raise ValueError("these are parts of different tables")
+    feature_weights = tuple(card.get("feature_weights", ()))
+    if len(feature_weights) not in {0, 1 + len(FEATURES)}:
+        raise ValueError("its weights are of other features")
     return StaticTable(
         digest=card["digest"],
         pieces=Pieces(vocabulary),
@@ -94,6 +98,7 @@ def _read_table(folder: Path) -> "StaticTable":
         steps=steps,
         telling=telling.astype(np.float32),
         weights=tuple(card["weights"]),
+        feature_weights=feature_weights,
     )
 
 

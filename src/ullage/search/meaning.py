@@ -19,8 +19,10 @@ __all__ = ["Meaning", "Nearness", "Vector"]
 
 Nearness = NDArray[np.float64]
 
-_OF_SENTENCE = 0.7
-"""What the nearest sentence counts where there are several; the whole query counts the rest."""
+_OF_CLAUSE = 0.5
+"""What the nearest clause counts where there are several; the whole query counts the rest."""
+_MANY = 20_000
+"""Documents beyond which the clauses of a query are not scored apart."""
 _DECIMALS = 5
 """Machines add in different orders, so that the last bits of sums differ; less than this is no difference."""
 _AT_ONCE = 1_000
@@ -56,10 +58,21 @@ class Meaning:
 
     def nearness(self, query: str) -> Nearness:
         """Of each document: 1 for the same, about 0 for what has nothing to do with the query, or less."""
+        return self.nearness_by_clause(query)[0]
+
+    def nearness_by_clause(self, query: str) -> tuple[Nearness, Vector]:
+        """The same, and beside it a row for each clause where the query has several and documents are not very many."""
         with _told(self._embedder):
-            vectors = self._embedder.embed_query(query)
-        nearness = self.matrix.nearness(_sound(vectors), _OF_SENTENCE)
-        return np.round(nearness.astype(np.float64), _DECIMALS)
+            vectors = _sound(self._embedder.embed_query(query))
+        if len(self.documents) > _MANY:  # To score clauses apart would cost more than all the rest.
+            together = self.matrix.nearness_together(vectors, _OF_CLAUSE)
+            return np.round(together.astype(np.float64), _DECIMALS), np.zeros((0, len(together)), dtype=np.float32)
+        near = self.matrix.nearness(vectors)
+        clauses = near[1:]
+        whole: Vector = near[0]
+        if len(clauses):
+            whole = (1 - _OF_CLAUSE) * whole + _OF_CLAUSE * clauses.max(axis=0)
+        return np.round(whole.astype(np.float64), _DECIMALS), clauses
 
     def _take_over(self, before: "Meaning | None") -> list[int]:
         """Takes rows over, and says which documents had none."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .names import Levels
 
-__all__ = ["Scores", "ranked"]
+__all__ = ["Scores", "best", "ranked"]
 
 Scores = NDArray[np.float64]
 
@@ -18,11 +18,11 @@ def ranked(scores: Scores, named: Levels, limit: int) -> list[int]:
     found = list[int]()
     for level in range(int(named.max(initial=0)), 0, -1):
         places = np.flatnonzero(named == level)
-        found += places[_best(scores[places], limit - len(found))].tolist()
-    return found + _best(np.where(named, 0, scores), limit - len(found), above=0).tolist()
+        found += places[best(scores[places], limit - len(found))].tolist()
+    return found + best(np.where(named, 0, scores), limit - len(found), above=0).tolist()
 
 
-def _best(scores: Scores, limit: int, above: float = -np.inf) -> NDArray[np.intp]:
+def best(scores: Scores, limit: int, above: float = -np.inf) -> NDArray[np.intp]:
     """Where the greatest are that are above this, in falling order, those first among equals that stand first."""
     if limit <= 0:
         return np.zeros(0, dtype=np.intp)

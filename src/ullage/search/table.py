@@ -32,6 +32,7 @@ _WEIGHT = 7.0
 """Anything from 5 to 10 does as well."""
 
 _Numbers = NDArray[np.float32]
+_Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class StaticTable:
     """How much a row tells in a query."""
     weights: tuple[float, ...]
     """One an aspect."""
+    feature_weights: tuple[float, ...] = ()
+    """Of the fused score and of the features of `rerank`; none where candidates are not looked at again."""
 
     @property
     def edition(self) -> str:
@@ -73,6 +76,29 @@ class StaticTable:
         lengths = [1.0 if self.pieces.makes_sense(text) else _LETTERS for text in texts]
         return _of_length_one(sums) * np.array(lengths, dtype=np.float32)[:, None]
 
+    @property
+    def words(self) -> "StaticTable":
+        """Itself: a `WordVectors`."""
+        return self
+
+    def query_words(self, query: str) -> tuple[_Rows, _Numbers]:
+        rows = _each_once(self.pieces.rows(query, _LONG_QUERY))
+        return rows, self.telling[rows]
+
+    def document_words(self, document: Document) -> tuple[_Rows, ...]:
+        return tuple(
+            _each_once(self.pieces.rows(text, longest))
+            for text, longest in zip(aspects(document), _LONGEST, strict=True)
+        )
+
+    def nearness_of_words(self, asked: _Rows, rows: _Rows) -> tuple[_Numbers, _Numbers]:
+        queried, wide = self.rows[asked].astype(np.float32), self.rows[rows].astype(np.float32)
+        lengths, of_queried = (np.sqrt(np.einsum("ij,ij->i", each, each)) for each in (wide, queried))
+        near = queried @ wide.T
+        near /= np.maximum(of_queried, 1)[:, None]
+        near /= np.maximum(lengths, 1)
+        return near, lengths * self.steps[rows]
+
     def _of_document(self, document: Document) -> tuple[list[int], list[float]]:
         """Its rows, and the share that each has."""
         rows, shares = list[int](), list[float]()
@@ -92,3 +118,7 @@ def _of_length_one(sums: _Numbers) -> _Numbers:
     lengths = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
     lengths[lengths == 0] = 1
     return sums / lengths
+
+
+def _each_once(rows: list[int]) -> _Rows:
+    return np.array(sorted({*rows}), dtype=np.intp)

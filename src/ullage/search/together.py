@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .asked import asked
 from .document import Document
-from .embedder import Embedder
+from .embedder import Embedder, WordVectors, words_of
 
 __all__ = ["Together"]
 
@@ -41,6 +41,11 @@ class Together:
     @property
     def weight(self) -> float:
         return self.encoder.weight
+
+    @property
+    def words(self) -> WordVectors | None:
+        """The table's: the encoder knows whole texts only."""
+        return words_of(self.table)
 
     def embed_documents(self, documents: Sequence[Document]) -> _Numbers:
         of_encoder, of_table = _BOTH
