@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.sql import Dialect, Table
+from ullage.sql import Column, Dialect, Table
 from ullage.sql.quoting import first_rows
 
 
@@ -20,3 +20,8 @@ def test_a_table_is_named_as_its_dialect_does(dialect: Dialect, statement: str):
 
 def test_a_table_of_another_schema_is_named_with_it():
     assert first_rows("tsql", Table(name="t]; DROP", schema="s"), 1) == "SELECT TOP 1 * FROM [s].[t]]; DROP]"
+
+
+def test_the_columns_are_named_since_a_role_may_read_only_some():
+    table = Table(name="t", columns=(Column(name='a"b', type="text"), Column(name="c", type="text")))
+    assert first_rows("postgres", table, 1, by_name=True) == 'SELECT "a""b", "c" FROM "t" LIMIT 1'

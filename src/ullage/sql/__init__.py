@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .opening import open_engine
     from .source import SqlSource
     from .structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger
-    from .tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, tools_of
+    from .tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, shared_tools, tools_of
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -39,6 +39,7 @@ else:
             "Trigger": "structure",
             "dialect_of": "dialect",
             "open_engine": "opening",
+            "shared_tools": "tools",
             "tools_of": "tools",
         },
     )
@@ -68,5 +69,6 @@ __all__ = [
     "Trigger",
     "dialect_of",
     "open_engine",
+    "shared_tools",
     "tools_of",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "read_schema",
     "read_sql",
     "read_table",
+    "read_triggers",
 ]
 
 _LEAST_TOKENS = 50
@@ -100,6 +101,12 @@ def read_table(tool: Tool, arguments: JsonObject) -> TableAsked:
     if isinstance(given.get("sample"), bool):
         return TableAsked(name, 3 if given["sample"] else 0)
     return TableAsked(name, min(_number(given, "sample", least=0) or 0, _MOST_SAMPLES))
+
+
+def read_triggers(tool: Tool, arguments: JsonObject) -> str | None:
+    """The table whose triggers are wanted; None for those of all tables."""
+    given = _known(tool, arguments)
+    return _text(given, "tableName") if given.get("tableName") else None
 
 
 def read_sql(tool: Tool, arguments: JsonObject) -> str:

@@ -6,25 +6,28 @@ names that do. What a statement may say, what an engine does and how rows are wr
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError
 from ullage.options import DatabaseSettings
+from ullage.table import Row
 from ullage.tool import Asked
 
-from .engine import Answer, Dialect, Engine, Question, Stability
+from .engine import Answer, Dialect, Engine, Probe, Question, Stability
 from .explaining import explain_statement
 from .known import Known
 from .nearest import is_about_a_name, with_nearest
 from .recent import Recent
+from .role import with_column_grants
 from .structure import Structure
+from .wording import without_data
 
 if TYPE_CHECKING:
     from .guard import Statement
-    from .masking import MaskPlan
+    from .masking import MaskPlan, MaskPolicy
 
 __all__ = ["Asking", "Given"]
 
@@ -48,6 +51,8 @@ class Asking:
     engine: Engine
     known: Known
     answers: Recent[Answer]
+    _policies: "list[tuple[Structure, MaskPolicy]]" = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]
+    """The policy of the structure that was read last."""
 
     @classmethod
     def of(cls, settings: DatabaseSettings, engine: Engine, clock: Callable[[], float] = time.monotonic) -> "Asking":
@@ -63,7 +68,9 @@ class Asking:
         if kept is not None:
             return Given(kept, cached=True)
         masks = await self._masks(statement, until)
-        answer = await self._answered(statement.sql, rows, statement, until)
+        answer = await self._answered(statement.runs or statement.sql, rows, statement, until)
+        if statement.kind == "show" and self.engine.dialect == "mysql":
+            answer = replace(answer, rows=_without_host(answer))
         if masks is not None:
             answer = replace(answer, rows=masks.apply(answer.columns, answer.rows))
         self.answers.put(key, answer, _size(answer))
@@ -80,7 +87,8 @@ class Asking:
         if statement.kind not in ("select", "explain"):
             raise Refused(f"there is no plan for a statement of kind `{statement.kind}`", suggestion="give a SELECT")
         await self._masks(statement, until)
-        asked = statement.sql if statement.kind == "explain" else explain_statement(self.engine.dialect, statement.sql)
+        text = statement.runs or statement.sql
+        asked = text if statement.kind == "explain" else explain_statement(self.engine.dialect, text)
         return await self._answered(asked, self.settings.limits.rows, statement, until)
 
     def _until(self, request: Asked) -> float:
@@ -96,15 +104,54 @@ class Asking:
         if not self.settings.masked:
             return None
         structure, _ = await _within(until, self.known.structure)
-        return await anyio.to_thread.run_sync(
-            _plan_masks, statement.sql, self.engine.dialect, structure, self.settings.masked
-        )
+        functions = await _within(until, self.engine.functions)
+        return await anyio.to_thread.run_sync(lambda: self._policy(structure, functions).plan(statement.sql))
+
+    async def role_sql(self, request: Asked) -> tuple[Probe, str]:
+        """What the role may do, and the SQL for one that can only read, without the masked columns."""
+        probe = await self.engine.probe()
+        if not probe.setup_sql or not self.settings.masked:
+            return probe, probe.setup_sql
+        structure, _ = await self.structure(request)
+        policy = self._policy(structure, await self.engine.functions())
+        every = structure.catalogue or structure.tables
+        readable = [
+            (
+                table,
+                tuple(
+                    column.name
+                    for column, found in zip(table.columns, policy.tables.of(table), strict=True)
+                    if not found.masks
+                ),
+            )
+            for table in every
+        ]
+        return probe, with_column_grants(probe.setup_sql, self.engine.dialect, structure, readable)
+
+    def _policy(self, structure: Structure, functions: Mapping[str, Stability]) -> "MaskPolicy":
+        from .masking import MaskPolicy
+
+        if not self._policies or self._policies[0][0] is not structure:
+            allowed = frozenset(name.lower() for name in self.settings.functions)
+            policy = MaskPolicy.of(
+                self.engine.dialect, structure, self.settings.masked, functions=functions, allowed=allowed
+            )
+            self._policies[:] = [(structure, policy)]
+        return self._policies[0][1]
 
     async def _answered(self, sql: str, rows: int, statement: "Statement", until: float) -> Answer:
         try:
             return await self.engine.ask(Question(sql=sql, rows=rows, seconds=_left(until)))
         except QueryFailed as error:
-            raise await self._mended(error, statement, until) from error
+            raise self._without_values(await self._mended(error, statement, until), sql) from None
+
+    def _without_values(self, error: QueryFailed, sql: str) -> QueryFailed:
+        """Engines quote the value that cannot be converted, which may be a masked one. What a server says comes
+        without values in any case."""
+        if not self.settings.masked or self.engine.dialect not in ("sqlite", "duckdb"):
+            return error
+        said = without_data(without_data(error.message, sql, "'"), sql, '"')
+        return QueryFailed(said, suggestion=error.suggestion, options=error.options)
 
     async def _mended(self, error: QueryFailed, statement: "Statement", until: float) -> QueryFailed:
         """The names come too late where reading them takes too long, or fails in its turn."""
@@ -124,10 +171,17 @@ def _judge(sql: str, dialect: Dialect, functions: Mapping[str, Stability], allow
     return judge(sql, dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
 
 
-def _plan_masks(sql: str, dialect: Dialect, structure: Structure, masked: tuple[str, ...]) -> "MaskPlan":
-    from .masking import mask_plan
+def _without_host(answer: Answer) -> tuple[Row, ...]:
+    """The rows of a SHOW of MySQL, without values that tell of the host and without what other sessions run."""
+    from .guard import is_hidden_variable
 
-    return mask_plan(sql, dialect, structure, masked)
+    names = tuple(column.lower() for column in answer.columns)
+    if names == ("variable_name", "value"):
+        return tuple((name, "***" if is_hidden_variable(str(name)) else value) for name, value in answer.rows)
+    if "info" in names and "command" in names:
+        at = names.index("info")
+        return tuple((*row[:at], None if row[at] is None else "***", *row[at + 1 :]) for row in answer.rows)
+    return answer.rows
 
 
 async def _within(until: float, read: Callable[[], Awaitable[Result]]) -> Result:

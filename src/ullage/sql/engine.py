@@ -70,7 +70,9 @@ class Engine(Protocol):
     async def functions(self) -> Mapping[str, Stability]:
         """Functions by lower-case name, the least stable of those of one name; empty where it cannot tell. Operators
         that users made are among them, and so are, with a dot before the name, functions that a row takes for one of
-        its columns, and with two colons types that a cast runs nothing for. Read once and kept."""
+        its columns, with two colons types that a cast runs nothing for, with `pg_catalog.` the server's own function
+        of a name under which somebody made another, and with `from:` tables that may be called in FROM. Read once and
+        kept."""
         ...
 
     async def probe(self) -> Probe: ...

@@ -109,7 +109,8 @@ class SqlSource:
             "truncated": shaped.truncated,
             "maxRowsLimit": limit,
         }
-        return Reply.text(shaped.text, meta={_META: {**_performance(cached=given.cached), "data": data}})
+        meta: JsonObject = {_META: {**_performance(cached=given.cached), "data": data}}
+        return Reply.text(shaped.text, meta=meta, json_lists=None if asked.format == "csv" else ("data",))
 
     async def _shaped(self, answer: Answer, asked: QueryAsked, call: Call) -> Shaped:
         weigh = self.weigh(call.caller)
@@ -126,7 +127,7 @@ class SqlSource:
 def _telling(tell: Callable[[Tool, Call], Awaitable[Told]]) -> Answers:
     async def reply(tool: Tool, call: Call) -> Reply:
         told = await tell(tool, call)
-        return Reply.text(told.text, meta={_META: _performance(cached=told.cached)})
+        return Reply.text(told.text, meta={_META: _performance(cached=told.cached)}, json_lists=told.json_lists)
 
     return reply
 

@@ -19,6 +19,10 @@ class Column:
     default: str | None = None
     generated: bool = False
     """Whether the engine fills it: identity, auto-increment, computed."""
+    computed: bool = False
+    """Whether it is computed from other columns."""
+    expression: str | None = None
+    """What it is computed by; None where that is not known."""
     comment: str | None = None
 
 
@@ -68,6 +72,10 @@ class Table:
     definition: str | None = None
     """A view's query."""
     comment: str | None = None
+    parents: tuple[str, ...] = ()
+    """Tables whose columns it inherits, as `schema.name`: it is a partition of one, or made by INHERITS."""
+    module: str | None = None
+    """Of a virtual table, the CREATE statement, whose arguments may name other tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +94,11 @@ class Structure:
     tables: tuple[Table, ...] = ()
     routines: tuple[Routine, ...] = ()
     name: str | None = None
+    default_schema: str | None = None
+    """What the schema is called whose tables have None for one; None where it is not known."""
+    catalogue: tuple[Table, ...] = ()
+    """Every relation with every column, also those that the role may not read itself but views may read for it, each
+    with its schema's name. For whoever follows where values come from; empty where `tables` are all there is."""
 
 
 def in_order(tables: Iterable[Table]) -> tuple[Table, ...]:

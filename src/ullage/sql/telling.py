@@ -12,7 +12,7 @@ import anyio
 from ullage.table import Weigh, fit
 from ullage.tool import Asked, Call, Caller, Tool
 
-from .arguments import read_schema, read_table
+from .arguments import read_schema, read_table, read_triggers
 from .asking import Asking
 from .describe import Detail, choose, describe, find_table, full, schema_json, table_json, triggers_json
 from .quoting import first_rows
@@ -32,6 +32,8 @@ class Told:
     text: str
     cached: bool
     """Whether the database was not asked."""
+    json_lists: tuple[str, ...] | None = None
+    """As of a `Reply`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,22 +70,28 @@ class Telling:
         read_schema(tool, call.arguments)
         structure, cached = await self.asking.structure(call)
         weigh = self.weigh(call.caller)
-        return Told(await anyio.to_thread.run_sync(self._schema_json, structure, weigh), cached)
+        return Told(await anyio.to_thread.run_sync(self._schema_json, structure, weigh), cached, ("tables",))
 
     async def original_table(self, tool: Tool, call: Call) -> Told:
         table, cached = await self._table(read_table(tool, call.arguments).name, call)
-        return Told(table_json(table), cached)
+        return Told(table_json(table), cached, ("columns", "constraints", "indexes", "foreignKeys"))
 
     async def original_triggers(self, tool: Tool, call: Call) -> Told:
-        table, cached = await self._table(read_table(tool, call.arguments).name, call)
-        return Told(triggers_json(table), cached)
+        """Of one table, or of all where none is named."""
+        name = read_triggers(tool, call.arguments)
+        structure, cached = await self.asking.structure(call)
+        tables = structure.tables if name is None else (find_table(structure, name),)
+        return Told(triggers_json(tables, name), cached, ("triggers",))
 
     async def _table(self, name: str, call: Call) -> tuple[Table, bool]:
         structure, cached = await self.asking.structure(call)
         return find_table(structure, name), cached
 
     async def _sample(self, table: Table, rows: int, call: Call) -> str:
-        given = await self.asking.ask(first_rows(self.asking.engine.dialect, table, rows), rows, call)
+        # A role may have been refused the masked columns.
+        by_name = bool(self.asking.settings.masked)
+        statement = first_rows(self.asking.engine.dialect, table, rows, by_name=by_name)
+        given = await self.asking.ask(statement, rows, call)
         return sheet(given.answer)
 
     def _schema_json(self, structure: Structure, weigh: Weigh) -> str:
@@ -91,7 +99,8 @@ class Telling:
 
         def written(tables: int) -> str:
             shown = replace(structure, tables=structure.tables[:tables])
-            return schema_json(shown, self.asking.engine.dialect, self.asking.settings.name)
+            is_cut = tables < len(structure.tables)
+            return schema_json(shown, self.asking.engine.dialect, self.asking.settings.name, truncated=is_cut)
 
         most = self.asking.settings.max_tokens
         if most is None:

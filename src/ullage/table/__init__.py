@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .encode import ABSENT, Absent, record_lines, row_line
     from .fit import Continued, Fitted, Footer, fit_steps
     from .found import Found, find_table, find_table_in
-    from .json_pieces import decode_pieces, read_pieces, value_at
+    from .json_pieces import decode_pieces, join_pieces, read_pieces, value_at
     from .path import Path, write_path
     from .recode import Recoded, each_once, recode_steps
     from .scan import Record, Scanned
@@ -44,6 +44,7 @@ else:
             "WeighSteps": "weigh",
             "clean_row": "clean",
             "decode_pieces": "json_pieces",
+            "join_pieces": "json_pieces",
             "each_once": "recode",
             "find_table": "found",
             "find_table_in": "found",
@@ -88,6 +89,7 @@ __all__ = [
     "fit",
     "fit_steps",
     "in_steps",
+    "join_pieces",
     "read_pieces",
     "read_row",
     "recode_steps",

@@ -8,12 +8,12 @@ a millisecond, and is meant for a worker thread.
 import codecs
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, cast
 
 from ullage.tool import Json
 
-__all__ = ["decode_pieces", "read_pieces", "value_at"]
+__all__ = ["decode_pieces", "join_pieces", "read_pieces", "value_at"]
 
 _SMALL, _WINDOW = 2_048, 65_536
 """Characters given to the parser at once: first few, since most members are short, then many."""
@@ -32,11 +32,20 @@ _raw: Callable[[str, int], tuple[Json, int]] = json.JSONDecoder().raw_decode
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
-def decode_pieces(data: bytes) -> str:
+def decode_pieces(data: bytes | bytearray) -> str:
     """The text of UTF-8, with U+FFFD for what is none."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(data[at : at + _CHUNK]) for at in range(0, len(data), _CHUNK)]
-    return "".join([*pieces, decoder.decode(b"", final=True)])
+    return join_pieces([*pieces, decoder.decode(b"", final=True)])
+
+
+def join_pieces(pieces: Iterable[str]) -> str:
+    """The pieces as one text, without the one long copy of `str.join`: a text that only this function knows is
+    extended in place."""
+    joined = ""
+    for piece in pieces:
+        joined += piece
+    return joined
 
 
 def read_pieces(text: str, deepest: int, parse_float: Callable[[str], Any] = float) -> Json:
@@ -178,9 +187,9 @@ class _Reader:
             end = cast("re.Match[str]", _text(self._whole, at, at + _WINDOW)).end()
             if _first_half(self._whole, max(at, end - 6), end) and (other := _second_half(self._whole, end)):
                 end = other.end()
-            pieces.append(str(_raw(f'"{self._whole[at:end]}"', 0)[0]))
+            pieces.append(_without_halves(str(_raw(f'"{self._whole[at:end]}"', 0)[0])))
             if self._whole[end : end + 1] == '"':
-                return _without_halves("".join(pieces)) if len(pieces) > 1 else _without_halves(pieces[0]), end + 1
+                return join_pieces(pieces), end + 1
             if end == at:
                 _fail(at)
             at = end

@@ -338,7 +338,7 @@ def test_the_originals_details_of_a_table():
 
 
 def test_the_originals_triggers():
-    assert json.loads(triggers_json(ORDERS)) == {
+    assert json.loads(triggers_json([ORDERS], "orders")) == {
         "tableName": "orders",
         "triggers": [
             {

@@ -65,7 +65,9 @@ def test_a_text_is_cut_as_its_engine_cuts_it(sql: str, dialect: Dialect, expecte
         ("a\u00a0b", "postgres"),
         ("a -- \x85", "postgres"),
         ("/* \r */", "mysql"),
-        ("U&'a'", "postgres"),
+        ("U&'a'", "duckdb"),
+        ("U&'a\\'", "postgres"),
+        ('U&"a"', "postgres"),
         ("'a\\'b'", "postgres"),
     ],
 )

@@ -103,7 +103,7 @@ async def test_values_come_back_as_postgresql_means_them(postgresql: Stage) -> N
         *(True, 7, 7, Decimal("1.10"), 0.5, "NaN", "NaN", None, "é"),
         *("2024-02-29", "infinity", "1 mon 2 days", "\\xff00", "[1,3)"),
         *({"a": [1, 2.5]}, '{"a": 1, "a": 2}', "1e400", "null"),
-        *([1, None], [["a", 'b,"c']], "[0:1]={1,2}", [], ["1.10"]),
+        *([1, None], [["a", 'b,"c']], "[0:1]={1,2}", [], [Decimal("1.10")]),
         *("10.0.0.1", "ffffffff-0000-0000-0000-000000000000", "(1,x)", ["x\\ud800"]),
     )
     await engine.close()

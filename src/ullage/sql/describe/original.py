@@ -6,7 +6,7 @@ column's size) and nothing is known, there is null.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ullage.tool import Json
 
@@ -26,7 +26,8 @@ _PRODUCTS: Mapping[Dialect, str] = {
 _SIZED = re.compile(r"^(.*?)\s*\((\d+)(?:\s*,\s*(\d+))?\)(.*)$", re.DOTALL)
 
 
-def schema_json(structure: Structure, dialect: Dialect, name: str) -> str:
+def schema_json(structure: Structure, dialect: Dialect, name: str, *, truncated: bool = False) -> str:
+    """`truncated` where the database has more tables than these."""
     tables: list[Json] = [
         {
             "tableName": table.name,
@@ -35,7 +36,8 @@ def schema_json(structure: Structure, dialect: Dialect, name: str) -> str:
         }
         for table in structure.tables
     ]
-    return _written({"databaseName": structure.name or name, "databaseType": _PRODUCTS[dialect], "tables": tables})
+    said: dict[str, Json] = {"databaseName": structure.name or name, "databaseType": _PRODUCTS[dialect]}
+    return _written({**said, **({"truncated": True} if truncated else {}), "tables": tables})
 
 
 def table_json(table: Table) -> str:
@@ -51,12 +53,20 @@ def table_json(table: Table) -> str:
     )
 
 
-def triggers_json(table: Table) -> str:
+def triggers_json(tables: Sequence[Table], name: str | None) -> str:
+    """The triggers of one table; where no name was given, of all, each with its table."""
     triggers: list[Json] = [
-        {"triggerName": one.name, "event": one.event, "timing": one.timing, "statement": one.statement}
+        {
+            **({} if name is not None else {"tableName": table.name}),
+            "triggerName": one.name,
+            "event": one.event,
+            "timing": one.timing,
+            "statement": one.statement,
+        }
+        for table in tables
         for one in table.triggers
     ]
-    return _written({"tableName": table.name, "triggers": triggers})
+    return _written({"tableName": None if name is None else tables[0].name, "triggers": triggers})
 
 
 def _written(value: dict[str, Json]) -> str:

@@ -33,6 +33,7 @@ def _table(found: Found) -> Table:
         rows=found.get("rows"),
         definition=found.get("definition"),
         comment=found.get("comment"),
+        module=found.get("module"),
     )
 
 
@@ -43,6 +44,8 @@ def _column(found: Found) -> Column:
         nullable=found["nullable"],
         default=found["default"],
         generated=found["generated"],
+        computed=bool(found.get("computed")),
+        expression=found.get("expression"),
         comment=found.get("comment"),
     )
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from ullage.table import Cell, Row
+from ullage.table import Cell, Row, written
 
 __all__ = ["batches", "storable", "unique_names"]
 
@@ -41,7 +41,10 @@ def storable(cell: Cell) -> int | float | str | None:
     if isinstance(cell, Decimal):
         return int(cell) if cell == cell.to_integral_value() and abs(cell) < _LARGEST else float(cell)
     if isinstance(cell, (list, dict)):
-        return json.dumps(cell, ensure_ascii=False)
+        try:
+            return json.dumps(cell, ensure_ascii=False)
+        except TypeError:  # a decimal stands in it
+            return written(cell)
     if isinstance(cell, int) and abs(cell) >= _LARGEST:
         return str(cell)
     return cell

@@ -40,6 +40,7 @@ def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
     """One text for each token."""
     around = zip((None, *tokens), tokens, (*tokens[1:], None), strict=False)
     shown = [_dressed(before, token, after, dialect) for before, token, after in around]
+    _part_remainders(tokens, shown)
     if dialect == "duckdb":
         _wrap_pivot(tokens, shown)
     if dialect == "oracle":
@@ -47,6 +48,25 @@ def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
             if shown[place : place + 3] == ["(", "+", ")"]:
                 shown[place : place + 3] = ["(+)", "", ""]
     return shown
+
+
+def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
+    """After LIMIT the parser takes every `%` for a percentage; with a value behind it, it is the remainder."""
+    is_limit, depth = False, 0
+    for place, token in enumerate(tokens[:-1]):
+        if token.is_word("limit", "offset"):
+            is_limit, depth = True, 0
+        depth += token.is_mark("(") - token.is_mark(")")
+        if depth < 0 or (token.kind == "word" and token.name in ("select", "union", "from", "where")):
+            is_limit = False
+        after = tokens[place + 1]
+        has_value = (
+            after.kind in ("number", "string", "quoted")
+            or after.is_mark("(")
+            or (after.kind == "word" and after.name not in ("offset", "limit", "for", "union", "except", "intersect"))
+        )
+        if is_limit and token.kind == "operator" and token.text == "%" and has_value:
+            shown[place] = "/"
 
 
 def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
@@ -66,6 +86,11 @@ def _dressed(before: Token | None, token: Token, after: Token | None, dialect: D
         return token.text.replace("_", "")
     if dialect == "postgres" and token.kind == "operator":
         return STAND_INS.get(token.text, token.text)
+    if dialect == "postgres" and token.kind == "string" and token.text[:2] in ("U&", "u&"):
+        return f"  {token.text[2:]}"
+    if dialect == "postgres" and token.is_word("uescape") and before is not None and before.text[:2] in ("U&", "u&"):
+        # The parser does not know the clause, which only says how to read the text before it.
+        return "||     "
     if dialect == "mysql" and token.kind == "word":
         if token.name in _MODIFIERS and before is not None and before.is_word(*_BEFORE_MODIFIERS):
             return ""

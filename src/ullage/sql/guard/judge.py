@@ -16,6 +16,7 @@ from .pragmas import check_pragma
 from .query import check_query, is_query
 from .showing import check_describe, check_show
 from .statement import Kind, Statement, Terms
+from .withheld import SHOW_ALL, shadow_tables
 from .wording import refusal
 
 __all__ = ["judge"]
@@ -63,7 +64,24 @@ def judge(
         tables = check(passage, terms)
     except RecursionError:
         raise refusal(tokens[0].text, "begins what is nested too deeply", "Ask a simpler question.") from None
-    return Statement(kind=kind, sql=sql[tokens[0].start : tokens[-1].end], tables=tables)
+    start, end = tokens[0].start, tokens[-1].end
+    if kind == "select" and dialect == "postgres":
+        shadow_tables(passage, terms)
+    is_all = kind == "show" and dialect == "postgres" and passage.word(1) == "all" and len(tokens) == 2
+    runs = SHOW_ALL if is_all else _edited(sql, start, end, terms)
+    return Statement(kind=kind, sql=sql[start:end], tables=tables, runs=runs)
+
+
+def _edited(sql: str, start: int, end: int, terms: Terms) -> str:
+    """The text with what must be certain in it; empty where that is nothing."""
+    if not terms.edits and not terms.cuts:
+        return ""
+    changes = {*((place, place, text) for place, text in terms.edits), *((begin, to, "") for begin, to in terms.cuts)}
+    pieces, at = list[str](), start
+    for begin, to, text in sorted(changes):
+        pieces += [sql[at:begin], text]
+        at = max(at, to)
+    return "".join([*pieces, sql[at:end]])
 
 
 def _root(passage: Passage, terms: Terms) -> tuple[Kind, _Check]:

@@ -28,7 +28,30 @@ _UNARY_BEFORE = "~!@#%^&|?"
 """PostgreSQL: only an operator with one of these may end in a plus or a minus."""
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F_]+|0[bB][01]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?", re.ASCII)
 _DOLLAR = re.compile(r"\$(?:[^\W\d]\w*)?\$")
-_HINT = re.compile(r"\b(?:set_var|max_execution_time|resource_group|set)\s*\(", re.IGNORECASE)
+_HINTED = re.compile(r"\b(set_var|max_execution_time|resource_group|set)\s*\(([^()]*)\)?", re.IGNORECASE)
+"""Hints of MySQL, and of an extension of PostgreSQL, that change a setting for one statement."""
+_PLANNING = {
+    "set_var": re.compile(r"\s*optimizer_\w+\s*=\s*(?:'[\w=,]*'|\w+)\s*", re.IGNORECASE),
+    "max_execution_time": re.compile(r"\s*0*[1-9]\d{0,4}\s*"),
+    "set": re.compile(
+        r"\s*(?:enable_\w+|\w+_cost|geqo\w*|(?:join|from)_collapse_limit|constraint_exclusion|cursor_tuple_fraction)"
+        r"\s+'?[\w.]+'?\s*",
+        re.IGNORECASE,
+    ),
+}
+"""What may be set so: how the planner chooses, and a limit of time below two minutes, which the caller's own bounds."""
+_HINTING = frozenset({"mysql", "postgres", "oracle"})
+"""Where `/*+ … */` is more than a comment."""
+_MODIFYING = re.compile(
+    r"/\*M?!(?:\d{5,6}\s)?\s*(?:straight_join|high_priority|sql_(?:no_cache|cache|small_result|big_result|buffer_result"
+    r"|calc_found_rows))\s*\*/",
+    re.IGNORECASE,
+)
+"""Executable comments of MySQL with a modifier of SELECT in them and nothing else. Elsewhere than right behind SELECT
+such a word joins tables."""
+_INDEXING = re.compile(
+    r"/\*M?!(?:\d{5,6}\s)?\s*(?:use|force|ignore)\s+(?:index|key)\s*\([\w\s,]*\)\s*\*/", re.IGNORECASE
+)
 _CLOSERS = {"[": "]", "{": "}", "(": ")", "<": ">"}
 
 TokenKind = Literal["word", "quoted", "string", "number", "operator", "mark"]
@@ -77,6 +100,8 @@ class _Reader:
         self._at = 0
         self._before = ""
         """The name of the last token."""
+        self._kind: TokenKind | None = None
+        """Its kind."""
         self._dialect: Dialect = dialect
         self._rules: Lexicon = LEXICONS[dialect]
 
@@ -92,7 +117,7 @@ class _Reader:
             text = self._sql[start : self._at]
             spaced = start > before
             found.append(Token(kind=kind, text=text, name=name or text, start=start, end=self._at, spaced=spaced))
-            self._before = found[-1].name
+            self._before, self._kind = found[-1].name, kind
 
     def _peek(self, length: int = 1, ahead: int = 0) -> str:
         return self._sql[self._at + ahead : self._at + ahead + length]
@@ -137,12 +162,18 @@ class _Reader:
         self._check_comment(self._sql[start : self._at])
 
     def _check_comment(self, comment: str) -> None:
-        if self._dialect == "mysql" and comment.startswith(("/*!", "/*M!", "/*m!")):
+        is_run = self._dialect == "mysql" and comment.startswith(("/*!", "/*M!", "/*m!"))
+        behind_select = self._before == "select" and self._kind == "word"
+        is_harmless = _INDEXING.fullmatch(comment) or (behind_select and _MODIFYING.fullmatch(comment))
+        if is_run and not is_harmless:
             raise refusal(
                 comment[:4].strip(), "opens a comment that this database runs", "Write what you mean without it."
             )
-        if comment.startswith("/*+") and _HINT.search(comment):
-            raise refusal(comment, "is a hint that changes settings", "Leave the hint out.")
+        if comment.startswith(("/*+", "--+")) and self._dialect in _HINTING:
+            for name, given in _HINTED.findall(comment):
+                allowed = _PLANNING.get(name.lower())
+                if allowed is None or not allowed.fullmatch(given):
+                    raise refusal(comment, "is a hint that changes settings", "Leave the hint out.")
         inner = comment.replace("\r\n", "\n") if comment.startswith("/*") else comment
         for one in inner:
             if one not in "\t\n\f\v" and unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp"):
@@ -180,8 +211,11 @@ class _Reader:
                 return self._string()
             if self._rules.alternative and word in ("q", "nq"):
                 return self._alternative()
+        if word == "u" and self._peek(2) == "&'" and self._dialect == "postgres":
+            self._at += 1
+            return self._string()
         if word == "u" and self._peek(2) in ("&'", '&"') and self._dialect != "mysql":
-            raise refusal("U&", "opens a text with Unicode escapes", "Write the characters themselves.")
+            raise refusal("U&", "opens a name or text with Unicode escapes", "Write the characters themselves.")
         return "word", word
 
     def _string(self, *, backslash: bool = False) -> tuple[TokenKind, str]:

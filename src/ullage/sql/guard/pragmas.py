@@ -9,7 +9,7 @@ from ..engine import Dialect
 from .functions.sqlite import ASKING, READING
 from .passage import Passage
 from .statement import Terms
-from .tables import check_table_name
+from .tables import check_table_name, is_automatic_index
 from .wording import refusal
 from .wordlist import words
 
@@ -54,5 +54,7 @@ def _asked(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
         raise refusal("PRAGMA", "has an argument that is not one name", "Write PRAGMA table_info(name).")
     token = passage.tokens[at + 2]
     name = token.name.strip("'").lower() if token.kind == "string" else token.name
+    if passage.word(at).startswith("index_") and is_automatic_index(name):
+        return ()
     check_table_name([name], terms)
     return (name,)

@@ -19,6 +19,7 @@ from .passage import Passage
 from .reserved import check_words
 from .statement import Terms
 from .tables import check_function_in_from, check_table, read_tables
+from .withheld import check_statement_texts
 from .wording import refusal
 
 __all__ = ["check_query", "is_query"]
@@ -43,6 +44,7 @@ def check_query(passage: Passage, terms: Terms) -> tuple[str, ...]:
         )
     check_words(passage, terms)
     check_operators(passage, terms)
+    check_statement_texts(passage, terms)
     tree, places = parse(passage, terms.dialect)
     if not isinstance(tree, _ROOTS):
         raise refusal(type(tree).__name__, "is not a query", "Send one SELECT.")

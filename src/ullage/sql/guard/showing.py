@@ -83,7 +83,7 @@ def _postgres(passage: Passage) -> None:
     parts, at = _name(passage, 1)
     _ends(passage, at)
     if parts == ["all"]:
-        raise refusal("SHOW ALL", "tells of the host, its files and keys", "SHOW one setting, or read pg_settings.")
+        return
     check_setting(".".join(parts))
 
 

@@ -17,7 +17,7 @@ from .statement import Terms
 from .wording import refusal
 from .wordlist import words
 
-__all__ = ["check_function_in_from", "check_table", "check_table_name", "read_tables"]
+__all__ = ["check_function_in_from", "check_table", "check_table_name", "is_automatic_index", "read_tables"]
 
 _HIDDEN: Mapping[Dialect, str] = {
     "postgres": r"(?:.*\.)?pg_(?:authid|shadow|user_mappings?|subscription|hba_file_rules|ident_file_mappings"
@@ -32,15 +32,18 @@ _HIDDEN: Mapping[Dialect, str] = {
     "duckdb": r"(?:.*\.)?(?:duckdb_secrets|duckdb_logs\w*|which_secret|duckdb_external_file_cache)",
     "tsql": r"(?:.*\.)?(?:sql_logins|syslogins|sysxlogins|credentials|database_scoped_credentials|linked_logins"
     r"|remote_logins|sysremotelogins|sysoledbusers|server_principal_credentials|sysobjvalues|sysowners"
-    r"|key_encryptions|crypt_properties|dm_server_registry|dm_server_services|dm_os_enumerate_\w+|fn_\w+)",
+    r"|key_encryptions|crypt_properties|dm_exec_sql_text|dm_exec_input_buffer|query_store_query_text|dm_server_registry|dm_server_services|dm_os_enumerate_\w+|fn_\w+)",
     "oracle": r"(?:.*\.)?(?:user\$|link\$|user_history\$|default_pwd\$|exu\w+|dba_users(?:_with_defpwd)?|dba_db_links"
-    r"|dba_credentials|v\$(?:passwordfile_info|pwfile_users))",
+    r"|dba_credentials|g?v_?\$(?:passwordfile_info|pwfile_users|sql|sqlarea\w*|sqltext\w*|sqlstats\w*|open_cursor)"
+    r"|dba_hist_sqltext)",
 }
 _MATCHED = {dialect: re.compile(pattern) for dialect, pattern in _HIDDEN.items()}
 _PATH = re.compile(r"[./\\:*?\[\]{}]")
 _SUFFIXES = words("csv tsv txt parquet json jsonl ndjson gz zst xlsx db duckdb sqlite arrow feather avro orc")
 _IN_FROM = (exp.GenerateSeries, exp.Unnest, exp.Repeat, exp.Explode, exp.JSONTable, exp.RegexpSplit)
 """What the parser has classes for and may stand in FROM."""
+_AUTOMATIC = re.compile(r"sqlite_autoindex_.+", re.DOTALL)
+"""Indexes that SQLite makes for its own constraints; none is a table."""
 _PARTS = 3
 """Of a name in SQL Server; a fourth is another server's."""
 
@@ -51,6 +54,8 @@ def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
         check_function_in_from(node.this, terms)
         return
     if node.args.get("rows_from"):
+        return
+    if terms.dialect == "sqlite" and node.arg_key == "indexed" and _AUTOMATIC.fullmatch(_folded(node.name)):
         return
     parts = node.parts
     if any(part.meta.get("start") in written for part in parts):
@@ -73,12 +78,16 @@ def check_table_name(parts: Iterable[str], terms: Terms) -> None:
         raise refusal(full, "is read as a file", "Name a table of this database.")
 
 
+def is_automatic_index(name: str) -> bool:
+    return _AUTOMATIC.fullmatch(_folded(name)) is not None
+
+
 def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
     tables = CATALOGUES[terms.dialect].tables
     if tables is None or isinstance(node, _IN_FROM):
         return
     name = node.name.lower() if isinstance(node, exp.Anonymous) else type(node).__name__
-    if name not in tables | terms.allowed:
+    if name not in tables | terms.allowed and f"from:{name}" not in terms.functions:
         raise refusal(f"{name}()", "is not known to only read when it stands in FROM", "Name a table of this database.")
 
 

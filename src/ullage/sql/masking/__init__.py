@@ -1,5 +1,5 @@
-"""Whose values does nobody see?"""
+"""Masked columns: which values of an answer are hidden, and which statements would show them in other ways."""
 
-from .plan import MaskPlan, mask_plan
+from .plan import MaskPlan, MaskPolicy, mask_plan
 
-__all__ = ["MaskPlan", "mask_plan"]
+__all__ = ["MaskPlan", "MaskPolicy", "mask_plan"]

@@ -6,7 +6,8 @@ values and is refused, and so is everything that is not understood. What is mask
 means `scope`'s.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from sqlglot import exp
@@ -14,10 +15,10 @@ from sqlglot import exp
 from ..engine import Dialect
 from .known import UNCOUNTED, Columns, Output, Tables, fold
 from .naming import Ctes, Named, renamed
-from .refusing import not_understood, refuse, refuse_any
+from .refusing import not_understood, refuse, refuse_any, unknown_column, unknown_table
 from .scope import Masks, Scope, Source
 
-__all__ = ["Lineage"]
+__all__ = ["Lineage", "ViewLineage"]
 
 _CLAUSES = (
     "where",
@@ -55,6 +56,18 @@ _ROWS_OF = frozenset(
 class Lineage:
     tables: Tables
     dialect: Dialect
+
+    def refuse(self, masks: Masks, node: exp.Expr, what: str = "") -> None:
+        """Raises where there is anything to hide."""
+        refuse(masks, node, what)
+
+    def refuse_any(self, columns: Iterable[Output], node: exp.Expr, what: str) -> None:
+        refuse_any(columns, node, what)
+
+    def used(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
+        """The masked columns that an expression may tell of; here none, as it is refused."""
+        self._uses(node, scope, ctes)
+        return frozenset()
 
     def query(self, node: exp.Expr, ctes: Ctes, outer: Scope | None = None) -> Columns:
         """The columns that a query gives."""
@@ -117,7 +130,9 @@ class Lineage:
         is_odd = any(node.args.get(key) for key in _SIDES)
         is_odd = is_odd or UNCOUNTED in (*left, *right) or len(left) != len(right)
         if is_odd or node.args.get("distinct") or not isinstance(node, exp.Union):
-            refuse_any((*left, *right), node, "UNION (without ALL), INTERSECT or EXCEPT")
+            self.refuse_any((*left, *right), node, "UNION (without ALL), INTERSECT or EXCEPT")
+        if is_odd and any(column.masks for column in (*left, *right)):
+            not_understood(node)
         pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
         columns = tuple(replace(one, masks=one.masks | other.masks) for one, other in pairs) or left
         self._clauses(node, Scope(outer, [Source("", columns)]), ctes, columns)
@@ -125,10 +140,9 @@ class Lineage:
 
     def _values(self, node: exp.Values, ctes: Ctes, outer: Scope | None) -> Columns:
         scope = Scope(outer)
-        for row in node.expressions:
-            self._uses(row, scope, ctes)
+        masks = frozenset[str]().union(*(self.used(row, scope, ctes) for row in node.expressions))
         first = node.expressions[0]
-        return tuple(Output("") for _ in (first.expressions if isinstance(first, exp.Tuple) else (first,)))
+        return tuple(Output("", masks) for _ in (first.expressions if isinstance(first, exp.Tuple) else (first,)))
 
     def _add(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         """A table, subquery or function in FROM, with what is joined to it."""
@@ -154,9 +168,9 @@ class Lineage:
         is_natural = node.method.upper() == "NATURAL"
         for name in _list(node, "using"):
             for source in scope.sources:
-                refuse(source.column(name.name) or frozenset(), node, "USING")
+                self.refuse(source.column(name.name) or frozenset(), node, "USING")
         for source in scope.sources if is_natural else ():
-            refuse(source.masks, node, "NATURAL JOIN")
+            self.refuse(source.masks, node, "NATURAL JOIN")
         if is_natural or node.args.get("using") or node.kind.upper() in ("SEMI", "ANTI"):
             scope.is_merged = True
         if node.args.get("expressions") or node.args.get("pivots"):
@@ -176,9 +190,18 @@ class Lineage:
         rows_from = [table.this for table in _list(node, "rows_from")]
         for function in rows_from or [inner if isinstance(node, exp.Table | exp.Lateral) else node]:
             name = function.name if isinstance(function, exp.Anonymous) else type(function).__name__
-            if fold(name) not in _ROWS_OF:
+            called = self.tables.find(name, "") if self.dialect == "sqlite" else None
+            if called is not None:
+                columns = self.tables.of(called)
+                if self.used_in(function, scope, ctes):
+                    not_understood(node)
+                # What is found tells of the values that were searched.
+                self.refuse_any(columns, node, "a search")
+                return columns
+            if fold(name) not in _ROWS_OF and self.tables.is_closed:
                 not_understood(node)
-            self._uses_in(function, scope, ctes)
+            if self.used_in(function, scope, ctes):
+                not_understood(node)
         return (UNCOUNTED,)
 
     def _table(self, node: exp.Table, ctes: Ctes) -> Columns:
@@ -187,7 +210,7 @@ class Lineage:
             columns = self.tables.columns(node.name, node.db, node.catalog)
         else:
             columns = named.columns if named.is_meant_by(node.this, folds=self.dialect != "mysql") else None
-        return not_understood(node) if columns is None else columns
+        return unknown_table(node, self.tables.structure) if columns is None else columns
 
     def _projection(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         inner = node.unalias()
@@ -198,10 +221,7 @@ class Lineage:
             return self._star(inner, scope.sources, scope)
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope)
-        passed = self._passed(inner.unnest(), scope, ctes)
-        if passed is None:
-            self._uses(inner, scope, ctes)
-            passed = Output("")
+        passed = self.passed(inner.unnest(), scope, ctes) or Output("", self.used(inner, scope, ctes))
         if not isinstance(node, exp.Alias):
             # Only a plain column is called by its own name everywhere.
             return (passed if isinstance(node, exp.Column) else replace(passed, name=""),)
@@ -209,7 +229,7 @@ class Lineage:
         scope.aliases[name] = scope.aliases.get(name, frozenset()) | passed.masks
         return (replace(passed, name=name),)
 
-    def _passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
+    def passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
         """A column or a scalar subquery that stands by itself."""
         if isinstance(node, exp.Column):
             return Output(fold(node.name), self._meaning(node, scope))
@@ -225,8 +245,8 @@ class Lineage:
         columns = [column for source in sources for column in source.columns if column.name not in left_out]
         is_odd = any(star.args.get(key) for key in ("replace", "rename", "ilike"))
         if is_odd or (scope.is_merged and sources is scope.sources):
-            refuse_any(columns, star, "this `*`")
-            return (UNCOUNTED,)
+            self.refuse_any(columns, star, "this `*`")
+            return not_understood(star) if any(column.masks for column in columns) else (UNCOUNTED,)
         return tuple(columns)
 
     def _meaning(self, node: exp.Column, scope: Scope) -> Masks:
@@ -234,15 +254,15 @@ class Lineage:
         *path, name = (part.name for part in node.parts)
         if not path:
             for source in scope.row(name):
-                refuse(source.masks, node, f"`{name}`, which means the whole row")
+                self.refuse(source.masks, node, f"`{name}`, which means the whole row")
             masks = scope.column(name)
         elif scope.row(path[-1]):
             masks = scope.column_of(path[-1], name)
         else:
             masks = scope.column_of(path[0], path[1]) if len(path) > 1 else scope.column(path[0])
-            refuse(masks or frozenset(), node)
+            self.refuse(masks or frozenset(), node)
         if masks is None and not (not path and scope.row(name)):
-            not_understood(node)
+            unknown_column(node, scope.names)
         return masks or frozenset()
 
     def _clauses(self, node: exp.Expr, scope: Scope, ctes: Ctes, columns: Columns) -> None:
@@ -258,38 +278,80 @@ class Lineage:
         """Where a column is used by its number, or all are."""
         is_all = bool(node.args.get("all")) or any(each.name.upper() == "ALL" for each in node.find_all(exp.Var))
         if is_all or (isinstance(node, exp.Distinct) and not node.args.get("on")):
-            refuse_any(columns, node, node.key.upper())
+            self.refuse_any(columns, node, node.key.upper())
         for number in node.find_all(exp.Literal):
             if number.is_int and isinstance(number.parent, _PLACES) and not isinstance(node, exp.Where):
                 at = int(number.name)
-                refuse_any(columns if UNCOUNTED in columns else columns[at - 1 : at], node, node.key.upper())
+                self.refuse_any(columns if UNCOUNTED in columns else columns[at - 1 : at], node, node.key.upper())
 
     def _uses(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         """Refuses where an expression touches anything masked."""
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             for source in scope.row(node.table) or not_understood(node):
-                refuse(source.masks, node)
+                self.refuse(source.masks, node)
         elif isinstance(node, exp.Column):
-            refuse(self._meaning(node, scope), node.parent or node)
+            self.refuse(self._meaning(node, scope), node.parent or node)
         elif isinstance(node, exp.Query):
             columns = self.query(node, ctes, scope)
             if not isinstance(node.parent, exp.Exists):
-                refuse_any(columns, node, "an expression")
+                self.refuse_any(columns, node, "an expression")
         elif isinstance(node, exp.Columns | exp.PositionalColumn) or (
             isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
         ):
             not_understood(node.parent or node)
         elif isinstance(node, exp.Identifier | exp.Var):
-            refuse(scope.column(node.name) or frozenset(), node.parent or node)
+            self.refuse(scope.column(node.name) or frozenset(), node.parent or node)
         elif isinstance(node, exp.Lambda):
             names = {fold(name.name): frozenset[str]() for name in node.expressions}
             self._uses(node.this, Scope(scope, aliases=names), ctes)
         else:
             self._uses_in(node, scope, ctes)
 
+    def used_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
+        """As `used`, of what stands within an expression."""
+        self._uses_in(node, scope, ctes)
+        return frozenset()
+
     def _uses_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> None:
         for child in node.iter_expressions():
             self._uses(child, scope, ctes)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLineage(Lineage):
+    """Where masked values go in a view, which its owner may have made of them in any way.
+
+    Nothing is refused: what is computed from a masked column is masked as well. A condition on one is not, since it is
+    the owner's and nobody else can vary it. What is not understood raises `Refused`.
+    """
+
+    touched: set[str] = field(default_factory=set[str])
+    """Masked columns that were met since it was last emptied."""
+
+    def refuse(self, masks: Masks, node: exp.Expr, what: str = "") -> None:
+        self.touched.update(masks)
+
+    def refuse_any(self, columns: Iterable[Output], node: exp.Expr, what: str) -> None:
+        self.touched.update(*(column.masks for column in columns))
+
+    def used(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
+        return self._collected(lambda: self._uses(node, scope, ctes))
+
+    def used_in(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Masks:
+        return self._collected(lambda: self._uses_in(node, scope, ctes))
+
+    def passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
+        found: list[Output | None] = []
+        masks = self._collected(lambda: found.append(Lineage.passed(self, node, scope, ctes)))
+        return None if found[0] is None else replace(found[0], masks=found[0].masks | masks)
+
+    def _collected(self, read: Callable[[], None]) -> Masks:
+        before = set(self.touched)
+        self.touched.clear()
+        read()
+        found = frozenset(self.touched)
+        self.touched.update(before)
+        return found
 
 
 def _list(node: exp.Expr, key: str) -> list[exp.Expr]:

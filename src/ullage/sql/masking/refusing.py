@@ -1,17 +1,21 @@
 """What is said of a masked column that was put to use?"""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NoReturn
 
 from sqlglot import exp
 
 from ullage.errors import Refused
 
+from ..describe import full_name, spell
+from ..structure import Structure
 from .known import Output
 
-__all__ = ["not_understood", "refuse", "refuse_any"]
+__all__ = ["not_understood", "refuse", "refuse_any", "unknown_column", "unknown_table"]
 
 _LONG = 60
+_SHOWN = 30
+"""Columns that are named where none is near."""
 _HOW = "select it as it is, which shows `***`, or leave it out; name columns instead of whole rows"
 
 
@@ -33,6 +37,28 @@ def not_understood(node: exp.Expr) -> NoReturn:
     )
 
 
-def _excerpt(node: exp.Expr) -> str:
-    text = node.sql()
+def unknown_table(node: exp.Table, structure: Structure) -> NoReturn:
+    """A table that is misspelt, or that holds nobody knows what."""
+    name = ".".join(part.name for part in node.parts)
+    near = spell(node.name, map(full_name, structure.tables))
+    raise Refused(
+        f"columns of this database are masked, and no table `{_short(name)}` is known that might show them",
+        suggestion="use a table that exists, or list them with schema",
+        options=near,
+    )
+
+
+def unknown_column(node: exp.Column, known: Collection[str]) -> NoReturn:
+    raise Refused(
+        f"columns of this database are masked, and no column `{_short(node.sql())}` is known that might show them",
+        suggestion="use a column that exists, by its table's name or alias; table lists them all",
+        options=spell(node.name, known) or tuple(sorted(known))[:_SHOWN],
+    )
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+def _excerpt(node: exp.Expr) -> str:
+    return _short(node.sql())

@@ -48,6 +48,14 @@ class Scope:
     is_merged: bool = False
     """Whether `*` is not simply the columns of all sources one after the other."""
 
+    @property
+    def names(self) -> set[str]:
+        """Of the columns that may be meant here."""
+        around = set[str]() if self.outer is None else self.outer.names
+        return around | {
+            column.name for source in self.sources for column in source.columns if column.name not in ("", "*")
+        }
+
     def row(self, name: str) -> list[Source]:
         """Every source of that name, here and around: which of them is meant, letter case may decide."""
         around = [] if self.outer is None else self.outer.row(name)

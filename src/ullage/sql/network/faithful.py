@@ -1,7 +1,7 @@
 """What value is meant by a text that a database wrote down?
 
-The value where it says all that the text says, else the text: a number that a float would round, or an object with one
-name twice, stays as it was written.
+The value where it says all that the text says, else the text: an object with one name twice stays as it was written. A
+number that a float would round is a decimal, inside lists and objects too.
 """
 
 import json
@@ -37,17 +37,16 @@ def written_json(text: str) -> Cell:
     if "\\ud" in text.lower():
         return text
     try:
-        value: Json = json.loads(text, parse_float=_exact, parse_constant=_refuse, object_pairs_hook=_distinct)
+        value: Json = json.loads(text, parse_float=_as_written, parse_constant=_refuse, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, dict | list) else text
 
 
-def _exact(text: str) -> float:
+def _as_written(text: str) -> float | Decimal:
+    """A decimal where a float would lose a digit, or a zero that says how exact a number is."""
     value = float(text)
-    if not math.isfinite(value) or Decimal(repr(value)) != Decimal(text):
-        raise ValueError(text)
-    return value
+    return value if repr(value) == text else Decimal(text)
 
 
 def _refuse(text: str) -> None:

@@ -5,17 +5,14 @@ out a column that is masked. What the question itself says may be repeated. Wher
 said in the same words.
 """
 
-import re
-
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
+
+from ..wording import without_data
 
 __all__ = ["LOCKED", "REACH", "encoded", "first_line", "late", "lost", "unreached", "without_data", "without_secrets"]
 
 LOCKED = "another session holds a lock on it; ask again later"
 REACH = "Check that the server runs and that host, port and TLS settings of the database's URL are right."
-
-_QUOTED = {'"': re.compile(r'"(.*)"', re.DOTALL), "'": re.compile(r"'(.*)'", re.DOTALL)}
-_PIECES = {'"': re.compile(r'"([^"]*)"'), "'": re.compile(r"'([^']*)'")}
 
 
 def first_line(text: str) -> str:
@@ -27,15 +24,6 @@ def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         text = text.replace(secret, "…")
     return text
-
-
-def without_data(message: str, sql: str, quote: str) -> str:
-    """A value may itself hold quotes, so that all from the first quote to the last goes where any piece is unknown."""
-    pieces = [found[1] for found in _PIECES[quote].finditer(message)]
-    asked = sql.casefold()
-    if message.count(quote) % 2 == 0 and all(piece.casefold() in asked for piece in pieces):
-        return message
-    return _QUOTED[quote].sub(f"{quote}…{quote}", message)
 
 
 def late() -> DeadlinePassed:

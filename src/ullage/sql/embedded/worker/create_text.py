@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["checks", "occasion", "query_of"]
+__all__ = ["checks", "computations", "occasion", "query_of"]
 
 _WORDS = re.compile(
     r"""--[^\n]*|/\*.*?(?:\*/|\Z)|\s+                                    # passed over
@@ -38,6 +38,23 @@ def checks(text: str) -> list[str]:
     words = list(_words(text))
     openings = (at for at, word in enumerate(words[:-1]) if word.text == "CHECK" and words[at + 1].text == "(")
     return [text[words[at].start : _closing(words, at + 1)] for at in openings]
+
+
+def computations(text: str) -> dict[str, str]:
+    """The expressions of generated columns in a CREATE TABLE, by the columns' names in lower case."""
+    words = list(_words(text))
+    found: dict[str, str] = {}
+    depth, begins = 0, False
+    column: str | None = None
+    for at, word in enumerate(words):
+        if begins and depth == 1:
+            column, begins = word.text, False
+        if depth == 1 and word.text == "AS" and column is not None and at + 1 < len(words):
+            name = column[1:-1] if column[:1] in "\"`['" else column
+            found[name.lower()] = text[words[at + 1].start : _closing(words, at + 1)]
+        depth += (word.text == "(") - (word.text == ")")
+        begins = begins or (depth == 1 and word.text in ("(", ","))
+    return found
 
 
 def _closing(words: list[_Word], opening: int) -> int:

@@ -17,6 +17,7 @@ from .answering import Send, answer
 from .asked import Asked
 from .duckdb_allowed import refuse_unless_reading
 from .duckdb_failure import failing_as_duckdb
+from .duckdb_rendering import rendered
 from .duckdb_structure import functions, structure
 from .duckdb_zones import ZONES
 from .plain_file import PlainFile
@@ -69,6 +70,12 @@ def duckdb_file(path: str, *, memory: int) -> Source:
 
 
 def _asked_of(connection: duckdb.DuckDBPyConnection, asked: Asked, send: Send) -> None:
-    connection.execute(refuse_unless_reading(asked.sql, connection.extract_statements))
+    statement = refuse_unless_reading(asked.sql, connection.extract_statements)
+    as_text = None
+    if statement.type.name == "SELECT":
+        # Binds the statement, and runs nothing.
+        relation = connection.query(statement.query)
+        as_text = rendered(statement.query, relation.columns, relation.types)
+    connection.execute(statement if as_text is None else as_text)
     columns = [column[0] for column in connection.description or ()]
     answer(columns, iter(connection.fetchone, None), asked, send)

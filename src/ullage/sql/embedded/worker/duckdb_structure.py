@@ -19,7 +19,8 @@ _TABLES = f"""
 _COLUMNS = f"""
     SELECT schema_name, table_name, column_name AS name, data_type AS type, is_nullable AS nullable, comment,
         coalesce(generation_expression, column_default) AS default,
-        is_generated OR coalesce(column_default LIKE '%nextval(%', false) AS generated
+        is_generated OR coalesce(column_default LIKE '%nextval(%', false) AS generated, is_generated AS computed,
+        generation_expression AS expression
     FROM duckdb_columns() WHERE {_OURS} ORDER BY column_index"""
 _CONSTRAINTS = """
     SELECT schema_name, table_name, constraint_type AS type, constraint_text AS text, constraint_name AS name,

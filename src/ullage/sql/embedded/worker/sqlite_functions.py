@@ -1,5 +1,6 @@
 """Which functions has SQLite, and how stable is each?"""
 
+import re
 import sqlite3
 
 from .sqlite_allowed import is_allowed
@@ -25,6 +26,9 @@ _WITHIN_A_STATEMENT = frozenset(
 )
 """Those that tell the time, or what the connection has done; SQLite's own flag does not tell them from the others."""
 
+_SEARCHED = re.compile(r"CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
+"""Full-text tables, whose search may be written as a call in FROM."""
+
 _ORDER = ("immutable", "stable", "volatile")
 
 
@@ -33,7 +37,9 @@ def functions(connection: sqlite3.Connection) -> dict[str, str]:
     rows = connection.execute("SELECT lower(name), type, flags FROM pragma_function_list")
     for name, kind, flags in rows.fetchall():
         found[name] = max(found.get(name, "immutable"), _stability(name, kind, flags), key=_ORDER.index)
-    return found
+    tables = connection.execute("SELECT lower(name), sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL")
+    searched = [name for name, sql in tables.fetchall() if _SEARCHED.match(sql)]
+    return {**found, **{f"from:{name}": "immutable" for name in searched}}
 
 
 def _stability(name: str, kind: str, flags: int) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 from typing import Any
 
-from .create_text import checks, occasion, query_of
+from .create_text import checks, computations, occasion, query_of
 from .source import Described
 
 __all__ = ["structure"]
@@ -63,6 +63,10 @@ def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
     if found["type"] == "view":
         return {**_nothing(name), "kind": "view", "columns": _columns(connection, name), "definition": query_of(text)}
     columns = _columns(connection, name)
+    expressions = computations(text) if any(column["computed"] for column in columns) else {}
+    for column in columns:
+        if column["computed"]:
+            column["expression"] = expressions.get(column["name"].lower())
     key = [column["name"] for column in sorted(columns, key=lambda one: one["key"]) if column["key"]]
     for column in columns if len(key) == 1 and not found["is_clustered"] else ():
         # Such a column is the row's own number, which SQLite gives where none is said.
@@ -75,6 +79,7 @@ def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
         "foreign_keys": _foreign_keys(connection, name),
         "indexes": _indexes(connection, name),
         "checks": checks(text),
+        "module": text if text[:14].upper() == "CREATE VIRTUAL" else None,
     }
 
 
@@ -92,6 +97,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Described]:
                 "nullable": not found["notnull"],
                 "default": found["dflt_value"],
                 "generated": found["hidden"] in (2, 3),
+                "computed": found["hidden"] in (2, 3),
                 "key": found["pk"],
             }
             for found in _read(connection, "SELECT * FROM pragma_table_xinfo(?) WHERE hidden <> 1", table)

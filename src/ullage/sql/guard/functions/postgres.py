@@ -176,7 +176,8 @@ DENIED = "|".join(
             r"""
 crosstab\w* connectby xpath_table xslt_process dblink\w* \w+_to_xml\w* txid_current pg_current_xact_id pg_config
 pg_show_all_\w+ pg_event_trigger_\w+ pg_read_\w+ pg_ls_\w+ pg_stat_file ts_stat ts_rewrite lo_\w+ lo(?:read|write)
-pg_sleep\w* pg_file_\w+ pg_logdir_ls pg_advisory_\w+ pg_try_advisory_\w+ pg_notify set_config nextval setval currval
+pg_sleep\w* pg_stat_get_activity pg_stat_get_backend_activity pg_stat_statements
+pg_file_\w+ pg_logdir_ls pg_advisory_\w+ pg_try_advisory_\w+ pg_notify set_config nextval setval currval
 lastval (?:array|domain|record|range|multirange)_(?:in|recv)
 pg_hba_file_rules pg_ident_file_mappings st_fromgdalraster http\w* hypopg\w* file_\w+ aws_\w+
 """

@@ -38,6 +38,7 @@ def structure(found: Mapping[str, list[Row]], database: Cell) -> Structure:
         tables=in_order(tables),
         routines=tuple(_routine(rows, database) for rows in _grouped(found["routines"], 3).values()),
         name=_text(database),
+        default_schema=_text(database),
     )
 
 
@@ -54,15 +55,19 @@ def _parts(rows: list[Row]) -> Iterable[list[Row]]:
 
 
 def _column(row: Row) -> Column:
-    _, _, name, kind, nullable, default, extra, comment = row
+    _, _, name, kind, nullable, default, extra, comment, expression = row
     said = str(extra).lower()
+    # Both servers name the kind of a generated column there; MySQL also writes it for a default that is an expression.
+    computed = "virtual generated" in said or "stored generated" in said or _text(expression) is not None
     return Column(
         name=str(name),
         type=str(kind),
         nullable=nullable == "YES",
         # MariaDB writes the word where there is no default.
         default=None if default == "NULL" else _text(default),
-        generated="auto_increment" in said or "stored generated" in said or "virtual generated" in said,
+        generated="auto_increment" in said or computed,
+        computed=computed,
+        expression=_text(expression),
         comment=_text(comment),
     )
 

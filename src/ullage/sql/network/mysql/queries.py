@@ -21,7 +21,8 @@ WHERE t.table_schema {here} AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED
 ORDER BY 1, 2"""
 
 _COLUMNS = """
-SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, extra, column_comment
+SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, extra, column_comment,
+       generation_expression
 FROM information_schema.columns WHERE table_schema {here} ORDER BY table_schema, table_name, ordinal_position"""
 
 _INDEXES = """

@@ -53,6 +53,28 @@ def structure(found: Mapping[str, list[Row]]) -> Structure:
         tables=in_order(tables),
         routines=routines,
         name=str(database),
+        default_schema=_text(default),
+        catalogue=_catalogue(found),
+    )
+
+
+def _catalogue(found: Mapping[str, list[Row]]) -> tuple[Table, ...]:
+    columns = _by_table(found["every column"])
+    return tuple(
+        Table(
+            name=str(name),
+            schema=str(schema),
+            kind="view" if is_view else "table",
+            columns=tuple(
+                Column(name=str(column), type="", computed=bool(computed), expression=_text(expression))
+                for _, column, computed, expression in columns[key]
+            ),
+            definition=_text(definition),
+            parents=tuple(f"{one[0]}.{one[1]}" for one in parents if isinstance(one, list))
+            if isinstance(parents, list)
+            else (),
+        )
+        for key, schema, name, is_view, definition, parents in found["every table"]
     )
 
 
@@ -64,13 +86,15 @@ def _by_table(rows: Iterable[Row]) -> Mapping[Cell, list[Row]]:
 
 
 def _column(row: Row) -> Column:
-    _, name, kind, nullable, default, generated, comment = row
+    _, name, kind, nullable, default, generated, computed, comment = row
     return Column(
         name=str(name),
         type=str(kind),
         nullable=bool(nullable),
         default=_text(default),
         generated=bool(generated) or str(default).startswith("nextval("),
+        computed=bool(computed),
+        expression=_text(default) if computed else None,
         comment=_text(comment),
     )
 

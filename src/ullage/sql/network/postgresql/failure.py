@@ -17,6 +17,8 @@ CANCELED = "57014"
 _GONE = ("08", "57P")
 """Classes of SQLSTATE that end a connection."""
 _LOCKED = "55P03"
+_OF_NAMES = "42"
+"""Class of SQLSTATE of syntax, rights and names; values that cannot be converted are of class 22."""
 _REMEDIES = (
     ("password authentication failed", "Check the user and the password in the database's URL."),
     ("no password supplied", "Put the password into the database's URL."),
@@ -38,7 +40,9 @@ def about_question(error: psycopg.Error, sql: str) -> UllageError:
     hint = diagnostic.message_hint or ""
     if error.sqlstate == _LOCKED:
         hint = LOCKED
-    return QueryFailed(code + without_data(primary, sql, '"') + place, suggestion=hint)
+    # What the server quotes where it cannot understand a statement is a name, also one that it completed itself.
+    said = primary if (error.sqlstate or "").startswith(_OF_NAMES) else without_data(primary, sql, '"')
+    return QueryFailed(code + said + place, suggestion=hint)
 
 
 def not_opened(error: psycopg.Error, address: Address) -> UllageError:

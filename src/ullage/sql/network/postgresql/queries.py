@@ -28,7 +28,7 @@ ORDER BY n.nspname, c.relname"""
 _COLUMNS = f"""
 SELECT a.attrelid::int8, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid), a.attidentity <> '' OR a.attgenerated <> '',
-       pg_catalog.col_description(a.attrelid, a.attnum)
+       a.attgenerated <> '', pg_catalog.col_description(a.attrelid, a.attnum)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
@@ -75,6 +75,26 @@ WHERE {_OF_USERS} AND p.prorettype <> 'pg_catalog.trigger'::regtype AND p.proret
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 ORDER BY n.nspname, p.proname, p.oid"""
 
+# Every relation of users, whether or not the role may read it: a view reads with its owner's rights. With nothing but
+# PostgreSQL's own schema on the path, all other names in a view's definition stand with their schema.
+_QUALIFIED = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true)"
+_EVERY_TABLE = r"""
+SELECT c.oid::int8, n.nspname, c.relname, c.relkind IN ('v', 'm'),
+       CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid) END,
+       (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(pn.nspname, p.relname))
+        FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace pn ON pn.oid = p.relnamespace
+        WHERE i.inhrelid = c.oid)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+ORDER BY n.nspname, c.relname"""
+_EVERY_COLUMN = r"""
+SELECT a.attrelid::int8, a.attname, a.attgenerated <> '', pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_attrdef d ON a.attgenerated <> '' AND d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+ORDER BY a.attrelid, a.attnum"""
+
 STRUCTURE = {
     "database": "SELECT pg_catalog.current_database(), (pg_catalog.current_schemas(false))[2]",
     "tables": _TABLES,
@@ -83,6 +103,9 @@ STRUCTURE = {
     "indexes": _INDEXES,
     "triggers": _TRIGGERS,
     "routines": _ROUTINES,
+    "qualified": _QUALIFIED,
+    "every table": _EVERY_TABLE,
+    "every column": _EVERY_COLUMN,
 }
 
 
@@ -101,11 +124,13 @@ FUNCTIONS = f"""
 WITH called AS (
   SELECT pg_catalog.lower(p.proname::text) AS name, p.provolatile AS letter, p.proargtypes[0] AS first,
          p.pronargs - p.pronargdefaults AS least,
-         n.nspname <> 'pg_catalog' AND NOT {_extends("pg_proc", "p.oid")} AS made
+         n.nspname <> 'pg_catalog' AND NOT {_extends("pg_proc", "p.oid")} AS made, n.nspname = 'pg_catalog' AS own
   FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
   WHERE n.nspname = ANY ('pg_catalog'::name || pg_catalog.current_schemas(false)) OR {_extends("pg_proc", "p.oid")}
 )
 SELECT name, CASE WHEN made THEN 'm' ELSE letter END FROM called
+UNION SELECT 'pg_catalog.' || name, letter FROM called
+WHERE own AND name IN (SELECT name FROM called WHERE made)
 UNION SELECT '.' || name, 'm' FROM called JOIN pg_type t ON t.oid = first
 WHERE made AND least <= 1 AND t.typtype IN ('c', 'p')
 UNION SELECT o.oprname, 'm' FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace

@@ -1,0 +1,144 @@
+"""Masked values do not show through what a server derives from them, nor to the role that Ullage's own SQL makes."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psycopg
+import pymysql
+import pytest
+from psycopg import sql as quoting
+from sqlalchemy import URL
+
+from sql.network.servers import NAME, PASSWORD, Stage, connected, run
+from sql.planted import PLAIN, SECRET, TABLES, Planting
+from ullage.errors import UllageError
+from ullage.options import DatabaseSettings
+from ullage.sql import Asking, SqlSource, open_engine
+from ullage.tool import ANONYMOUS, Asked, Call
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
+
+ROLE = f"{NAME}_masked"
+POSTGRESQL = f"""
+CREATE MATERIALIZED VIEW stored AS SELECT id, left(secret, 40) AS part, name FROM people;
+CREATE TABLE kin (more text) INHERITS (people);
+INSERT INTO kin VALUES ('3', '{PLAIN}5', '{SECRET}3', '{PLAIN}6');
+CREATE TABLE made (id int, secret text, low text GENERATED ALWAYS AS (lower(secret)) STORED,
+  twice int GENERATED ALWAYS AS (id * 2) STORED);
+INSERT INTO made VALUES (21, '{SECRET}');
+CREATE TABLE parted (id int, secret text) PARTITION BY RANGE (id);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
+INSERT INTO parted VALUES (1, '{SECRET}');
+CREATE FUNCTION peek() RETURNS text LANGUAGE sql STABLE AS 'SELECT max(secret) FROM people';
+CREATE VIEW by_function AS SELECT peek() AS p;
+CREATE VIEW by_text AS SELECT query_to_xml('SELECT * FROM people', true, false, '') AS x;
+CREATE VIEW by_row AS SELECT row_to_json(p) AS j, p AS r FROM people p;
+CREATE VIEW by_join AS SELECT n.body, x.part FROM notes n, people p, unnest(string_to_array(p.secret, '_')) AS x(part);
+CREATE VIEW beside AS SELECT n.id, n.body FROM notes n JOIN people USING (id);
+CREATE SCHEMA apart; CREATE TABLE apart.people (id text, secret text);
+INSERT INTO apart.people VALUES ('1', '{SECRET}');
+CREATE VIEW elsewhere AS SELECT secret AS s, id FROM apart.people"""
+MYSQL = f"""
+CREATE TABLE made (id int, secret varchar(60), low varchar(60) AS (lower(secret)) STORED, twice int AS (id * 2));
+INSERT INTO made (id, secret) VALUES (21, '{SECRET}');
+CREATE FUNCTION peek() RETURNS text READS SQL DATA RETURN (SELECT max(secret) FROM people);
+CREATE VIEW by_function AS SELECT peek() AS p;
+CREATE VIEW beside AS SELECT n.id, n.body FROM notes n JOIN people USING (id)"""
+DERIVED = {
+    "postgresql": (
+        *("stored", "kin", "made", "parted", "parted_1", "by_function", "by_text", "by_row", "by_join", "elsewhere"),
+    ),
+    "mysql": ("made", "by_function"),
+}
+MASKED = ("people.secret", "made.secret", "parted_1.secret", "apart.people.secret")
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def planted(request: pytest.FixtureRequest) -> Iterator[tuple[Stage, URL]]:
+    """A database of its own with planted secrets, by the URL of its owner."""
+    stage: Stage = request.getfixturevalue(request.param)
+    name, owner = f"{NAME}_planted", stage.owner
+    run(owner, f"CREATE DATABASE {name}")
+    here = owner.set(database=name)
+    try:
+        run(here, *TABLES, *(POSTGRESQL if request.param == "postgresql" else MYSQL).strip().split(";\n"))
+        yield stage, here
+    finally:
+        drop = f"DROP DATABASE {name}" + (" WITH (FORCE)" if request.param == "postgresql" else "")
+        run(owner, drop, f"DROP {'ROLE' if request.param == 'postgresql' else 'USER'} IF EXISTS {_role(request.param)}")
+
+
+def _role(kind: str) -> str:
+    return ROLE if kind == "postgresql" else f"'{ROLE}'@'%'"
+
+
+def settings(url: URL) -> DatabaseSettings:
+    return DatabaseSettings(name="planted", url=url.render_as_string(hide_password=False), masked=MASKED)
+
+
+@asynccontextmanager
+async def opened(url: URL) -> AsyncGenerator[SqlSource]:
+    chosen = settings(url)
+    source = SqlSource(settings=chosen, engine=open_engine(chosen, sample=Path()), weigh=lambda _: len)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def said(source: SqlSource, tool: str, **arguments: Any) -> str:  # noqa: ANN401
+    try:
+        reply = await source.call(Call(tool=tool, arguments=arguments))
+    except UllageError as error:
+        return f"{error.message} {error.suggestion} {error.options}"
+    return str(reply.content[0]["text"])
+
+
+async def test_no_planted_secret_shows_through_what_a_server_derives(planted: tuple[Stage, URL]):
+    stage, url = planted
+    planting = Planting(7)
+    await anyio.to_thread.run_sync(run, url, *planting.views(25))
+    async with opened(url) as source:
+        shown = 0
+        for sql in (*planting.questions(40), *(f"SELECT * FROM {name}" for name in DERIVED[stage.kind])):
+            answer = (await said(source, "query", sql=sql)).lower()
+            assert SECRET not in answer, sql
+            shown += PLAIN in answer
+        assert shown > 10
+        for name in DERIVED[stage.kind]:
+            assert SECRET not in (await said(source, "table", name=name, sample=3)).lower()
+        assert f"1,{PLAIN}3" in await said(source, "query", sql="SELECT * FROM beside ORDER BY id")
+        assert "twice=42" in await said(source, "query", sql="SELECT * FROM made")
+        assert "'people'" in await said(source, "query", sql="SELECT * FROM poeple")
+
+
+async def test_the_role_of_our_own_sql_may_not_read_masked_columns(planted: tuple[Stage, URL]):
+    stage, url = planted
+    async with opened(url) as source:
+        asked = Asked(caller=ANONYMOUS)
+        _, sql = await Asking.of(settings(url), source.engine).role_sql(asked)
+    sql = sql.replace("ullage_reader", ROLE).replace("<password>", quoting.Literal(PASSWORD).as_string())
+    parts = [sql] if stage.kind == "postgresql" else [one for one in sql.strip().split(";\n") if one.strip()]
+    await anyio.to_thread.run_sync(run, url, *parts)
+    reader = url.set(username=ROLE, password=PASSWORD)
+    with pytest.raises((psycopg.Error, pymysql.err.Error)):
+        await anyio.to_thread.run_sync(_rows, reader, "SELECT secret FROM people")
+    for name in DERIVED[stage.kind]:
+        try:
+            rows = await anyio.to_thread.run_sync(_rows, reader, f"SELECT * FROM {name}")
+        except (psycopg.Error, pymysql.err.Error):
+            continue
+        assert SECRET not in str(rows).lower(), name
+    assert PLAIN in str(await anyio.to_thread.run_sync(_rows, reader, "SELECT id, name FROM people"))
+    async with opened(reader) as source:
+        assert PLAIN in await said(source, "table", name="people", sample=2)
+
+
+def _rows(url: URL, sql: str) -> list[tuple[object, ...]]:
+    connection: Any = connected(url)
+    with connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())

@@ -1,0 +1,189 @@
+"""Masked values do not show through views, generated columns, virtual tables or samples of a database file."""
+
+import sqlite3
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from sql.planted import PLAIN, SECRET, TABLES, Planting
+from ullage.errors import UllageError
+from ullage.options import DatabaseSettings
+from ullage.sql import Column, SqlSource, Structure, Table, open_engine
+from ullage.sql.masking import mask_plan
+from ullage.tool import Call
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
+
+Made = Callable[[Path, Sequence[str]], str]
+
+
+def make_sqlite(folder: Path, statements: Sequence[str]) -> str:
+    with closing(sqlite3.connect(folder / "planted.db")) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return str(folder / "planted.db")
+
+
+def make_duckdb(folder: Path, statements: Sequence[str]) -> str:
+    with duckdb.connect(str(folder / "planted.duckdb")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    return str(folder / "planted.duckdb")
+
+
+@asynccontextmanager
+async def opened(url: str, *masked: str) -> AsyncGenerator[SqlSource]:
+    settings = DatabaseSettings(name="planted", url=url, masked=masked)
+    source = SqlSource(settings=settings, engine=open_engine(settings, sample=Path()), weigh=lambda _: len)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def said(source: SqlSource, tool: str, **arguments: Any) -> str:  # noqa: ANN401
+    try:
+        reply = await source.call(Call(tool=tool, arguments=arguments))
+    except UllageError as error:
+        return f"{error.message} {error.suggestion} {error.options}"
+    return str(reply.content[0]["text"])
+
+
+@pytest.mark.parametrize("make", [make_sqlite, make_duckdb])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.heavy) for seed in range(2, 6))])
+async def test_no_planted_secret_shows_through_random_views(tmp_path: Path, make: Made, seed: int):
+    planting = Planting(seed)
+    url = make(tmp_path, [*TABLES, *planting.views(25)])
+    shown = 0
+    async with opened(url, "people.secret") as source:
+        for sql in planting.questions(40):
+            answer = (await said(source, "query", sql=sql)).lower()
+            assert SECRET not in answer, sql
+            shown += PLAIN in answer
+        for name in planting.columns:
+            assert SECRET not in (await said(source, "table", name=name, sample=3)).lower()
+    assert shown > 10
+
+
+@pytest.mark.parametrize("make", [make_sqlite, make_duckdb])
+async def test_views_show_what_is_not_masked_and_hide_what_is_computed(tmp_path: Path, make: Made):
+    views = [
+        "CREATE VIEW whole AS SELECT * FROM people",
+        "CREATE VIEW computed AS SELECT id, upper(secret) AS loud, name FROM people",
+        "CREATE VIEW again AS SELECT loud AS quiet, name FROM computed WHERE loud IS NOT NULL",
+        "CREATE VIEW filtered AS SELECT id, name FROM people WHERE secret IS NOT NULL ORDER BY secret",
+        "CREATE VIEW counted AS SELECT count(*) AS n, max(secret) AS top FROM people",
+    ]
+    async with opened(make(tmp_path, [*TABLES, *views]), "people.secret") as source:
+        assert f"1,{PLAIN}1,***" in await said(source, "query", sql="SELECT * FROM whole ORDER BY id")
+        assert f"1,***,{PLAIN}1" in await said(source, "query", sql="SELECT * FROM computed ORDER BY id")
+        assert f"***,{PLAIN}1" in await said(source, "query", sql="SELECT * FROM again ORDER BY name")
+        assert f"1,{PLAIN}1" in await said(source, "query", sql="SELECT * FROM filtered")
+        assert "n=2\ntop=***" in await said(source, "query", sql="SELECT * FROM counted")
+        refused = await said(source, "query", sql="SELECT name FROM again WHERE quiet LIKE 'z%'")
+        assert "people.secret" in refused
+
+
+async def test_generated_columns_of_sqlite_are_masked_by_what_they_are_computed_from(tmp_path: Path):
+    made = [
+        """CREATE TABLE t (id INTEGER, secret TEXT, "low er" TEXT AS (lower(secret)) STORED, twice INTEGER AS (id * 2),
+             deep TEXT GENERATED ALWAYS AS (substr("low er", 1, 40)) VIRTUAL)""",
+        f"INSERT INTO t (id, secret) VALUES (21, '{SECRET}')",
+    ]
+    async with opened(make_sqlite(tmp_path, made), "t.secret") as source:
+        answer = await said(source, "query", sql="SELECT * FROM t")
+        assert answer.startswith("id=21\nsecret=***\nlow er=***\ntwice=42\ndeep=***")
+
+
+async def test_generated_columns_of_duckdb_are_masked_by_what_they_are_computed_from(tmp_path: Path):
+    made = [
+        "CREATE TABLE t (id INTEGER, secret TEXT, low TEXT AS (lower(secret)), twice INTEGER AS (id * 2))",
+        f"INSERT INTO t VALUES (21, '{SECRET}')",
+    ]
+    async with opened(make_duckdb(tmp_path, made), "t.secret") as source:
+        answer = await said(source, "query", sql="SELECT * FROM t")
+        assert answer.startswith("id=21\nsecret=***\nlow=***\ntwice=42")
+
+
+async def test_a_full_text_index_over_a_masked_table_is_masked(tmp_path: Path):
+    made = [
+        *TABLES,
+        "CREATE VIRTUAL TABLE words USING fts5(secret, content='people', content_rowid='id')",
+        "INSERT INTO words(words) VALUES ('rebuild')",
+        "CREATE VIRTUAL TABLE terms USING fts5vocab('words', 'row')",
+        "CREATE VIRTUAL TABLE apart USING fts5(body)",
+        f"INSERT INTO apart VALUES ('{PLAIN}')",
+    ]
+    async with opened(make_sqlite(tmp_path, made), "people.secret") as source:
+        for table in ("words", "terms", "words_idx", "words_data"):
+            assert SECRET not in await said(source, "query", sql=f"SELECT * FROM {table}")
+        assert PLAIN in await said(source, "query", sql="SELECT * FROM apart WHERE apart MATCH 'open*'")
+
+
+async def test_what_duckdb_can_do_beyond_views_shows_nothing_either(tmp_path: Path):
+    made = [
+        *TABLES,
+        "CREATE MACRO peek() AS (SELECT max(secret) FROM people)",
+        "CREATE MACRO every() AS TABLE SELECT * FROM people",
+        "CREATE VIEW by_macro AS SELECT peek() AS p",
+        "CREATE VIEW by_table_macro AS FROM every()",
+        "CREATE VIEW broken AS SELECT CAST(secret AS INTEGER) AS n FROM people",
+    ]
+    async with opened(make_duckdb(tmp_path, made), "people.secret") as source:
+        for sql in (
+            "SELECT * FROM by_macro",
+            "SELECT * FROM by_table_macro",
+            "SELECT * FROM broken",
+            "PRAGMA storage_info('people')",
+            "SELECT * FROM pragma_storage_info('people')",
+            "SUMMARIZE people",
+            "SELECT * FROM people USING SAMPLE 2",
+            "FROM people",
+            "EXPLAIN ANALYZE SELECT * FROM people",
+        ):
+            assert SECRET not in await said(source, "query", sql=sql), sql
+
+
+@pytest.mark.parametrize("make", [make_sqlite, make_duckdb])
+async def test_a_misspelt_name_gets_its_nearest_with_masking_on(tmp_path: Path, make: Made):
+    async with opened(make(tmp_path, TABLES), "people.secret") as source:
+        assert "('people',)" in await said(source, "query", sql="SELECT id FROM poeple")
+        assert "'name'" in await said(source, "query", sql="SELECT nmae FROM people")
+
+
+def columns(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name=name, type="text") for name in names)
+
+
+FAMILY = Structure(
+    name="shop",
+    default_schema="app",
+    catalogue=(
+        Table(name="parent", schema="app", columns=columns("id", "secret")),
+        Table(name="child", schema="other", columns=columns("id", "secret", "more"), parents=("app.parent",)),
+        Table(name="grandchild", schema="app", columns=columns("id", "secret"), parents=("other.child",)),
+        Table(name="stranger", schema="app", columns=columns("id", "secret")),
+        Table(name="hidden_view", schema="app", kind="view", columns=columns("a", "b")),
+        Table(name="circle", schema="app", kind="view", columns=columns("a"), definition="SELECT a FROM app.circle"),
+        Table(name="odd", schema="app", kind="view", columns=columns("a", "b"), definition="SELECT id FROM app.parent"),
+    ),
+    tables=(Table(name="parent", columns=columns("id", "secret")),),
+)
+
+
+@pytest.mark.parametrize("pattern", ["parent.secret", "child.secret", "app.grandchild.secret", "other.child.secret"])
+@pytest.mark.parametrize("table", ["parent", "app.parent", "other.child", "grandchild"])
+def test_inheritance_passes_masks_on_in_both_directions(pattern: str, table: str):
+    found = mask_plan(f"SELECT * FROM {table}", "postgres", FAMILY, (pattern,))
+    assert found.positions == (1,)
+    assert mask_plan("SELECT * FROM stranger", "postgres", FAMILY, (pattern,)).positions == ()
+
+
+@pytest.mark.parametrize("view", ["hidden_view", "circle", "odd"])
+def test_a_view_that_nobody_understands_is_masked_whole(view: str):
+    found = mask_plan(f"SELECT * FROM {view}", "postgres", FAMILY, ("parent.secret",))
+    assert len(found.positions) == len(found.columns) > 0
