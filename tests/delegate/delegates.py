@@ -43,6 +43,9 @@ class FakePurse:
             raise StoreFailed("the disk is full")
         self.settled.append(actual)
 
+    async def end(self, caller: Caller, task: str | None = None) -> None:
+        return None
+
 
 @dataclass
 class Both:

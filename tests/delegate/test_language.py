@@ -1,5 +1,6 @@
 import pytest
 
+from delegate.sentences import OTHERS, SENTENCES
 from ullage.delegate.language import detect_language
 
 
@@ -37,3 +38,23 @@ def test_code_and_addresses_do_not_decide():
 
 def test_only_the_beginning_is_looked_at():
     assert detect_language("Write the answer to this. " * 100 + "não é isso " * 1000) == "en"
+
+
+@pytest.mark.requirement("S4:route")
+def test_plain_sentences_in_eight_languages_are_told_and_none_wrongly():
+    told = [(language, detect_language(one)) for language, sentences in SENTENCES.items() for one in sentences]
+    assert len(told) == 24
+    assert sum(found == language for language, found in told) >= 22
+    assert [one for one in told if one[1] not in (one[0], None)] == []
+
+
+def test_languages_that_are_like_others_are_not_taken_for_them():
+    told = [(language, detect_language(one)) for language, sentences in OTHERS.items() for one in sentences]
+    assert [one for one in told if one[1] not in (one[0], None)] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["ok", "README.md", "x = 1", "user@example.org", "https://example.org/das/ist/ein/test"]
+)
+def test_what_is_no_sentence_has_no_language(text: str):
+    assert detect_language(text) is None

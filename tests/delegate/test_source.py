@@ -234,6 +234,7 @@ async def test_several_models_are_asked_side_by_side_and_their_agreement_is_meas
     assert "## chat-default\nThe answer is 42." in said(reply)
     assert "## long-context\nHello there" in said(reply)
     assert said(reply).endswith("[agreement of words: 0%]")
+    assert "[no answer: reasoning (" in said(reply)
     assert meta(reply)["agreement"] == 0.0
     assert meta(reply)["groups"] == [["chat-default"], ["long-context"]]
     assert list(meta(reply)["failed"]) == ["reasoning"]

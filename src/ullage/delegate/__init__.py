@@ -8,7 +8,7 @@ from .evaluate import Case, Evaluation, Recorded, Standing, evaluate
 from .exchange import Completion, Event, Outgoing, TextDelta, ThinkingDelta, Wire
 from .failure import FailureKind, ProviderFailed
 from .happening import Happening, Observer
-from .language import detect_language
+from .language import detect_language, load_detector
 from .lint import Warned, lint
 from .local_purse import LocalPurse
 from .outcome import Attempt, Outcome
@@ -25,8 +25,9 @@ from .spending import NO_SPEND, Purse, Spend, Ticket, Unlimited
 if TYPE_CHECKING:
     from .budget import StoredPurse
     from .export import UsageExport
+    from .materials import Answers, Conversation, Files, Held
     from .reading import Fault, read_policy
-    from .source import DelegateSource, Held
+    from .source import DelegateSource
     from .telemetry import LEVELS, Level, Telemetry
     from .tools import TOOLS
 
@@ -36,6 +37,7 @@ __all__ = [
     "NO_SPEND",
     "TOOLS",
     "Alert",
+    "Answers",
     "Anthropic",
     "Ask",
     "Attempt",
@@ -45,12 +47,14 @@ __all__ = [
     "Ceiling",
     "Ceilings",
     "Completion",
+    "Conversation",
     "Delegate",
     "DelegateSource",
     "Evaluation",
     "Event",
     "FailureKind",
     "Fault",
+    "Files",
     "Gemini",
     "Happening",
     "Held",
@@ -92,6 +96,7 @@ __all__ = [
     "detect_language",
     "evaluate",
     "lint",
+    "load_detector",
     "read_policy",
     "report",
     "route",
@@ -100,9 +105,12 @@ __all__ = [
 ]
 
 _LATER = {
+    "Answers": "materials",
+    "Conversation": "materials",
     "DelegateSource": "source",
+    "Files": "materials",
     "Fault": "reading",
-    "Held": "source",
+    "Held": "materials",
     "LEVELS": "telemetry",
     "Level": "telemetry",
     "StoredPurse": "budget",

@@ -34,6 +34,14 @@ class Arguments:
     max_output_tokens: int | None = None
     context: tuple[str, ...] = ()
     files: Mapping[str, str]
+    """Contents by path, where the caller gives them."""
+    paths: tuple[str, ...] = ()
+    """Of files that are to be read."""
+    images: tuple[str, ...] = ()
+    continues: str | None = None
+    """The handle of an earlier answer."""
+    schema: JsonObject | None = None
+    """JSON Schema that the answer must fit."""
     framework: str | None = None
     models: tuple[str, ...] = ()
     judge: str | None = None
@@ -46,6 +54,7 @@ def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...
         if arguments.get(name) is None:
             raise InvalidArguments(f"`{name}` is missing", suggestion=f"give `{name}`", options=known)
     metadata, caps = _table(arguments, "metadata", _METADATA), _table(arguments, "caps", _CAPS)
+    files, paths = _files(arguments, is_needed="files" in required)
     return Arguments(
         prompt=_text(arguments, "prompt") or "",
         force_model=_text(arguments, "forceModel"),
@@ -55,7 +64,11 @@ def read(arguments: JsonObject, known: tuple[str, ...], required: tuple[str, ...
         temperature=_temperature(metadata),
         max_output_tokens=_output(caps),
         context=_texts(arguments, "context"),
-        files=_files(arguments, is_needed="files" in required),
+        files=files,
+        paths=paths,
+        images=_texts(arguments, "images"),
+        continues=_text(arguments, "continue"),
+        schema=_of(arguments, "schema", lambda one: one if isinstance(one, dict) and one else None, "an object"),
         framework=_text(arguments, "framework"),
         models=_texts(arguments, "models"),
         judge=_text(arguments, "judge"),
@@ -100,17 +113,20 @@ def _texts(table: JsonObject, name: str) -> tuple[str, ...]:
     return _of(table, name, fits, "a list of texts") or ()
 
 
-def _files(table: JsonObject, *, is_needed: bool) -> dict[str, str]:
-    def fits(value: Json) -> dict[str, str] | None:
-        if not isinstance(value, dict):
-            return None
-        texts = {path: content for path, content in value.items() if isinstance(content, str)}
-        return texts if len(texts) == len(value) else None
+def _files(table: JsonObject, *, is_needed: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Contents by path, and paths of files that are to be read: an object gives the one, a list the other."""
+    if isinstance(table.get("files"), dict):
 
-    files = _of(table, "files", fits, "an object of paths and contents") or {}
-    if is_needed and not files:
-        raise InvalidArguments("`files` is empty", suggestion="give each file's path with its content")
-    return files
+        def fits(value: Json) -> dict[str, str] | None:
+            texts = {path: text for path, text in cast("JsonObject", value).items() if isinstance(text, str)}
+            return texts if len(texts) == len(cast("JsonObject", value)) else None
+
+        files, paths = _of(table, "files", fits, "a list of paths, or an object of paths and contents") or {}, ()
+    else:
+        files, paths = dict[str, str](), _texts(table, "files")
+    if is_needed and not files and not paths:
+        raise InvalidArguments("`files` is empty", suggestion="give each file's path, or its path with its content")
+    return files, paths
 
 
 def _language(metadata: JsonObject) -> str | None:
@@ -121,7 +137,8 @@ def _language(metadata: JsonObject) -> str | None:
 def _domain(metadata: JsonObject) -> str:
     said = _text(metadata, "domain") or "default"
     if said not in _DOMAINS:
-        raise InvalidArguments(f"no domain is called `{said}`", options=_DOMAINS)
+        hint = "use one of the domains below, or leave it out"
+        raise InvalidArguments(f"no domain is called `{said}`", suggestion=hint, options=_DOMAINS)
     return said
 
 

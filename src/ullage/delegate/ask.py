@@ -5,13 +5,13 @@ An ask as its caller puts it, and as it goes to one candidate. Who that is, and 
 
 from dataclasses import dataclass, replace
 
-from ullage.messages import Message, Part, Text, Thinking, ToolDefinition
+from ullage.messages import Media, Message, Part, Text, Thinking, ToolDefinition
 from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
 
 from .exchange import Outgoing
 from .route import Candidate
 
-__all__ = ["Ask", "last_words", "most_output", "outgoing"]
+__all__ = ["Ask", "has_images", "last_words", "most_output", "outgoing"]
 
 _OUTPUT = 4_096
 """Tokens that an answer may have where nothing else limits it: what is set aside for it is what it may take."""
@@ -31,7 +31,9 @@ class Ask:
     output_schema: JsonObject | None = None
     caller: Caller = ANONYMOUS
     task: str | None = None
-    """A label in figures and budgets."""
+    """What the caller works on, by a name of the caller's: a label in figures, and a scope of budgets."""
+    tool: str | None = None
+    """Which tool or command asks: `run`, `diff`, `summary`; a label in figures."""
     deadline: float | None = None
     """On the event loop's clock; None for `Delegate.longest`."""
     cut: bool = False
@@ -46,6 +48,10 @@ def last_words(messages: tuple[Message, ...]) -> str:
     """The text that the user said last."""
     users = [message for message in messages if message.role == "user"]
     return "\n".join(part.text for part in users[-1].parts if isinstance(part, Text)) if users else ""
+
+
+def has_images(messages: tuple[Message, ...]) -> bool:
+    return any(isinstance(part, Media) and part.kind == "image" for message in messages for part in message.parts)
 
 
 def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoing:

@@ -1,14 +1,18 @@
-"""How is one model asked once?
+"""One request to one model.
 
-The answer is streamed and kept until it is whole: whatever goes wrong on the way is a `ProviderFailed` that says of
-which kind. Whether to ask again is not decided here.
+The answer is streamed and kept until it is whole; whatever goes wrong before that is a `ProviderFailed` that names its
+kind. Reading stops at the wire's end marker, and what breaks after the answer is whole does not lose it. Whether to ask
+again is not decided here.
 """
 
 import email.utils
 import json
+import socket
+import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import cast
 
 import anyio
@@ -16,10 +20,11 @@ import httpx2
 
 from ullage.tool import Json
 
-from .exchange import Completion, Event, Outgoing, Reader
+from .exchange import Completion, Event, Outgoing, Reader, ThinkingDelta
 from .failure import FailureKind, ProviderFailed
 from .provider import Provider, Timeouts
 from .providers import failed_with
+from .repeats import RawEvent, RepeatFilter
 from .unquoted import unquoted
 
 __all__ = ["Hear", "attempt"]
@@ -31,17 +36,49 @@ _ERROR_BODY = 64_000
 """Bytes of an error's body that are looked at."""
 _EVENT = 32_000_000
 """Bytes of one event: some wires repeat the whole answer in their last, pictures and sealed reasoning included."""
+_TRAILER = 5.0
+"""Seconds for what may follow a whole answer, such as its usage, on wires whose end marker is still to come."""
+_TRAILER_COUNTED = 1.0
+"""The same where the usage has come, and only the end marker is missing."""
+_CLOSING = 0.05
+"""Seconds for the server to end the response after the end marker, so that its connection can be used again."""
+_KEEP_ALIVES = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
+"""Names of events that carry nothing."""
+_END = "[DONE]"
 
 
 async def attempt(
     client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, hear: Hear, reader: Reader | None = None
 ) -> Completion:
-    """The whole answer; raises `ProviderFailed`. To end it, cancel; whoever gives the reader, a new one of the
-    provider's wire, then knows what was reported by then."""
+    """Asks once.
+
+    Args:
+        client: sends the request; its own time-outs are not used.
+        provider: whom to ask; its time-outs are longer for a model that is known to reason.
+        outgoing: the request.
+        hear: called with each piece of the answer as it arrives.
+        reader: a new reader of the provider's wire, for a caller that wants to know what was reported by the time it
+            cancels.
+
+    Raises:
+        ProviderFailed: there was no whole answer.
+    """
     reader, asked = reader or provider.wire.reader(), anyio.current_time()
+    timeouts = provider.timeouts.for_reasoning() if outgoing.thinks else provider.timeouts
     try:
-        async with _response(client, provider, outgoing) as response:
-            await _listen(response, reader, provider.timeouts, asked, hear)
+        try:
+            async with _response(client, provider, outgoing, timeouts) as response:
+                if _media_type(response) == "application/json":
+                    await _read_whole(response, reader, timeouts, hear)
+                else:
+                    listening = _Listening(
+                        reader=reader, timeouts=timeouts, asked=asked, hear=hear, is_reasoning=outgoing.thinks
+                    )
+                    await _listen(response, listening)
+        except ProviderFailed:
+            # Whatever broke after the answer was whole took nothing away from it.
+            if not reader.is_whole:
+                raise
         return reader.finish()
     except ProviderFailed as failure:
         failure.usage = reader.so_far()
@@ -53,16 +90,16 @@ async def attempt(
 
 @asynccontextmanager
 async def _response(
-    client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing
+    client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing, timeouts: Timeouts
 ) -> AsyncGenerator[httpx2.Response]:
-    """An answer that has begun, and is a stream."""
+    """A response whose headers have come; an error status is raised."""
     request = _request(client, provider, outgoing)
     with _translated("connect"):
-        with _within(provider.timeouts.first_byte, "first_byte"):
+        with _within(timeouts.first_byte, "first_byte"):
             response = await client.send(request, stream=True)
         try:
             if response.status_code >= 400:
-                with _within(provider.timeouts.idle, "idle"):
+                with _within(timeouts.idle, "idle"):
                     raise await _refusal(response)
             yield response
         finally:
@@ -85,18 +122,113 @@ def _request(client: httpx2.AsyncClient, provider: Provider, outgoing: Outgoing)
     )
 
 
-async def _listen(response: httpx2.Response, reader: Reader, timeouts: Timeouts, asked: float, hear: Hear) -> None:
-    """Until the stream ends. Headers alone are no beginning: many providers send them before the model has thought."""
-    kind, seconds = "first_byte", timeouts.first_byte
-    # One scope whose deadline moves on: a new one for each event would cost more than the event.
-    with _translated("cut"), anyio.CancelScope(deadline=asked + seconds) as silence:
-        async for event in httpx2.EventSource(response, _EVENT):
-            kind, seconds = "idle", timeouts.idle
-            silence.deadline = anyio.current_time() + seconds
-            for heard in reader.feed(event.event, event.data):
-                hear(heard)
+class _Stream(httpx2.AsyncByteStream):
+    """The body of a response; each piece of it, a keep-alive comment too, is reported as activity."""
+
+    def __init__(self, body: httpx2.AsyncByteStream, touch: Callable[[], None]) -> None:
+        self._body, self._touch = body, touch
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._body:
+            self._touch()
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Listening:
+    """What has come of one stream, and how long it may be silent."""
+
+    reader: Reader
+    timeouts: Timeouts
+    asked: float
+    hear: Hear
+    is_reasoning: bool = False
+    repeats: RepeatFilter = field(default_factory=RepeatFilter)
+    carried: float | None = None
+    """When the last event came that was no keep-alive; None before the first."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.repeats.is_over or self.reader.is_over
+
+    def take(self, event: httpx2.ServerSentEvent) -> None:
+        if event.event not in _KEEP_ALIVES and event.data.strip():
+            self.carried = anyio.current_time()
+            self.read(self.repeats.pass_on((event.event, event.data), is_whole=self.reader.is_whole))
+
+    def read(self, events: Iterable[RawEvent]) -> None:
+        for name, data in events:
+            if data.strip() == _END:
+                self.repeats.is_over = True
+                return
+            for heard in self.reader.feed(name, data):
+                if isinstance(heard, ThinkingDelta) and not self.is_reasoning:
+                    self.timeouts, self.is_reasoning = self.timeouts.for_reasoning(), True
+                self.hear(heard)
+
+    def deadline(self) -> float:
+        """Until when there must be another sign of life."""
+        limits, first = self.timeouts, self.asked + self.timeouts.first_byte
+        wait = limits.first_byte if self.carried is None else limits.idle
+        if self.reader.is_whole:
+            wait = min(wait, _TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
+        last = max(first, (self.asked if self.carried is None else self.carried) + limits.keep_alive)
+        return min(anyio.current_time() + wait, last)
+
+    def silent(self) -> ProviderFailed:
+        if self.carried is None:
+            return _silent(self.timeouts.first_byte, "first_byte")
+        return _silent(min(self.timeouts.idle, self.timeouts.keep_alive), "idle")
+
+
+async def _listen(response: httpx2.Response, listening: _Listening) -> None:
+    """Reads events until the end marker, the end of the stream, or too long a silence.
+
+    Headers alone are no beginning: many providers send them before the model has thought. Keep-alives count as activity
+    for `Timeouts.keep_alive` seconds after the last event that carried something.
+    """
+
+    def touch() -> None:
+        """Moves the deadline on. One scope whose deadline moves costs less than a new one for each event."""
+        silence.deadline = listening.deadline()
+
+    response.stream = _Stream(cast("httpx2.AsyncByteStream", response.stream), touch)
+    with _translated(), anyio.CancelScope(deadline=listening.asked + listening.timeouts.first_byte) as silence:
+        events = aiter(httpx2.EventSource(response, _EVENT))
+        async for event in events:
+            listening.take(event)
+            touch()
+            if listening.is_over:
+                with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
+                    async for _ in events:
+                        pass
+                return
+        listening.read(listening.repeats.held_back())
     if silence.cancelled_caught:
-        raise _silent(seconds, kind)
+        raise listening.silent()
+
+
+async def _read_whole(response: httpx2.Response, reader: Reader, timeouts: Timeouts, hear: Hear) -> None:
+    """Reads an answer of a provider that does not stream, although it was asked to."""
+    body = bytearray()
+    with _translated(), _within(timeouts.first_byte, "first_byte"):
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > _EVENT:
+                raise ProviderFailed("answered with more than can be read", kind="malformed")
+    said = _read(bytes(body))
+    for one in said if isinstance(said, list) else [said]:
+        for heard in reader.feed(None, json.dumps(one)):
+            hear(heard)
+    if not reader.is_whole:
+        raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
+
+
+def _media_type(response: httpx2.Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def _refusal(response: httpx2.Response) -> ProviderFailed:
@@ -116,17 +248,14 @@ def _read(body: bytes) -> Json:
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Seconds, however it is put: in milliseconds, in seconds, or as a date."""
+    """Seconds, however it is put: in milliseconds, in seconds, or as a date; None for what is no time to wait."""
     exact, plain = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
     for said, unit in ((exact, 1000), (plain, 1)):
-        try:
+        with suppress(ValueError):
             return max(0.0, float(said) / unit)
-        except ValueError:
-            continue
-    try:
+    with suppress(ValueError, OverflowError):
         return max(0.0, email.utils.parsedate_to_datetime(plain).timestamp() - time.time())
-    except ValueError:
-        return None
+    return None
 
 
 @contextmanager
@@ -144,15 +273,46 @@ def _silent(seconds: float, kind: FailureKind) -> ProviderFailed:
 
 
 @contextmanager
-def _translated(otherwise: FailureKind) -> Generator[None]:
-    """The HTTP client's own errors, without addresses or headers."""
+def _translated(otherwise: FailureKind = "cut") -> Generator[None]:
+    """Makes `ProviderFailed` of the HTTP client's own errors, without addresses or headers."""
     try:
         yield
     except httpx2.SSEError as error:
         raise ProviderFailed("answered with something other than a stream of events", kind="malformed") from error
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-        raise ProviderFailed("cannot be reached", kind="connect", suggestion="check the provider's address") from error
+        said, hint = _unreachable(error)
+        raise ProviderFailed(f"cannot be reached{said}", kind="connect", suggestion=hint) from error
     except (httpx2.DecodingError, httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
         raise ProviderFailed(f"cannot be spoken to: {type(error).__name__}", kind="malformed") from error
     except httpx2.HTTPError as error:
-        raise ProviderFailed(f"broke the connection: {type(error).__name__}", kind=otherwise) from error
+        failed = ProviderFailed(f"broke the connection: {type(error).__name__}", kind=otherwise)
+        # A request that was written may have been worked on, though no answer came.
+        failed.was_sent = not isinstance(error, httpx2.WriteError | httpx2.WriteTimeout)
+        raise failed from error
+
+
+def _unreachable(error: BaseException) -> tuple[str, str]:
+    """Why there is no connection, and what to do about it: DNS, refused, TLS, or no answer in time."""
+    chain, seen = list[BaseException](), error
+    while seen not in chain:
+        chain.append(seen)
+        group = cast("tuple[BaseException, ...]", getattr(seen, "exceptions", ()))
+        seen = seen.__cause__ or seen.__context__ or (group[0] if group else seen)
+    if isinstance(error, httpx2.PoolTimeout):
+        return ": no connection was free in time", "make fewer calls at once"
+    if any(isinstance(one, socket.gaierror) for one in chain):
+        return ": its name has no address (DNS)", "check the host in the provider's `base_url`, and the network"
+    for one in chain:
+        if isinstance(one, ssl.SSLCertVerificationError):
+            why = getattr(one, "verify_message", "") or "not trusted"
+            return f": its certificate is not accepted (TLS: {why})", "check the provider's certificate"
+        if isinstance(one, ssl.SSLError):
+            return (
+                ": no encrypted connection (TLS)",
+                "check whether the provider's `base_url` begins with http or https",
+            )
+    if any(isinstance(one, ConnectionRefusedError) for one in chain):
+        return ": the connection was refused", "check the provider's port, and whether its server runs"
+    if isinstance(error, httpx2.ConnectTimeout) or any(isinstance(one, TimeoutError) for one in chain):
+        return ": no connection in time", "check the provider's address, the network, and `connect_timeout`"
+    return "", "check the provider's address"

@@ -14,7 +14,7 @@ from decimal import Decimal
 from ullage.store import Connection, Database, seconds, storable
 from ullage.tool import Caller
 
-from .ceilings import Alert, Ceilings, Scope, alerts, check, since
+from .ceilings import Alert, Ceilings, Scope, alerts, check, current, since
 from .spending import NO_SPEND, Spend, Ticket
 
 __all__ = ["StoredPurse"]
@@ -23,9 +23,15 @@ _ADD = (
     "INSERT INTO ullage_spends (id, time, principal, session, task, tokens, picodollars, settled) "
     "VALUES (:id, :time, :principal, :session, :task, :tokens, :picodollars, :settled)"
 )
-_SETTLE = "UPDATE ullage_spends SET settled = :settled, tokens = :tokens, picodollars = :picodollars WHERE id = :id"
+_SETTLE = (
+    "UPDATE ullage_spends SET settled = :settled, tokens = :tokens, picodollars = :picodollars, time = :time "
+    "WHERE id = :id"
+)
+_SETTLED = " AND settled = :settled"
 _PICO = Decimal(10) ** 12
 """The finest price on record is some 10^-10 dollars a token; whole numbers add up exactly everywhere."""
+_MOST = Decimal(10) ** 16
+"""In tokens, and in picodollars $10,000: what one call is counted as at most."""
 _LOCK = 0x756C6C617370
 """Of PostgreSQL's advisory locks, the one under which estimates are checked and written."""
 
@@ -66,6 +72,17 @@ class StoredPurse:
         for one in passed:
             self.alert(one)
 
+    async def end(self, caller: Caller, task: str | None = None) -> None:
+        """Spends of what has ended keep their place in the sums of days and months, under another name."""
+        column, name = ("session", caller.session) if task is None else ("task", task)
+        values = {
+            "ended": f"ended {secrets.token_hex(8)}",
+            "principal": storable(caller.principal),
+            "name": storable(name),
+        }
+        statement = f"UPDATE ullage_spends SET {column} = :ended WHERE principal = :principal AND {column} = :name"
+        await self.database.aside(lambda: self.database.write(lambda it: it.execute(statement, values)))
+
     def _reserve(self, connection: Connection, ticket: Ticket, estimate: Spend, asked: _Asked, already: Spend) -> None:
         if connection.kind == "postgresql":
             connection.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": _LOCK})
@@ -85,44 +102,45 @@ class StoredPurse:
         )
 
     def _settle(self, connection: Connection, ticket: Ticket, actual: Spend, asked: _Asked) -> list[Alert]:
-        ceilings, mine = self.ceilings(), {"id": ticket.id}
-        tokens, picodollars = connection.execute(
-            "SELECT tokens, picodollars FROM ullage_spends WHERE id = :id", mine
-        ).one()
-        reserved = self._sums(connection, ceilings, asked)
-        connection.execute(_SETTLE, {**mine, "settled": True, **_columns(actual)})
-        # Without this call, so that an estimate alone passes no threshold.
-        before: dict[Scope, Spend] = {scope: _less(spend, tokens, picodollars) for scope, spend in reserved.items()}
-        return list(alerts(ceilings, before, self._sums(connection, ceilings, asked)))
+        ceilings = self.ceilings()
+        if connection.kind == "postgresql":
+            connection.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": _LOCK})
+        # Of what is settled, so that an estimate alone passes no threshold, and each is passed once.
+        before = self._sums(connection, ceilings, asked, settled_only=True)
+        values = {"id": ticket.id, "settled": True, "time": seconds(self.now()), **_columns(actual)}
+        connection.execute(_SETTLE, values)
+        return list(alerts(ceilings, before, self._sums(connection, ceilings, asked, settled_only=True)))
 
-    def _sums(self, connection: Connection, ceilings: Ceilings, asked: _Asked) -> dict[Scope, Spend]:
-        return {scope: self._sum(connection, scope, asked) for scope in ceilings.kept()}
+    def _sums(
+        self, connection: Connection, ceilings: Ceilings, asked: _Asked, *, settled_only: bool = False
+    ) -> dict[Scope, Spend]:
+        return {scope: self._sum(connection, scope, asked, settled_only=settled_only) for scope in ceilings.kept()}
 
-    def _sum(self, connection: Connection, scope: Scope, asked: _Asked) -> Spend:
-        condition, values = self._within(scope, asked)
-        tokens, picodollars = connection.execute(
-            f"SELECT coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM ullage_spends WHERE {condition}",
-            values,
-        ).one()
-        return Spend(tokens=int(tokens), dollars=Decimal(int(picodollars)) / _PICO)
-
-    def _within(self, scope: Scope, asked: _Asked) -> tuple[str, dict[str, object]]:
+    def _sum(self, connection: Connection, scope: Scope, asked: _Asked, *, settled_only: bool) -> Spend:
         start = since(scope, self.now())
+        settled = _SETTLED if settled_only else ""
+        values: dict[str, object] = {"settled": True} if settled_only else {}
         if start is not None:
-            return "time >= :start", {"start": seconds(start)}
-        if scope == "session":
-            values: dict[str, object] = {"principal": asked.principal, "session": asked.session}
-            return "principal = :principal AND session = :session", values
-        if asked.task:
-            return "principal = :principal AND task = :task", {"principal": asked.principal, "task": asked.task}
-        return "1 = 0", {}
+            tokens, picodollars = connection.execute(
+                f"SELECT coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM ullage_spends "
+                f"WHERE time >= :start{settled}",
+                {**values, "start": seconds(start)},
+            ).one()
+            return Spend(tokens=int(tokens), dollars=Decimal(int(picodollars)) / _PICO)
+        name = asked.session if scope == "session" else asked.task
+        if not name:
+            return NO_SPEND
+        rows = connection.execute(
+            f"SELECT time, tokens, picodollars FROM ullage_spends "
+            f"WHERE principal = :principal AND {scope} = :name{settled} ORDER BY time DESC",
+            {**values, "principal": asked.principal, "name": name},
+        ).all()
+        going_on = list(current(rows, lambda row: row[0], seconds(self.now())))
+        picodollars = sum(row[2] or 0 for row in going_on)
+        return Spend(tokens=sum(row[1] for row in going_on), dollars=Decimal(picodollars) / _PICO)
 
 
 def _columns(spend: Spend) -> dict[str, int | None]:
-    dollars = None if spend.dollars is None else int((spend.dollars * _PICO).to_integral_value())
-    return {"tokens": spend.tokens, "picodollars": dollars}
-
-
-def _less(spend: Spend, tokens: int, picodollars: int | None) -> Spend:
-    dollars = (spend.dollars or Decimal(0)) - Decimal(picodollars or 0) / _PICO
-    return Spend(tokens=spend.tokens - tokens, dollars=dollars)
+    """Held to what a column, and a sum of many, takes: no figure of a price table keeps a call from being counted."""
+    dollars = None if spend.dollars is None else int(min(spend.dollars * _PICO, _MOST).to_integral_value())
+    return {"tokens": min(spend.tokens, int(_MOST)), "picodollars": dollars}

@@ -4,18 +4,21 @@ Pure: what is set, what has been spent in each scope, and an estimate in; a refu
 is not known here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ullage.errors import OverBudget
 
 from .spending import NO_SPEND, Spend
 
-__all__ = ["Alert", "Ceiling", "Ceilings", "Scope", "alerts", "check", "since"]
+__all__ = ["IDLE", "Alert", "Ceiling", "Ceilings", "Scope", "alerts", "check", "current", "since"]
 
+IDLE = timedelta(minutes=30)
+"""After so long without a call, a task or a session is over, and the next call begins another."""
+Item = TypeVar("Item")
 Scope = Literal["call", "task", "session", "day", "month"]
 
 
@@ -97,6 +100,22 @@ def since(scope: Scope, now: datetime) -> datetime | None:
     if scope == "day":
         return start
     return start.replace(day=1) if scope == "month" else None
+
+
+def current(newest_first: Iterable[Item], time: Callable[[Item], float], now: float) -> Iterator[Item]:
+    """Those of a task or a session that is still going on: back to the first pause of `IDLE`.
+
+    Args:
+        newest_first: spends of one task or session.
+        time: when one was, in seconds since the epoch.
+        now: the same for the present.
+    """
+    later = now
+    for one in newest_first:
+        if later - time(one) >= IDLE.total_seconds():
+            return
+        later = time(one)
+        yield one
 
 
 def _money(dollars: Decimal) -> str:

@@ -41,7 +41,11 @@ async def consensus(
     """Raises `InvalidArguments` for fewer than two models, and what the last one raised where nobody answered."""
     names = _different(models or tuple(delegate.policy.aliases), delegate.policy)
     if len(names) < 2:
-        raise InvalidArguments("a consensus needs two different models", options=tuple(delegate.policy.aliases))
+        raise InvalidArguments(
+            "a consensus needs two different models",
+            suggestion="name two aliases of different models under `models`",
+            options=tuple(delegate.policy.aliases),
+        )
     delegate, call = as_one_call(delegate)
     if judge is not None:
         # A judge that is not there is found out before anyone is paid.

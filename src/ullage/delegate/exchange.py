@@ -78,8 +78,18 @@ class Completion:
 class Reader(Protocol):
     """Reads one streamed answer, event by event. Raises `ProviderFailed` for what is malformed or an error in band."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the answer is complete, so that `finish` gives it; its usage may still be to come."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the wire's end marker has come: nothing after it belongs to the answer."""
+        ...
+
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        """One server-sent event: its name where it has one, and its data."""
+        """One server-sent event: its name where it has one, and its data. A body that was not streamed is one event."""
         ...
 
     def finish(self) -> Completion:

@@ -1,7 +1,4 @@
-"""In what ways does asking a model fail, and what is known of each?
-
-A failure says of which kind it is; what to do about it, `retry` decides.
-"""
+"""The kinds of failure of one attempt, and what is known of each. What to do about a failure, `retry` decides."""
 
 from typing import ClassVar, Literal
 
@@ -57,3 +54,10 @@ class ProviderFailed(Unavailable):
         """Seconds, where the provider said so."""
         self.usage = Usage()
         """What the provider had reported before it failed."""
+        self.was_sent = kind not in ("connect", "no_key")
+        """Whether the request reached the provider, as far as is known."""
+
+    @property
+    def may_be_billed(self) -> bool:
+        """Whether the provider may have worked on the request: it was sent, and not refused by an HTTP status."""
+        return self.status is None and self.was_sent

@@ -29,6 +29,8 @@ class Happening:
     """None where nobody answered."""
     error: str | None = None
     """Why, in our words."""
+    tool: str | None = None
+    """Which tool or command asked, such as `run`."""
     earlier: tuple[Attempt, ...] = ()
     """Of the runs of the same call that were over before this one, where there are several."""
 

@@ -5,14 +5,14 @@ under a ceiling, `ceilings` knows.
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from ullage.tool import Caller
 
-from .ceilings import Alert, Ceilings, Scope, alerts, check, since
+from .ceilings import Alert, Ceilings, Scope, alerts, check, current, since
 from .spending import NO_SPEND, Spend, Ticket
 
 __all__ = ["LocalPurse"]
@@ -25,6 +25,7 @@ class _Spent:
     session: str
     task: str | None
     spend: Spend
+    is_settled: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,34 +39,50 @@ class LocalPurse:
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         spent = _Spent(time=self.now(), principal=caller.principal, session=caller.session, task=task, spend=estimate)
         self._forget()
-        check(self.ceilings(), {**self._sums(spent), "call": already}, estimate)
+        check(self.ceilings(), {**self._sums(spent, self._spent.values()), "call": already}, estimate)
         ticket = Ticket(secrets.token_hex(16))
         self._spent[ticket.id] = spent
         return ticket
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
-        estimated = self._spent.pop(ticket.id)
-        before = self._sums(estimated)
-        self._spent[ticket.id] = replace(estimated, spend=actual)
-        for one in alerts(self.ceilings(), before, self._sums(estimated)):
+        mine = replace(self._spent[ticket.id], time=self.now(), spend=actual, is_settled=True)
+        # Of what is settled, so that an estimate alone passes no threshold, and each is passed once.
+        settled = [one for one in self._spent.values() if one.is_settled]
+        self._spent[ticket.id] = mine
+        before, after = self._sums(mine, settled), self._sums(mine, [*settled, mine])
+        for one in alerts(self.ceilings(), before, after):
             self.alert(one)
+
+    async def end(self, caller: Caller, task: str | None = None) -> None:
+        ended = f"ended {secrets.token_hex(8)}"
+        for key, one in self._spent.items():
+            if one.principal != caller.principal:
+                continue
+            if task is None and one.session == caller.session:
+                self._spent[key] = replace(one, session=ended)
+            elif task is not None and one.task == task:
+                self._spent[key] = replace(one, task=ended)
 
     def _forget(self) -> None:
         """Sums of one principal's sessions and tasks are kept as long as those of a month."""
         start = since("month", self.now())
         self._spent = {key: one for key, one in self._spent.items() if start is None or one.time >= start}
 
-    def _sums(self, asked: _Spent) -> dict[Scope, Spend]:
-        everything, kept = self._spent.values(), self.ceilings().kept()
-        return {scope: _sum(one.spend for one in everything if self._within(scope, asked, one)) for scope in kept}
+    def _sums(self, asked: _Spent, spends: Collection[_Spent]) -> dict[Scope, Spend]:
+        return {scope: _sum(self._within(scope, asked, spends)) for scope in self.ceilings().kept()}
 
-    def _within(self, scope: Scope, asked: _Spent, one: _Spent) -> bool:
-        start = since(scope, self.now())
+    def _within(self, scope: Scope, asked: _Spent, spends: Collection[_Spent]) -> Iterator[Spend]:
+        start, now = since(scope, self.now()), self.now()
         if start is not None:
-            return one.time >= start
-        if one.principal != asked.principal:
-            return False
-        return one.session == asked.session if scope == "session" else asked.task is not None and one.task == asked.task
+            return (one.spend for one in spends if one.time >= start)
+        mine = (one for one in spends if one.principal == asked.principal)
+        if scope == "session":
+            same = [one for one in mine if one.session == asked.session]
+        else:
+            same = [one for one in mine if asked.task is not None and one.task == asked.task]
+        newest_first = sorted(same, key=lambda one: one.time, reverse=True)
+        going_on = current(newest_first, lambda one: one.time.timestamp(), now.timestamp())
+        return (one.spend for one in going_on)
 
 
 def _sum(spends: Iterable[Spend]) -> Spend:

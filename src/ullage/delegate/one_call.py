@@ -51,6 +51,9 @@ class OneCall:
         self._taken[ticket.id] = actual
         await self.purse.settle(ticket, actual)
 
+    async def end(self, caller: Caller, task: str | None = None) -> None:
+        await self.purse.end(caller, task)
+
     def happened(self, happening: Happening) -> None:
         told = replace(happening, earlier=tuple(self.attempts))
         self.attempts += happening.attempts

@@ -50,4 +50,6 @@ class Outcome:
 
     @property
     def fallback_used(self) -> bool:
-        return self.candidate is not self.route.candidates[0]
+        """Whether another model answered than the one that the policy chose."""
+        first = self.route.candidates[0].entry.id
+        return self.candidate.entry.id != (self.route.preferred or first)

@@ -8,7 +8,6 @@ come already parsed, and whoever parsed them tells where a key stands. What is w
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from typing import TypeVar, cast
 
@@ -108,7 +107,7 @@ def _models(document: JsonObject, reading: _Reading) -> Iterator[tuple[str, Mode
 
 
 def _price(said: JsonObject, path: tuple[str, ...], reading: _Reading) -> Price | None:
-    """The user's own price of one token; it has no day of its own, so it is of every day."""
+    """The user's own price of one token."""
     if "pricing" not in said:
         return None
     table = _table(said, path, reading)
@@ -120,7 +119,7 @@ def _price(said: JsonObject, path: tuple[str, ...], reading: _Reading) -> Price 
         cache_write=read["cache_write"],
         currency=_one(table, (*path, "currency"), _text, reading) or "USD",
         source="the user's own",
-        date=date.min,
+        date=None,
     )
 
 

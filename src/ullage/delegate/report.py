@@ -1,17 +1,20 @@
-"""What is said of a delegation besides its answer?
+"""The metadata of a delegation: decision, parameters, rationale, usage, cost and attempts.
 
-Decision, parameters, rationale, usage, cost and attempts, as JSON under one key of the reply's metadata: for the
-client, never for the model. No body of a provider is among it.
+JSON under one key of the reply's `_meta`, of a reply that failed too: for the client, never for the model. No body of a
+provider is among it.
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from ullage.models import Cost, Usage
 from ullage.tool import Json
 
+from .happening import Happening
 from .outcome import Attempt, Outcome
+from .tally import together
 
-__all__ = ["DELEGATE", "cost_json", "report", "usage_json"]
+__all__ = ["DELEGATE", "cost_json", "report", "report_failure", "usage_json"]
 
 DELEGATE = "dev.ullage/delegate"
 
@@ -43,6 +46,25 @@ def report(outcome: Outcome) -> dict[str, Json]:
     return said
 
 
+def report_failure(happened: Sequence[Happening]) -> dict[str, Json]:
+    """The same for a call that came to nothing: what was tried, and what that cost.
+
+    Args:
+        happened: the runs of the call, each of which may have answered; empty where nobody was asked.
+    """
+    attempts = [attempt for one in happened for attempt in one.attempts]
+    return {
+        "decision": None,
+        "rationale": [reason for one in happened for reason in one.route.rationale],
+        "usage": {"estimated_input_tokens": sum(one.estimated_input for one in happened)},
+        "cost": cost_json(together([one.cost for one in attempts]) if attempts else None),
+        "meta": {
+            "fallback_used": len({(one.provider, one.model) for one in attempts}) > 1,
+            "attempts": [_attempt(one) for one in attempts],
+        },
+    }
+
+
 def usage_json(usage: Usage) -> dict[str, Json]:
     total = None if usage.input is None or usage.output is None else usage.input + usage.output
     return {
@@ -65,7 +87,7 @@ def cost_json(cost: Cost | None) -> Json:
         "output": _money(cost.output),
         "total": _money(cost.total),
         "price_source": cost.source,
-        "as_of": cost.date.isoformat(),
+        "as_of": None if cost.date is None else cost.date.isoformat(),
     }
 
 

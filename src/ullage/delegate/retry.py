@@ -23,6 +23,15 @@ _BROKEN = frozenset[FailureKind]({"first_byte", "idle", "truncated", "malformed"
 _ASKED_WRONGLY = frozenset[FailureKind]({"bad_request"})
 _FOR_PEOPLE = frozenset[FailureKind]({"unauthorized", "not_found", "exhausted", "no_key"})
 """Trouble that lasts until somebody does something about it, whatever wait is named."""
+_ADVICE: dict[FailureKind, str] = {
+    "first_byte": "raise `first_byte_timeout` of the provider's table, or add a fallback",
+    "idle": "raise `idle_timeout` of the provider's table, or add a fallback",
+    "deadline": "allow the call more time, or ask for a shorter answer",
+    "bad_request": "read what the provider says of the request, and change that",
+    "refused": "rephrase the request, or name another model with `forceModel`",
+}
+"""What to do about a failure where the provider's own words suggest nothing."""
+_OTHERWISE = "try again later, or add a fallback to the policy: `ullage route lint` shows what it has"
 _OFF = "give the provider that is off what it lacks, or take its model out of the policy"
 
 
@@ -108,14 +117,14 @@ def _time_for(wait: float, left: float | None) -> bool:
 def unanswered(failures: Sequence[tuple[Candidate, ProviderFailed]], attempts: Sequence[Attempt]) -> ProviderFailed:
     """Of the kind of the last failure. `failures` has one for each candidate, `attempts` every try of it."""
     if not failures:
-        return ProviderFailed("no model was asked", kind="no_key")
+        return ProviderFailed("no model was asked", kind="no_key", suggestion=_OFF)
     last = failures[-1][1]
     failed = ProviderFailed(
         _message(_lines(attempts)),
         kind=last.kind,
         status=last.status,
         retry_after=last.retry_after,
-        suggestion="; ".join(dict.fromkeys(filter(None, (_advice(*one) for one in failures)))),
+        suggestion="; ".join(dict.fromkeys(filter(None, (_advice(*one) for one in failures)))) or _OTHERWISE,
     )
     failed.usage = last.usage
     return failed
@@ -135,4 +144,5 @@ def _message(lines: Sequence[str]) -> str:
 def _advice(candidate: Candidate, failed: ProviderFailed) -> str:
     if failed.kind == "no_key":
         return _OFF
-    return failed.suggestion.replace("the provider's", f"`{candidate.entry.provider}`'s")
+    said = failed.suggestion or _ADVICE.get(failed.kind, "")
+    return said.replace("the provider's", f"`{candidate.entry.provider}`'s")

@@ -21,6 +21,8 @@ __all__ = ["Candidate", "Parameters", "Route", "RouteRequest", "route", "without
 _LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.0, 2.0
 _PLAIN = "default"
 """The domain that asks for nothing."""
+_DOMAIN_TEMPERATURES = {"code": 0.25, "creative": 0.9}
+"""For domains whose temperature the policy does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class RouteRequest:
     domain: str = _PLAIN
     temperature: float | None = None
     max_output_tokens: int | None = None
+    has_images: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,8 @@ class Candidate:
     """None where nobody knows it; it is then taken to be large enough."""
     thinks: bool | None = None
     """Whether the model thinks before it answers; None where nobody knows."""
+    sees: bool | None = None
+    """Whether the model takes images; None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,8 @@ class Route:
     candidates: tuple[Candidate, ...]
     """To be asked in this order; never empty."""
     rationale: tuple[str, ...]
+    preferred: str | None = None
+    """The id of the model that the policy chose, where it is not among the candidates because it is cooling down."""
 
 
 def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
@@ -71,6 +78,9 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
     alias, reasons = _choose(request, policy)
     chain = list(_chain(alias, policy))
     known = [_candidate(one, request, policy, models) for one in chain]
+    if request.has_images:
+        reasons += [f"{_named(one)}: takes no images" for one in known if one.sees is False]
+        known = [one for one in known if one.sees is not False] or _seeing(request, policy, models)
     fitting = [one for one in known if _fits(one, request)]
     reasons += [f"{_named(one)}: {_too_small(one, request)}" for one in known if one not in fitting]
     if not fitting:
@@ -80,12 +90,34 @@ def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
     return Route(candidates=tuple(fitting), rationale=tuple(reasons))
 
 
+def _seeing(request: RouteRequest, policy: Policy, models: ModelTable) -> list[Candidate]:
+    """Every model that is known to take images, where none of the chain may; a forced model is not left for another."""
+    everyone = [_candidate(identity, request, policy, models) for identity in policy.models]
+    seeing = [one for one in everyone if one.sees]
+    if request.force_model is not None or not seeing:
+        whose = (
+            "no model of the policy"
+            if request.force_model is None
+            else f"neither `{request.force_model}` nor its fallbacks"
+        )
+        raise InvalidArguments(
+            f"there are images, and {whose} take them"
+            if request.force_model
+            else f"there are images, and {whose} takes them",
+            suggestion="name a model that takes images with `forceModel`, or leave `images` out",
+            options=tuple(_named(one) for one in seeing),
+        )
+    return seeing
+
+
 def _check(request: RouteRequest, policy: Policy) -> None:
     if request.tier is not None and request.tier not in policy.tiers:
-        raise InvalidArguments(f"no tier is called `{request.tier}`", options=tuple(policy.tiers))
-    if request.domain != _PLAIN and request.domain not in policy.temperatures:
-        domains = tuple(dict.fromkeys((_PLAIN, *policy.temperatures)))
-        raise InvalidArguments(f"no domain is called `{request.domain}`", options=domains)
+        hint = "use one of the tiers below" if policy.tiers else "leave the tier out: the policy has none"
+        raise InvalidArguments(f"no tier is called `{request.tier}`", suggestion=hint, options=tuple(policy.tiers))
+    domains = tuple(dict.fromkeys((_PLAIN, *_DOMAIN_TEMPERATURES, *policy.temperatures)))
+    if request.domain not in domains:
+        said = f"no domain is called `{request.domain}`"
+        raise InvalidArguments(said, suggestion="use one of the domains below", options=domains)
 
 
 def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
@@ -133,7 +165,11 @@ def _alias_of(identity: str, policy: Policy) -> str | None:
 def _entry(name: str, policy: Policy) -> ModelEntry:
     found = policy.models.get(policy.aliases.get(name, name))
     if found is None:
-        raise InvalidArguments(f"no model of the policy is called `{name}`", options=(*policy.aliases, *policy.models))
+        raise InvalidArguments(
+            f"no model of the policy is called `{name}`",
+            suggestion="use one of the names below, or leave it to the policy",
+            options=(*policy.aliases, *policy.models),
+        )
     return found
 
 
@@ -147,7 +183,8 @@ def _candidate(name: str, request: RouteRequest, policy: Policy, models: ModelTa
         temperature=_temperature(entry, match, request, policy),
     )
     thinks = None if match is None else match.card.accepts.get("reasoning")
-    return Candidate(alias=alias, entry=entry, parameters=parameters, window=window, thinks=thinks)
+    sees = None if match is None else match.card.accepts.get("images")
+    return Candidate(alias=alias, entry=entry, parameters=parameters, window=window, thinks=thinks, sees=sees)
 
 
 def _output(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> int | None:
@@ -174,7 +211,9 @@ def _temperature(entry: ModelEntry, match: Match | None, request: RouteRequest, 
 def _warmth(entry: ModelEntry, request: RouteRequest, policy: Policy) -> tuple[float | None, str]:
     """The temperature before it is held to its bounds, and who asked for it."""
     rule = policy.languages.get(request.language or "")
-    domain = None if request.domain == _PLAIN else policy.temperatures.get(request.domain)
+    domain = None
+    if request.domain != _PLAIN:
+        domain = policy.temperatures.get(request.domain, _DOMAIN_TEMPERATURES.get(request.domain))
     asked = (
         (request.temperature, "request"),
         (domain, f"domain {request.domain}"),
@@ -253,4 +292,9 @@ def without(found: Route, identities: frozenset[str]) -> Route:
     skipped = tuple(_named(one) for one in found.candidates if one.entry.id in identities)
     if not left or not skipped:
         return found
-    return replace(found, candidates=left, rationale=(*found.rationale, f"benched: {', '.join(skipped)}"))
+    return replace(
+        found,
+        candidates=left,
+        rationale=(*found.rationale, f"benched: {', '.join(skipped)}"),
+        preferred=found.candidates[0].entry.id,
+    )

@@ -19,7 +19,7 @@ from ullage.errors import UllageError
 from ullage.messages import Message
 from ullage.models import Cost, ModelTable, Usage
 
-from .ask import Ask, last_words, most_output, outgoing
+from .ask import Ask, has_images, last_words, most_output, outgoing
 from .attempt import Hear, attempt
 from .benched import Benched
 from .course import Course, Trial
@@ -66,7 +66,8 @@ class Delegate:
     cut: bool = False
     """Whether a prompt that no window holds is cut in its middle, and said to be, rather than refused."""
     longest: float = 300.0
-    """Seconds over all attempts, where the caller sets no deadline."""
+    """Seconds over all attempts, where the caller sets no deadline; three times as many where the first model
+    reasons."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     chance: Callable[[], float] = random.random
     benched: Benched = field(default_factory=lambda: Benched(time.monotonic))
@@ -86,6 +87,7 @@ class Delegate:
                 domain=ask.domain,
                 temperature=ask.temperature,
                 max_output_tokens=ask.max_output_tokens,
+                has_images=has_images(ask.messages),
             ),
             self.policy,
             self.models,
@@ -97,7 +99,8 @@ class Delegate:
     async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
         """The first whole answer. Raises `ProviderFailed` that lists every attempt where nobody gave one."""
         ask, cut, (found, estimated) = await self._held_by_a_window(ask)
-        deadline = anyio.current_time() + self.longest if ask.deadline is None else ask.deadline
+        longest = self.longest * (3 if found.candidates[0].thinks else 1)
+        deadline = anyio.current_time() + longest if ask.deadline is None else ask.deadline
         course = Course(route=found, estimated=estimated, deadline=deadline, warnings=cut)
         order = _Order(ask=ask, hear=hear, payment=self._payment(ask, course))
         await order.payment.set_aside((), is_priced=self._is_priced(found.candidates[0], course))
@@ -153,7 +156,8 @@ class Delegate:
         happening = Happening(
             time=self.now(),
             caller=ask.caller,
-            task=ask.task,
+            task=ask.task or ask.tool,
+            tool=ask.tool,
             route=course.route,
             estimated_input=course.estimated,
             attempts=tuple(course.attempts),
@@ -234,6 +238,8 @@ class Delegate:
         asked = outgoing(candidate, order.ask, is_open=order.is_open)
         with anyio.move_on_at(course.deadline):
             return await attempt(self.client, provider, asked, trial.heard, reader)
+        if reader.is_whole:
+            return reader.finish()
         raise ProviderFailed("had not answered when the deadline came", kind="deadline")
 
     def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
@@ -246,9 +252,12 @@ class Delegate:
 
     def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
         usage, reported, said = NOTHING, True, trial.so_far()
-        if trial.text or said.input is not None:
-            # What is reported of an answer that broke off may be from its beginning.
+        if trial.text or said.input is not None or failed.may_be_billed:
+            # What is reported of an answer that broke off may be from its beginning. Where nothing came, or thoughts
+            # that nobody sees may have, the answer is booked at the most that it could have been.
             came = self._count(trial.text, trial.candidate)
+            if trial.candidate.thinks or (not trial.text and said.output is None):
+                came = max(came, most_output(trial.candidate))
             usage, reported = completed(said, sent=course.estimated, came=came)
         return trial.ended(usage=usage, reported=reported, cost=self._price(trial.candidate, usage), failed=failed)
 
@@ -267,11 +276,13 @@ class Delegate:
         return self.meter.count(text, counted_as(candidate.entry.model, self.models)).tokens
 
     def _language(self, ask: Ask) -> tuple[str | None, str]:
-        """Given, else detected, else the session's: one short prompt does not change the language of a session."""
+        """Given, else detected where the policy goes by it, else the session's: one short prompt does not change the
+        language of a session."""
         session = (ask.caller.principal, ask.caller.session)
         said, how = ask.language, "given"
-        if said is None:
-            said, how = detect_language(last_words(ask.messages)), "detected"
+        if said is None and self.policy.languages:
+            words = last_words(ask.messages)
+            said, how = detect_language(words), "detected"
         if said is None:
             return self._languages.get(session), "the session's"
         if len(self._languages) >= _SESSIONS:

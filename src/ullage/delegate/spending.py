@@ -33,6 +33,8 @@ class Ticket:
 
 
 class Purse(Protocol):
+    """Keeps to the user's ceilings. Every method may wait for a store."""
+
     async def reserve(self, estimate: Spend, caller: Caller, task: str | None, *, already: Spend = NO_SPEND) -> Ticket:
         """Sets the estimate aside; raises `OverBudget` where a ceiling does not leave as much. `already` was spent, and
         settled, by attempts of the same call."""
@@ -40,6 +42,10 @@ class Purse(Protocol):
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
         """Puts what was really spent in its place. Called once, also for what came to nothing."""
+        ...
+
+    async def end(self, caller: Caller, task: str | None = None) -> None:
+        """Ends a task of the caller, or the caller's session where no task is named: the next call begins another."""
         ...
 
 
@@ -51,4 +57,7 @@ class Unlimited:
         return Ticket("none")
 
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
+        return None
+
+    async def end(self, caller: Caller, task: str | None = None) -> None:
         return None

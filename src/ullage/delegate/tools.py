@@ -32,11 +32,9 @@ _CONTEXT: dict[str, Json] = {
     "items": {"type": "string"},
     "description": "Handles of held results or passages, put before the prompt",
 }
-_FILES: dict[str, Json] = {
-    "type": "object",
-    "additionalProperties": {"type": "string"},
-    "description": "Path to content",
-}
+_TEXTS: dict[str, Json] = {"type": "array", "items": {"type": "string"}}
+_CONTINUE: dict[str, Json] = {"continue": {"type": "string", "description": "Earlier answer, or `last`"}}
+_FILES: dict[str, Json] = {"type": ["array", "object"], "description": "Paths, or path to content"}
 
 
 def _schema(required: list[Json], **properties: Json) -> dict[str, Json]:
@@ -48,7 +46,16 @@ RUN = Tool(
     aliases=("delegate_run",),
     description="Have another model, chosen by policy, answer a prompt.",
     input_schema=_schema(
-        ["prompt"], prompt=_PROMPT, forceModel=_MODEL, metadata=_METADATA, caps=_CAPS, context=_CONTEXT
+        ["prompt"],
+        prompt=_PROMPT,
+        forceModel=_MODEL,
+        metadata=_METADATA,
+        caps=_CAPS,
+        context=_CONTEXT,
+        files={**_TEXTS, "description": "Paths"},
+        images=_TEXTS,
+        **_CONTINUE,
+        schema={"type": "object"},
     ),
     annotations=_ASKS,
 )

@@ -1,5 +1,6 @@
 """What do these folders say about it?"""
 
+from .file_roots import FileRoots, Image
 from .folder import FolderRetriever
 from .handles import PREFIX
 from .postings import PassageIndex
@@ -13,8 +14,10 @@ __all__ = [
     "PREFIX",
     "TOOL",
     "Bounds",
+    "FileRoots",
     "FolderRetriever",
     "Found",
+    "Image",
     "Passage",
     "PassageIndex",
     "Place",

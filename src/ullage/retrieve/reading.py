@@ -14,7 +14,7 @@ from pathlib import Path
 from .decoding import HEAD, is_binary, lines_of
 from .patterns import Parts
 
-__all__ = ["Stamp", "Unread", "read_lines", "stamp_of"]
+__all__ = ["Stamp", "Unread", "open_below", "read_lines", "stamp_of"]
 
 _DESCENDS = os.open in os.supports_dir_fd
 """Whether a file can be opened by its name in an open folder; not so on Windows."""
@@ -60,7 +60,7 @@ def read_lines(folder: Path, parts: Parts, most: int) -> list[str] | Unread:
 
 def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
     """At most a byte more than may be."""
-    descriptor = _opened(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
+    descriptor = open_below(folder, parts)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return Unread.UNREADABLE
@@ -69,6 +69,11 @@ def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
             return Unread.BINARY if is_binary(head) else head + file.read(max(0, most + 1 - len(head)))
     finally:
         os.close(descriptor)
+
+
+def open_below(folder: Path, parts: Parts) -> int:
+    """A descriptor of a file below a folder, reached without following a link; raises `OSError`."""
+    return _opened(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
 
 
 def _opened(folder: Path, parts: Parts) -> int:

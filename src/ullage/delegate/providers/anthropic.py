@@ -3,13 +3,15 @@
 `POST {base}/v1/messages`. An answer is whole when `message_stop` has come after a `message_delta` that says why.
 """
 
+import json
 from dataclasses import dataclass, field
 
-from ullage.messages import Format, ToolDefinition, read_usage, table_at, text_at, tokens_at, write_messages
+from ullage.messages import Format, ToolDefinition, read_usage, table_at, tables_at, text_at, tokens_at, write_messages
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
+from ..strictness import is_strict
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
 from .parsed import parsed
@@ -49,7 +51,8 @@ class Anthropic:
             body["tools"] = [_tool(tool) for tool in outgoing.tools]
         if outgoing.tool_choice is not None:
             body["tool_choice"] = outgoing.tool_choice
-        if outgoing.output_schema is not None:
+        if outgoing.output_schema is not None and is_strict(outgoing.output_schema):
+            # This wire refuses others; they are asked for in words, and the answer is checked.
             body["output_config"] = {"format": {"type": "json_schema", "schema": dict(outgoing.output_schema)}}
         return Written(path="/v1/messages", headers={"anthropic-version": _VERSION}, body=body)
 
@@ -83,9 +86,13 @@ class AnthropicReader:
             case "error":
                 fail_in_band(said.get("error") or "an error")
             case "message_start":
+                # A second one is the answer begun anew: what came before it is not part of it.
+                self._gathered, self._signature = Gathered(), None
                 message = table_at(said, "message")
                 self._model = text_at(message, "model")
                 self._said |= table_at(message, "usage")
+            case "message":
+                return self._whole(said)
             case "content_block_start":
                 return self._begin(_place(said), table_at(said, "content_block"))
             case "content_block_delta":
@@ -102,6 +109,21 @@ class AnthropicReader:
                 pass
         return ()
 
+    def _whole(self, message: JsonObject) -> tuple[Event, ...]:
+        """An answer that was not streamed."""
+        heard = list[Event]()
+        for place, block in enumerate(tables_at(message, "content")):
+            if text_at(block, "type") == "thinking":
+                heard += self._gathered.thinking(text_at(block, "thinking"))
+                self._gathered.thought_ends(text_at(block, "signature"), "signature")
+            heard += self._begin(place, block)
+            if "input" in block:
+                self._gathered.call(place).arguments.append(json.dumps(block["input"], ensure_ascii=False))
+        self._model, self._said = text_at(message, "model"), dict(table_at(message, "usage"))
+        self._reason = text_at(message, "stop_reason")
+        self._stopped = self._reason is not None
+        return tuple(heard)
+
     def _begin(self, place: int, block: JsonObject) -> tuple[Event, ...]:
         kind = text_at(block, "type")
         if kind == "tool_use":
@@ -117,8 +139,16 @@ class AnthropicReader:
         self._signature = text_at(delta, "signature") or self._signature
         return (*self._gathered.thinking(text_at(delta, "thinking")), *self._gathered.text(text_at(delta, "text")))
 
+    @property
+    def is_whole(self) -> bool:
+        return self._stopped and self._reason is not None
+
+    @property
+    def is_over(self) -> bool:
+        return self._stopped
+
     def finish(self) -> Completion:
-        if not self._stopped or self._reason is None:
+        if not self.is_whole or self._reason is None:
             raise truncated()
         finish = _FINISH.get(self._reason, "other")
         return self._gathered.completion(finish, self.so_far(), model=self._model)

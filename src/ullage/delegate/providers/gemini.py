@@ -79,9 +79,21 @@ class GeminiReader:
     _finish: Finish | None = None
     _model: str | None = None
 
+    _response: str | None = None
+    """The id that all pieces of an answer share."""
+    _is_over: bool = False
+
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parsed(data)
         fail_in_band(said.get("error"))
+        response = text_at(said, "responseId") or self._response
+        if self._response is not None and response != self._response:
+            if self._finish is not None:
+                # A second answer behind the first.
+                self._is_over = True
+                return ()
+            self._gathered = Gathered()
+        self._response = response
         self._model = text_at(said, "modelVersion") or self._model
         if table_at(said, "usageMetadata"):
             self._usage = read_usage(table_at(said, "usageMetadata"), Format.GEMINI)
@@ -116,6 +128,15 @@ class GeminiReader:
             call = self._gathered.call(len(self._gathered.calls))
             call.name, call.id = text_at(asked, "name") or "", text_at(asked, "id")
             call.arguments.append(json.dumps(asked.get("args") or {}, ensure_ascii=False))
+
+    @property
+    def is_whole(self) -> bool:
+        return self._finish is not None
+
+    @property
+    def is_over(self) -> bool:
+        """This wire has no end marker: it ends with the stream, and usage may follow the reason to finish."""
+        return self._is_over
 
     def finish(self) -> Completion:
         if self._finish is None:

@@ -4,7 +4,6 @@
 choice has said why it ended.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -22,6 +21,7 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
+from ..strictness import is_strict
 from .gathered import Gathered, UnfinishedCall, broken_off, truncated
 from .in_band import fail_in_band
 from .parsed import parsed
@@ -36,6 +36,8 @@ _FINISH: dict[str, Finish] = {
     "content_filter": "refusal",
     "model_length": "length",
 }
+_HIGHEST_COST = 10_000
+"""Dollars of one answer; what is reported beyond is no price, and is not known then."""
 _UNFINISHED = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource"})
 """What servers say of an answer that they themselves broke off."""
 
@@ -61,7 +63,8 @@ class OpenAIChat:
         if outgoing.tool_choice is not None:
             body["tool_choice"] = outgoing.tool_choice
         if outgoing.output_schema is not None:
-            schema: dict[str, Json] = {"name": "answer", "strict": True, "schema": dict(outgoing.output_schema)}
+            strict = is_strict(outgoing.output_schema)
+            schema: dict[str, Json] = {"name": "answer", "strict": strict, "schema": dict(outgoing.output_schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return Written(path="/chat/completions", headers={}, body=body)
 
@@ -97,25 +100,43 @@ class ChatReader:
     _places: dict[int, int] = field(default_factory=dict[int, int])
     """By the index that the server gives, the number of the call it stands for now."""
 
+    _id: str | None = None
+    _pieces: int = 0
+    """In a row, with this id."""
+
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        if data.strip() == "[DONE]":
-            return ()
         said = parsed(data)
         fail_in_band(said.get("error"))
         self._model = text_at(said, "model") or self._model
         if usage := table_at(said, "usage"):
             self._count(usage)
         choices = tables_at(said, "choices")
-        return self._choice(choices[0]) if choices else ()
+        if not choices or self._finish is not None:
+            # What comes after the reason to finish, other than the usage, is the same answer again.
+            return ()
+        self._note_identity(text_at(said, "id"), table_at(choices[0], "delta"))
+        return self._choice(choices[0])
+
+    def _note_identity(self, identity: str | None, delta: JsonObject) -> None:
+        """Drops what came so far where another completion begins in the middle of the stream: a role under another id,
+        after several pieces that shared one. Servers that give every piece an id of its own share none."""
+        if not identity:
+            return
+        if identity == self._id:
+            self._pieces += 1
+        else:
+            if self._pieces > 1 and text_at(delta, "role") is not None:
+                self._gathered, self._places = Gathered(), {}
+            self._id, self._pieces = identity, 1
 
     def _count(self, said: JsonObject) -> None:
         self._usage = read_usage(said, Format.OPENAI_CHAT)
         cost = said.get("cost")
-        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf:
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= _HIGHEST_COST:
             self._cost = repr(cost)
 
     def _choice(self, choice: JsonObject) -> tuple[Event, ...]:
-        delta, gathered = table_at(choice, "delta"), self._gathered
+        delta, gathered = table_at(choice, "delta") or table_at(choice, "message"), self._gathered
         self._finish = text_at(choice, "finish_reason") or self._finish
         for number, said in enumerate(tables_at(delta, "tool_calls")):
             self._call(number, said)
@@ -142,6 +163,15 @@ class ChatReader:
             call = self._gathered.call(self._places[index])
         call.id = call.id or identity
         return call
+
+    @property
+    def is_whole(self) -> bool:
+        return self._finish is not None and self._finish not in _UNFINISHED
+
+    @property
+    def is_over(self) -> bool:
+        """`[DONE]`, which every wire may have, is seen before an event comes here."""
+        return False
 
     def finish(self) -> Completion:
         if self._finish is None:

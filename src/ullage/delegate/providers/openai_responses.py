@@ -21,6 +21,7 @@ from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from ..exchange import Completion, Event, Finish, Outgoing, Written
+from ..strictness import is_strict
 from .gathered import Gathered, truncated
 from .in_band import fail_in_band
 from .parsed import parsed
@@ -54,7 +55,7 @@ class OpenAIResponses:
             body["tool_choice"] = outgoing.tool_choice
         if outgoing.output_schema is not None:
             schema: dict[str, Json] = {"type": "json_schema", "name": "answer", "schema": dict(outgoing.output_schema)}
-            body["text"] = {"format": {**schema, "strict": True}}
+            body["text"] = {"format": {**schema, "strict": is_strict(outgoing.output_schema)}}
         return Written(path="/responses", headers={}, body=body)
 
     def reader(self) -> "ResponsesReader":
@@ -87,9 +88,11 @@ class ResponsesReader:
     _usage: Usage = field(default_factory=Usage)
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
-        if data.strip() == "[DONE]":
-            return ()
         said = parsed(data)
+        if text_at(said, "object") == "response":
+            # A whole answer that was not streamed.
+            status = text_at(said, "status") or "completed"
+            said = {"type": f"response.{status}", "response": dict(said)}
         kind = text_at(said, "type") or event or ""
         if kind == "error":
             fail_in_band(said.get("error") or dict(said))
@@ -105,6 +108,14 @@ class ResponsesReader:
         if kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
             return self._gathered.thinking(text_at(said, "delta"))
         return ()
+
+    @property
+    def is_whole(self) -> bool:
+        return self._last is not None
+
+    @property
+    def is_over(self) -> bool:
+        return self._last is not None
 
     def finish(self) -> Completion:
         if self._last is None:

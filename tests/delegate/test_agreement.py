@@ -1,0 +1,84 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ullage.delegate.agreement import agreement, groups
+
+AGREE = [
+    ("Paris is the capital of France.", "The capital of France is Paris."),
+    ("The answer is 42.", "42"),
+    ("It's Paris.", "Paris"),
+    ("France's capital is Paris.", "Paris is the capital of France"),
+    ("The total is 1,000 dollars.", "The total is 1000 dollars"),
+    ("There are three planets.", "There are 3 planets."),
+    ("It isn't safe.", "It is not safe."),
+    ("A capital da França é Paris.", "Paris é a capital da França."),
+    ("Die Hauptstadt von Frankreich ist Paris.", "Paris ist die Hauptstadt von Frankreich."),
+    ("Washington is the capital of the US.", "Washington is the capital of the United States."),
+    ("Use a hash map.", "You should use a hash map."),
+    ("Bob was paid by Alice.", "Alice paid Bob."),
+    ("It was written by Tolstoy in 1869.", "Tolstoy wrote it in 1869."),
+    ("Yes.", "Yes, that is correct."),
+    ("In 2008 Obama beat McCain.", "Obama beat McCain in 2008."),
+    ("法国的首都是巴黎。", "巴黎是法国的首都。"),
+]
+DISAGREE = [
+    ("Paris is the capital of France.", "Lyon is the capital of France."),
+    ("The war ended in 1945.", "The war ended in 1946."),
+    ("It is safe to use.", "It is not safe to use."),
+    ("It is safe to use.", "It isn't safe to use."),
+    ("Yes", "No"),
+    ("Yes, it works.", "No, it works."),
+    ("True", "False"),
+    ("There are three planets.", "There are four planets."),
+    ("The total is 10.5 dollars.", "The total is 105 dollars."),
+    ("Alice paid Bob.", "Bob paid Alice."),
+    ("Mars is larger than Venus.", "Venus is larger than Mars."),
+    ("The dog bit the man.", "The man bit the dog."),
+    ("É seguro.", "Não é seguro."),
+    ("Das ist möglich.", "Das ist nicht möglich."),
+    ("Use Python for this task.", "Use Rust for this task."),
+    ("Nobody knows.", "Everybody knows."),
+    ("the capital of australia is canberra", "the capital of australia is sydney"),
+    ("The temperature will increase.", "The temperature will decrease."),
+    ("5 million", "5 billion"),
+    ("The river flows from north to south.", "The river flows from south to north."),
+    ("フランスの首都はパリです。", "フランスの首都はリヨンです。"),
+    ("The answer is 42.", "Hello there"),
+]
+
+
+@pytest.mark.requirement("S4:more")
+@pytest.mark.parametrize(("one", "other"), AGREE)
+def test_answers_that_mean_the_same_agree(one: str, other: str):
+    assert (agreement([one, other]) or 0) >= 0.75
+    assert agreement([one, other]) == agreement([other, one])
+    assert groups([one, other]) == [[0, 1]]
+
+
+@pytest.mark.requirement("S4:more")
+@pytest.mark.parametrize(("one", "other"), DISAGREE)
+def test_answers_that_differ_in_a_number_a_name_or_a_negation_disagree(one: str, other: str):
+    assert agreement([one, other]) == 0.0
+    assert agreement([other, one]) == 0.0
+    assert groups([one, other]) == [[0], [1]]
+
+
+def test_one_answer_agrees_with_nobody():
+    assert agreement([]) is None
+    assert agreement(["Paris"]) is None
+
+
+def test_the_largest_group_comes_first():
+    said = ["Lyon is the capital.", "Paris is the capital.", "The capital is Paris."]
+    assert groups(said) == [[1, 2], [0]]
+    assert agreement(said) == pytest.approx(1 / 3)
+
+
+@given(st.text(), st.text())
+def test_agreement_is_symmetrical_and_between_nothing_and_one(one: str, other: str):
+    found = agreement([one, other])
+    assert found is not None
+    assert 0 <= found <= 1
+    assert found == agreement([other, one])
+    assert agreement([one, one]) == 1.0
