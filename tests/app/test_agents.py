@@ -6,8 +6,9 @@ import pytest
 
 from app.loopback import Loopback, loopback
 from approving import approve
+from context.sessions import talk
 from delegate.policies import MODELS, POLICIES
-from ullage import Session, run_agent
+from ullage import Context, Session, run_agent
 from ullage.agent import ContextStatus, End
 from ullage.errors import InvalidArguments
 
@@ -40,6 +41,25 @@ async def test_a_prompt_and_any_model_with_a_key_are_enough(provider: Loopback, 
     assert isinstance(last, End)
     assert (last.reason, last.text) == ("stop", "Hello there")
     assert [asked[0] for asked in provider.asked] == [path]
+
+
+@pytest.mark.requirement("S2:compact:how")
+async def test_a_context_summarises_with_a_models_name(provider: Loopback):
+    provider.text = "Decisions: round half up. Next steps: look at April, module 7."
+    made = Context(model="gpt-4o", summarizer="claude-sonnet-4-5", context_window=4_000)
+    made.add(*talk(30))
+    prepared = await made.prepare()
+    assert provider.text in str(prepared.messages[0])
+    (asked,) = provider.asked
+    assert (asked[0], asked[2]["model"]) == ("/v1/messages", "claude-sonnet-4-5")
+
+
+async def test_a_name_that_nobody_can_be_asked_for_is_a_warning(provider: Loopback):
+    made = Context(model="gpt-4o", summarizer="nobody-has-heard-of-it", context_window=5_200)
+    made.add(*talk(30))
+    prepared = await made.prepare()
+    assert "nobody-has-heard-of-it" in str(prepared.warning)
+    assert provider.asked == []
 
 
 async def test_a_model_of_the_policy_is_asked_by_its_alias(provider: Loopback, work: Path):

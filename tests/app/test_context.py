@@ -59,3 +59,21 @@ def test_an_unknown_format_is_refused_with_those_there_are():
 def test_importing_the_package_alone_loads_no_room():
     code = "import sys, ullage; print([name for name in sys.modules if name.startswith('ullage.')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it is"}}}
+ABOUT = {"name": "read_file", "description": "Reads a file and gives its text."}
+SPELLINGS = {
+    "chat": {"type": "function", "function": {**ABOUT, "parameters": SCHEMA}},
+    "responses": {"type": "function", **ABOUT, "parameters": SCHEMA},
+    "anthropic": {**ABOUT, "input_schema": SCHEMA},
+}
+
+
+@pytest.mark.requirement("S2:formats")
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gpt-4o"])
+def test_tools_are_read_in_whichever_spelling_they_come(model: str):
+    asked = [{"role": "user", "content": "Read it."}]
+    found = [get_context_usage(asked, model=model, tools=[tool]) for tool in SPELLINGS.values()]
+    assert {tool.name for usage in found for tool in usage.breakdown.tools} == {"read_file"}
+    assert len({usage.tool_definitions for usage in found}) == 1

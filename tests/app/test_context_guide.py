@@ -5,15 +5,17 @@ import inspect
 import re
 from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.loopback import Loopback, loopback
+from ullage.context import SummaryRequest
 from ullage.tool import Json
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "context.md").read_text(encoding="utf-8")
-LOOP, ALONE, SESSION, AGENT = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+LOOP, ALONE, SUMMARIZERS, SESSION, AGENT = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 
 pytestmark = [pytest.mark.anyio]
 
@@ -69,8 +71,26 @@ async def test_usage_and_compaction_without_a_history_that_is_kept(capsys: pytes
     messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hi."}]
     found = await followed(ALONE, messages=messages, tools=[])
     assert found["usage"].used > 0
-    assert "gpt-4o · " in capsys.readouterr().out
+    assert "gpt-5.6-sol · " in capsys.readouterr().out
     assert list(found["less"].messages) == messages
+
+
+@pytest.mark.requirement("S2:compact:how")
+async def test_each_way_to_have_a_history_summarised_is_one(followed_loop: Path):
+    async def my_model(*said: object) -> str:
+        return f"In short: {len(said)}."
+
+    def create(**body: Any) -> dict[str, Any]:  # noqa: ANN401
+        return {"choices": [{"message": {"role": "assistant", "content": f"In short, {body['model']}."}}]}
+
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+    found = await followed(SUMMARIZERS, client=client, my_model=my_model)
+    request = SummaryRequest(instructions="Be brief.", text="Much.", max_tokens=100)
+    answers = [
+        (await found[name].summarizer.summarize(request)).text for name in ("by_client", "by_function", "by_class")
+    ]
+    assert answers == ["In short, gpt-4o.", "In short: 1.", "In short: 3."]
+    assert found["by_name"].summarizer.model == "gpt-4o-mini"
 
 
 @pytest.fixture

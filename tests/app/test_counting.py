@@ -1,4 +1,3 @@
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -41,15 +40,13 @@ def test_a_prompt_completes_the_names_that_can_be_imported():
     assert {"count", "count_request", "find_model"} <= set(dir(ullage))
 
 
-def test_who_counts_little_and_ends_makes_no_quicker_engine_and_who_counts_much_makes_it_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    made: list[float] = []
+def test_a_process_that_counts_much_and_ends_begins_with_the_engine(monkeypatch: pytest.MonkeyPatch):
+    made: list[bool] = []
 
-    def engine(patience: float) -> None:
-        made.append(patience)
+    def engine(*, begins_short: bool) -> None:
+        made.append(begins_short)
 
     monkeypatch.setattr(counting, "default_engine", engine)
+    meter_for(1_000)
     meter_for(1_000_000)
-    meter_for(1_000_000_000)
-    assert made == [math.inf, 0]
+    assert made == [True, False]

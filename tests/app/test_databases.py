@@ -15,15 +15,17 @@ import anyio
 import pytest
 
 from approving import load
+from ullage.app.clients import LISTED
+from ullage.app.counting import meter
 from ullage.app.databases import LateDatabase, look_at
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.app.held_tables import HeldTables
 from ullage.app.own import OwnTools
 from ullage.config import Flags
 from ullage.errors import DeadlinePassed, SourceFailed, UnknownTool
-from ullage.gateway import META
+from ullage.gateway import META, definition_text
 from ullage.testing import FakeSource
-from ullage.tool import Call, Caller, Read, Reply, Tool
+from ullage.tool import Call, Caller, Origin, Read, Reply, Tool
 from upstreams import scripted, tool, users_file, write_toml
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +93,36 @@ async def test_the_default_databases_tools_have_no_prefix_and_two_of_them_are_li
         through = await ask(gateway, "call_tool", tool_name="table", parameters={"name": "place"})
         assert "secret" in text(through)
         found = await ask(gateway, "find_tool", tool_description="ask the near database in SQL")
-        assert "near__query" in text(found)
+        assert '"enum":["far","near"]' in text(found)
+        for place in ("near", "far"):
+            reply = await ask(gateway, "query", sql="SELECT name FROM place", database=place)
+            assert place in text(reply)
+            assert reply.origin == Origin(place, "query")
+        wrong = json.loads(text(await ask(gateway, "query", sql="SELECT 1", database="nowhere")))
+        assert (wrong["error_code"], wrong["available_options"]) == ("INVALID_ARGUMENTS", ["far", "near"])
+
+
+@pytest.mark.requirement("U:own", "S0:sql:schema")
+async def test_several_databases_share_one_set_of_tools(work: Path):
+    for number in range(4):
+        with sqlite3.connect(work / f"store{number}.db") as connection:
+            connection.execute(f"CREATE TABLE only_{number} (id INTEGER)")
+        connection.close()
+    write_toml(work / "ullage.toml", sources(*(f"store{number}" for number in range(4))))
+    async with opened(work) as gateway:
+        listed = [one for one in (await gateway.flagged(None).source.tools()).tools if one.name not in LISTED]
+        assert [one.name for one in listed] == ["query", "schema", "table", "explain"]
+        tokens = sum(meter().count(definition_text(one), "gpt-4o").tokens for one in listed)
+        assert tokens <= 320
+        for number in range(4):
+            shown = text(await ask(gateway, "schema", database=f"store{number}"))
+            assert f"only_{number}" in shown
+            assert "only_" not in shown.replace(f"only_{number}", "")
+            by_old_name = text(await ask(gateway, "getSchemaStructure", databaseName=f"store{number}"))
+            assert f"only_{number}" in by_old_name
+        assert "only_0" in text(await ask(gateway, "schema"))
+        assert "only_0" in text(await ask(gateway, "getSchemaStructure", databaseName="anything"))
+        assert "only_3" in text(await ask(gateway, "store3__schema"))
 
 
 @pytest.mark.requirement("S0:sql:query", "S0:sql:schema")

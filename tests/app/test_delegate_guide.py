@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,8 @@ async def test_the_python_of_the_guide_runs(work: Path, monkeypatch: pytest.Monk
         await _run(program, found)
         assert found["outcome"].completion.text == "Hello there"
         assert found["outcome"].cost.total is not None
-        reply = await DelegateSource(delegate=_again(found)).call(Call(tool="delegate.run", arguments={"prompt": "hi"}))
+        again: Any = _Again(found["delegate"].policy, found["outcome"])
+        reply = await DelegateSource(delegate=again).call(Call(tool="delegate.run", arguments={"prompt": "hi"}))
         found["result"] = {"_meta": dict(reply.meta)}
         await _run(meta, found)
         assert found["said"] == reply.meta[DELEGATE]
@@ -82,11 +84,13 @@ async def _run(block: str, found: dict[str, Any]) -> None:
         await outcome
 
 
-def _again(found: dict[str, Any]) -> Any:  # noqa: ANN401
-    class Asked:
-        policy = found["delegate"].policy
+@dataclass
+class _Again:
+    """A delegate that gives the same outcome once more."""
 
-        async def run(self, *_: object) -> Any:  # noqa: ANN401
-            return found["outcome"]
+    policy: Any
+    outcome: Any
+    observers: tuple[Any, ...] = ()
 
-    return Asked()
+    async def run(self, *_: object) -> Any:  # noqa: ANN401
+        return self.outcome

@@ -460,3 +460,41 @@ async def test_with_nobody_to_ask_one_is_told_what_to_set(work: Path):
         async with open_delegate(environment={}):
             pass
     assert "OPENAI_API_KEY" in caught.value.suggestion
+
+
+@pytest.mark.requirement("S4:schema")
+async def test_files_of_the_users_folders_are_sent_and_answers_continued_after_a_restart(
+    work: Path, provider: Loopback
+):
+    (work / "notes.txt").write_text("forty-two", encoding="utf-8")
+    write_conf(work)
+    write_user(work, f"{provider.providers()}[delegate]\nfile_roots = ['{work}']\n")
+    async with opened(work) as gateway:
+        first = await ask(gateway, "delegate.run", prompt="What is in it?", files=["notes.txt"])
+        assert not first.is_error, text(first)
+        assert "forty-two" in json.dumps(provider.asked[-1])
+        refused = await ask(gateway, "delegate.run", prompt="And this?", files=["/etc/hostname"])
+        assert json.loads(text(refused))["error_code"] == "DENIED"
+    async with opened(work) as gateway:
+        handle = said(first)["handle"]
+        again = await ask(gateway, "delegate.run", prompt="Are you sure?", **{"continue": handle})
+        assert not again.is_error, text(again)
+        sent = json.dumps(provider.asked[-1])
+        assert "forty-two" in sent
+        assert "Are you sure?" in sent
+        shown = await ask(gateway, "delegate.run", prompt="Sum up", context=[handle])
+        assert not shown.is_error, text(shown)
+        other = await ask(gateway, "delegate.run", replace(ME, principal="you"), prompt="x", **{"continue": handle})
+        assert json.loads(text(other))["error_code"] == "UNKNOWN_HANDLE"
+
+
+@pytest.mark.requirement("S4:reply", "U:errors")
+async def test_a_reply_that_failed_says_what_was_tried(work: Path, provider: Loopback):
+    write_conf(work)
+    write_user(work, provider.providers().replace("127.0.0.1", "127.0.0.2"))
+    async with opened(work) as gateway:
+        failed = await ask(gateway, "delegate.run", prompt="What is this?")
+    assert failed.is_error
+    assert said(failed)["meta"]["attempts"]
+    assert "refused" in text(failed)
+    assert json.loads(text(failed))["suggestion"]

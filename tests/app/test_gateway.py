@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,13 +14,14 @@ import anyio
 import pytest
 
 from approving import examine, load
-from ullage.app import count
+from ullage.app import count, counting
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.config import Flags
 from ullage.errors import BadConfiguration, UnknownResource
 from ullage.gateway import META, definition_text
 from ullage.ledger import read_entries
 from ullage.store import Database
+from ullage.tokens import default_engine
 from ullage.tool import Call, Caller, Change, Reply
 from upstreams import scripted, tool, unruly, users_file, write_json, write_toml
 
@@ -384,3 +386,24 @@ async def test_our_own_tools_can_be_denied_too(work: Path):
     async with opened(work) as gateway:
         await gateway.view(30)
         assert await names(gateway) == ["find_tool", "call_tool", "count-tokens", "read_result"]
+
+
+async def test_long_texts_are_counted_in_another_process_while_a_gateway_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(counting, "_engine", cache(default_engine))
+    counting.meter.cache_clear()
+    try:
+        async with opened(tmp_path) as gateway:
+            reply = await ask(gateway, "count-tokens", text="hello " * 20_000, model="gpt-4o")
+            engine = counting._engine()
+            assert json.loads(text(reply))["token_count"] == 20_001
+            assert engine.loaded == {}
+            assert engine.worker is not None
+            assert (worker := engine.worker).process_id is not None
+        assert engine.worker is None
+        assert worker.process_id is None
+        assert count("hello " * 20_001, "gpt-4o").tokens == 20_002
+        assert list(engine.loaded) == ["o200k_base"]
+    finally:
+        counting.meter.cache_clear()

@@ -768,7 +768,7 @@ async def test_a_search_waits_once_for_servers_still_starting_and_names_those_mi
     assert [line.split(":")[0] for line in found["missing"]] == ["github"]
     with anyio.fail_after(20):
         source.replace(replace(source.settings, start_wait=60.0))
-        source._waited_for.add("github")
+        source._waited_longest_for.add("github")
         assert (await find(source, "create an issue"))["missing"], "a second search does not wait for it again"
         source.replace(replace(source.settings, start_wait=60.0))
         async with anyio.create_task_group() as group:
@@ -776,6 +776,25 @@ async def test_a_search_waits_once_for_servers_still_starting_and_names_those_mi
             found = await find(source, "create an issue in a repository")
     assert found["tools"][0]["name"] == "github__create_issue"
     assert "missing" not in found
+
+
+async def test_structured_content_is_the_same_json_as_the_text():
+    reply = await finding().call(Call(tool="find_tool", arguments={"tool_description": "create an issue"}))
+    assert reply.structured is not None
+    assert reply.structured.value == json.loads(text_of(reply))
+
+
+async def test_a_silent_server_holds_up_no_search_that_another_server_answers():
+    slow = Slow(ISSUES)
+    source = finding(member("weather", WEATHER), member("github", (), source=slow), start_wait=60.0)
+    with anyio.fail_after(20):
+        found = await find(source, "what is the weather forecast")
+        assert found["tools"][0]["name"].startswith("weather__")
+        assert [line.split(":")[0] for line in found["missing"]] == ["github"]
+        async with anyio.create_task_group() as group:
+            group.start_soon(_later, slow.let.set)
+            found = await find(source, "what github knows of the weather forecast")
+        assert "missing" not in found, "a server that is named is waited for"
 
 
 async def test_a_missing_server_is_named_once_with_a_whole_reason():

@@ -1,4 +1,5 @@
 import json
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -8,9 +9,12 @@ import anyio
 import pytest
 
 from ullage.errors import BadConfiguration, ProtocolError, SourceFailed, UnknownResource, UnknownTool
+from ullage.gateway.merge import prompts, resources
 from ullage.gateway.merge.merge import Member, Merge
 from ullage.gateway.merge.missing import Missing
+from ullage.gateway.merge.uris import Template
 from ullage.gateway.merge.view import View
+from ullage.gateway.sanitize import sanitize_item
 from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.testing.conformance import check_prompts, check_resources, check_source, check_watched
@@ -937,3 +941,58 @@ async def test_a_call_that_is_lost_with_its_server_says_what_to_do(*, reads: boo
 )
 def test_a_reason_beside_a_servers_name_is_short_and_whole_and_does_not_repeat_it(reason: str, brief: str):
     assert Missing("gone", reason).brief == brief
+
+
+class Crowded(FakeSource):
+    """Offers more than is worked on in one turn of the event loop."""
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return tuple({"uri": f"x:{at}", "name": "a\u200bb"} for at in range(1_000))
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return tuple({"uriTemplate": f"y:{{a}}/{at}", "name": "t"} for at in range(100))
+
+    async def prompts(self) -> tuple[JsonObject, ...]:
+        return tuple({"name": f"p{at}", "description": "a\u200bb"} for at in range(1_000))
+
+
+@pytest.mark.requirement("U:bounded")
+async def test_long_lists_and_many_addresses_are_worked_on_in_a_thread(monkeypatch: pytest.MonkeyPatch):
+    loops: list[object] = []
+    sanitize, matches = sanitize_item, Template.matches
+
+    def sanitize_noted(item: JsonObject) -> Any:  # noqa: ANN401
+        loops.append(threading.current_thread() is threading.main_thread())
+        return sanitize(item)
+
+    def matches_noted(template: Template, uri: str) -> bool:
+        loops.append(threading.current_thread() is threading.main_thread())
+        return matches(template, uri)
+
+    monkeypatch.setattr(resources, "sanitize_item", sanitize_noted)
+    monkeypatch.setattr(prompts, "sanitize_item", sanitize_noted)
+    monkeypatch.setattr(Template, "matches", matches_noted)
+
+    async def answer(_: Call) -> Reply:
+        return Reply(content=tuple({"type": "resource_link", "uri": f"y:1/{at}", "name": "n"} for at in range(50)))
+
+    merge = Merge([member("one", Crowded(offered=(tool("go"),), answer=answer))])
+    assert len(await merge.resources()) == 1_000
+    assert [one["name"] for one in await merge.prompts()][:2] == ["one__p0", "one__p1"]
+    reply = await merge.call(Call(tool="one__go"))
+    assert [block["uri"] for block in reply.content] == [f"y:1/{at}" for at in range(50)]
+    assert len(loops) > 2_000
+    assert not any(loops)
+
+
+@pytest.mark.requirement("U:bounded")
+async def test_an_address_of_a_megabyte_is_neither_looked_up_nor_mapped():
+    uri = "y:" + "a\u200b" * 500_000
+
+    async def answer(_: Call) -> Reply:
+        return Reply(content=({"type": "resource_link", "uri": uri, "name": "n"},))
+
+    merge = Merge([member("one", Crowded(offered=(tool("go"),), answer=answer))])
+    await merge.resources()
+    (block,) = (await merge.call(Call(tool="one__go"))).content
+    assert str(block["uri"]).startswith("y:a\\u200ba\\u200b")

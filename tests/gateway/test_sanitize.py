@@ -12,7 +12,7 @@ from ullage.invisible import has_invisible
 from ullage.models import shipped
 from ullage.testing import FakeAnsweringSource, FakeRecorder, FakeSource
 from ullage.tokens import Meter, drain
-from ullage.tool import Call, Complete, Json, Needs, PromptRequest, Read, Reply, Structured, Tool
+from ullage.tool import Call, Complete, Json, JsonObject, Needs, PromptRequest, Read, Reply, Structured, Tool
 
 ZERO = "\u200b"
 
@@ -248,3 +248,29 @@ async def test_others_have_their_turn_while_a_large_reply_is_sanitized(reply: Re
         assert safe == drain(sanitize_result(reply))
         assert "\u200b" not in str(safe)
         done.set()
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("U:bounded")
+@pytest.mark.parametrize("data", ["x" * 300_000, [{"a": at} for at in range(6_000)], {"k" * 300_000: 1}])
+async def test_a_log_message_and_a_progress_message_too_large_to_pass_on_are_cut_and_say_so(data: Json):
+    told: list[JsonObject] = []
+    done: list[str | None] = []
+
+    async def tell(method: str, params: JsonObject) -> None:
+        told.append(params)
+
+    async def progress(_: float, __: float | None, message: str | None) -> None:
+        done.append(message)
+
+    async def answer(call: Call) -> Reply:
+        assert call.tell is not None
+        assert call.progress is not None
+        await call.tell("notifications/message", {"level": "info", "data": data})
+        await call.progress(1, None, "y" * 30_000)
+        return Reply.text("ok")
+
+    source = FakeSource(offered=(Tool(name="go", input_schema={}),), answer=answer)
+    await merged(source).call(Call(tool="one__go", tell=tell, progress=progress))
+    assert told == [{"level": "info", "data": "[The server sent a log message that is too large to pass on.]"}]
+    assert str(done[0]).endswith("y… (30,000 characters in all)")

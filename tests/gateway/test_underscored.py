@@ -43,7 +43,7 @@ async def test_it_is_a_source_as_good_as_the_one_within():
     inner = CountSource(meter())
     source = Underscored(inner=inner, own=OWN)
     reply = await check_source(source, Call(tool="count_tokens", arguments={"text": "Hello, world!"}))
-    assert '"token_count": 4' in str(reply.content[0]["text"])
+    assert '"token_count":4' in str(reply.content[0]["text"])
     (tool,) = (await source.tools()).tools
     assert "count-tokens" in tool.aliases
     assert (await source.tools()).revision != (await inner.tools()).revision

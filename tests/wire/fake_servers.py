@@ -16,6 +16,7 @@ from ullage.tool import (
     Call,
     Caller,
     Complete,
+    Era,
     JsonObject,
     Listing,
     Reply,
@@ -27,6 +28,7 @@ from ullage.wire.supervise.host import Host
 from ullage.wire.upstream.unsent import Unsent
 
 ECHO = Tool(name="echo", input_schema={"type": "object"})
+VERSIONS: dict[Era, str] = {"handshake": "2025-11-25", "stateless": "2026-07-28"}
 QUICK = Patience(first_delay=0.02, factor=2, failures_allowed=3, cool_down=0.3, longest_wait=0.1, healthy_after=10)
 
 
@@ -86,9 +88,14 @@ class FakeServers:
     open: list[FakeUpstream] = field(default_factory=list[FakeUpstream])
     ended: list[int] = field(default_factory=list[int])
     environments: list[Mapping[str, str]] = field(default_factory=list)
+    eras: list[Era | None] = field(default_factory=list)
+    speaks: tuple[Era, ...] = ("stateless", "handshake")
 
     @asynccontextmanager
-    async def __call__(self, server: Server, *, environment: Mapping[str, str]) -> AsyncGenerator[FakeUpstream]:
+    async def __call__(
+        self, server: Server, *, environment: Mapping[str, str], era: Era | None = None
+    ) -> AsyncGenerator[FakeUpstream]:
+        self.eras.append(era)
         self.started.append(server.name)
         self.environments.append(environment)
         number = len(self.started)
@@ -98,6 +105,7 @@ class FakeServers:
             number=number,
             introduction=Introduction(name=f"the {server.name}"),
             process_id=1000 + number,
+            protocol_version=VERSIONS[era if era in self.speaks and era is not None else self.speaks[-1]],
             refuses_subscriptions=self.refuses_subscriptions,
         )
         if self.answer is not None:
@@ -144,8 +152,8 @@ def server(name: str = "one", **settings: object) -> Server:
     return Server(**{"name": name, "transport": "stdio", "command": name} | settings)  # pyright: ignore[reportArgumentType]
 
 
-def call(session: str = "s", deadline: float | None = None, principal: str = "p") -> Call:
-    return Call(tool="echo", caller=Caller(principal=principal, session=session), deadline=deadline)
+def call(session: str = "s", deadline: float | None = None, principal: str = "p", era: Era | None = None) -> Call:
+    return Call(tool="echo", caller=Caller(principal=principal, session=session), deadline=deadline, era=era)
 
 
 def host(servers: FakeServers, **settings: object) -> Host:

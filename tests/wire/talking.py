@@ -54,7 +54,7 @@ class Served:
     who_calls: WhoCalls = lambda _: ADA
 
     def sdk(self) -> Server[Any]:
-        return build_server(self.source, self.identity, self.who_calls)
+        return build_server(Profile(source=self.source, identity=self.identity), self.who_calls)
 
 
 class Refused(Exception):

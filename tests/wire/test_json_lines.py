@@ -2,7 +2,17 @@ import json
 
 import pytest
 
-from ullage.wire.json_lines import DEEPEST, TooDeep, encode_line, encode_long_line, is_large, read_line
+from ullage.wire.json_lines import (
+    DEEPEST,
+    LineSplitter,
+    TooDeep,
+    TooLong,
+    encode_line,
+    encode_long_line,
+    encode_pieces,
+    is_large,
+    read_line,
+)
 
 
 def nested(levels: int) -> str:
@@ -62,3 +72,36 @@ def test_what_json_cannot_say_is_written_as_near_as_it_can():
     assert json.loads(encode_line({"a": [float("inf"), "\ud800", (1, 2)]})) == {"a": [None, "\ufffd", [1, 2]]}
     with pytest.raises(TypeError):
         encode_line({"a": {1, 2}})
+
+
+@pytest.mark.requirement("U:bounded")
+def test_no_piece_of_what_is_large_is_long():
+    value = {"k" * 300_000: ["x" * 3_000_000, [[1] * 100] * 3_000]}
+    pieces = encode_pieces(value)
+    assert max(map(len, pieces)) < 500_000
+    assert b"".join(pieces) + b"\n" == encode_line(value)
+
+
+def test_pieces_can_be_ascii_and_what_json_cannot_say_is_refused():
+    assert b"".join(encode_pieces({"a": "\u00e9" * 500_000}, is_ascii=True)).isascii()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode_pieces({"a": float("nan")})
+
+
+@pytest.mark.parametrize("chunk", [7, 65_536, 10_000_000])
+def test_lines_are_split_wherever_chunks_end(chunk: int):
+    lines = [b"a", b"", b"b" * 500_000, b"c" * 300_000, b"d"]
+    stream = b"\n".join(lines) + b"\nrest"
+    chunks = [stream[at : at + chunk] for at in range(0, len(stream), chunk)] if chunk > 7 else [stream[:7], stream[7:]]
+    splitter = LineSplitter(10_000_000)
+    assert [line for part in chunks for line in splitter.split(part)] == lines
+    assert splitter.rest() == b"rest"
+    assert splitter.rest() == b""
+
+
+def test_a_line_longer_than_the_longest_is_refused_and_forgotten():
+    splitter = LineSplitter(400_000)
+    assert list(splitter.split(b"x" * 300_000)) == []
+    with pytest.raises(TooLong):
+        list(splitter.split(b"x" * 200_000))
+    assert list(splitter.split(b"y\n")) == [b"y"]

@@ -8,7 +8,7 @@ from mcp import Client
 from ullage.testing import FakeSource
 from ullage.tool import Caller, Complete, JsonObject, Tool
 from ullage.wire.serve.offers import offers_of
-from ullage.wire.serve.profile import Identity
+from ullage.wire.serve.profile import Identity, Profile
 from ullage.wire.serve.sdk import build_server
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ def test_what_is_known_later_is_claimed_later():
 
 async def test_whoever_connects_is_told_what_is_known_by_then():
     caller, source = Caller(principal="ada", session="s"), able(None)
-    server = build_server(source, Identity(name="toy", version="1"), lambda _: caller)
+    server = build_server(Profile(source=source, identity=Identity(name="toy", version="1")), lambda _: caller)
     source.capabilities = {}
     async with Client(server, mode="legacy") as client:
         assert client.server_capabilities.resources is None
@@ -76,7 +76,7 @@ async def test_whoever_connects_is_told_what_is_known_by_then():
 
 async def test_what_is_not_claimed_is_answered_all_the_same():
     caller = Caller(principal="ada", session="s")
-    server = build_server(able({}), Identity(name="toy", version="1"), lambda _: caller)
+    server = build_server(Profile(source=able({}), identity=Identity(name="toy", version="1")), lambda _: caller)
     async with Client(server, mode="legacy") as client:
         assert client.server_capabilities.resources is None
         assert len((await client.list_resources()).resources) == 1

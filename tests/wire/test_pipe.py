@@ -27,6 +27,7 @@ class Heard:
     def __init__(self) -> None:
         self.messages: list[Any] = []
         self.reasons: list[str] = []
+        self.unsent_numbers: list[object] = []
         self.ended = anyio.Event()
 
     def received(self, message: object) -> bool:
@@ -40,7 +41,8 @@ class Heard:
         self.ended.set()
 
     def unsent(self, number: object, reason: str) -> None:
-        raise AssertionError(f"nothing was asked, and {number} is unsent: {reason}")
+        assert number is not None, f"nothing was asked, and it is unsent: {reason}"
+        self.unsent_numbers.append(number)
 
 
 def running(code: str, **more) -> Server:
@@ -277,9 +279,11 @@ async def test_a_line_without_end_ends_the_connection():
 
 
 async def test_a_server_that_does_not_read_is_not_written_to_without_end():
-    async with piped("import time; time.sleep(60)") as (pipe, _):
-        big = {"a": "x" * 6_000_000}
-        assert [pipe.post(big) for _ in range(3)] == [True, True, False]
+    async with piped("import time; time.sleep(60)") as (pipe, heard):
+        for number in range(3):
+            assert pipe.post({"id": number, "method": "m", "params": {"a": "x" * 6_000_000}})
+        await until(lambda: heard.unsent_numbers == [2])
+        assert not pipe.post({"id": 3, "method": "m"})
         start = time.monotonic()
     assert time.monotonic() - start < 30, "the server would go on for a minute"
 
@@ -393,3 +397,35 @@ def test_a_tail_keeps_the_end():
     tail.add(b"last\n\n")
     assert len(tail.text()) == 65_536
     assert tail.last_line() == "last"
+
+
+async def test_messages_behind_a_large_one_are_written_after_it():
+    code = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    print(json.dumps([message["id"], line.isascii(), len(message.get("params", {}).get("a", ""))]))
+"""
+    async with piped(code) as (pipe, _):
+        taken: list[object] = []
+        pipe._take = lambda line, message: taken.append(message)
+        pipe._lines._take = pipe._take
+        assert pipe.post({"id": 1, "params": {"a": "ü\u200b" * 300_000}})
+        assert pipe.post({"id": 2})
+        assert pipe.post({"id": 3, "params": {"a": "x" * 500_000}})
+        await until(lambda: len(taken) == 3)
+        assert pipe.post({"id": 4})
+        await until(lambda: len(taken) == 4)
+    assert taken == [[1, True, 600_000], [2, True, 0], [3, True, 500_000], [4, True, 0]]
+
+
+async def test_a_large_message_that_json_cannot_say_fails_alone():
+    async with piped("import sys\nfor line in sys.stdin: print(line, end='')") as (pipe, heard):
+        assert pipe.post({"id": 1, "method": "tools/call", "params": {"a": [float("nan")] * 50_000}})
+        assert pipe.post({"id": 2})
+        await until(lambda: len(heard.messages) == 2)
+    refused, echoed = heard.messages
+    assert refused["id"] == 1
+    assert refused["error"]["code"] == -32602
+    assert "cannot be written as JSON" in refused["error"]["message"]
+    assert echoed == {"id": 2}

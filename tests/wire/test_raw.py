@@ -304,3 +304,36 @@ def test_of_an_item_too_large_to_list_the_name_and_address_are_kept():
     large: Any = {"uri": "x:1", "name": "n", "mimeType": "text/plain", "description": "x" * 200_000}
     assert read_items([large], "uri", notes.append) == ({"uri": "x:1", "name": "n", "mimeType": "text/plain"},)
     assert "too large" in notes[0]
+
+
+@pytest.mark.requirement("U:bounded")
+def test_of_a_prompt_with_too_many_messages_it_is_said_how_many_were_left_out():
+    messages: list[Any] = [{"role": "user", "content": {"type": "text", "text": "x"}}] * 2_007
+    prompt = read_prompt({"messages": messages})
+    assert len(prompt.messages) == 2_001
+    assert prompt.messages[-1]["content"] == text_block("[7 more messages of this prompt were left out]")
+    odd: list[Any] = [3] * 2_007
+    assert read_prompt({"messages": odd}).messages[-1]["role"] == "user"
+
+
+@pytest.mark.requirement("U:bounded")
+def test_of_a_resource_with_too_many_contents_it_is_said_how_many_were_left_out():
+    given: list[Any] = [{"uri": "x:1", "text": "x"}] * 2_007
+    odd: list[Any] = [3] * 2_007
+    contents = read_contents({"contents": given}).contents
+    assert len(contents) == 2_001
+    assert contents[-1] == {"uri": "x:1", "mimeType": "text/plain", "text": "[7 more contents were left out]"}
+    assert read_contents({"contents": odd}).contents[-1]["uri"] == ""
+
+
+@pytest.mark.requirement("U:bounded")
+def test_a_completion_that_is_cut_says_that_there_is_more():
+    cut: Any = {"completion": {"values": [f"v{at}" for at in range(101)], "total": 101, "note": "x"}}
+    assert read_completion(cut) == {
+        "values": cut["completion"]["values"][:100],
+        "total": 101,
+        "note": "x",
+        "hasMore": True,
+    }
+    large: Any = {"completion": {"values": ["a", "b" * 100_000], "total": 2, "note": "x" * 300_000}}
+    assert read_completion(large) == {"values": ["a"], "total": 2, "hasMore": True}

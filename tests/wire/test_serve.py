@@ -19,7 +19,7 @@ from mcp_types import CallToolResult, ElicitResult, TextContent
 from ullage.errors import SourceFailed
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Needs, Reply, Structured, Tool
-from ullage.wire.serve.profile import Identity
+from ullage.wire.serve.profile import Identity, Profile
 from ullage.wire.serve.sdk import build_server
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ ADA = Caller(principal="ada", session="s")
 
 
 def client_of(source: FakeSource, era: str) -> Client:
-    return Client(build_server(source, IDENTITY, lambda _: ADA), mode=era)
+    return Client(build_server(Profile(source=source, identity=IDENTITY), lambda _: ADA), mode=era)
 
 
 def text_of(result: CallToolResult) -> str:
@@ -121,7 +121,7 @@ async def test_what_a_call_needs_is_asked_of_a_modern_client_and_answered():
         del context, params
         return ElicitResult(action="accept", content={"name": "Ada"})
 
-    server = build_server(toy(answer), IDENTITY, lambda _: ADA)
+    server = build_server(Profile(source=toy(answer), identity=IDENTITY), lambda _: ADA)
     async with Client(server, mode="2026-07-28", elicitation_callback=elicit) as client:
         result = await client.call_tool("toy", {})
     assert json.loads(text_of(result))["who"]["content"] == {"name": "Ada"}
@@ -144,7 +144,7 @@ async def test_a_real_client_counts_over_stdio(era: str):
         result = await _count(client, text="Hello, world!", model="gpt-4")
         unsupported = await client.call_tool("count_tokens", {"text": "x", "model": "gpt-44"})
     answer = json.loads(text_of(result))
-    assert (answer["token_count"], answer["model"], answer["resolved"]) == (4, "gpt-4", "gpt-4")
+    assert (answer["token_count"], answer["model"], answer["method"]) == (4, "gpt-4", "exact")
     assert unsupported.is_error
     assert json.loads(text_of(unsupported))["error_code"] == "UNSUPPORTED_MODEL"
 

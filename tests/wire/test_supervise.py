@@ -281,7 +281,7 @@ async def test_health_says_what_was_seen():
         assert (health.calls, health.failures, health.last_error, health.retry_in) == (1, 0, None, None)
         assert health.introduction == Introduction(name="the one")
         assert health.start_seconds is not None
-        assert health.protocol == "2026-07-28"
+        assert health.protocol == "2025-11-25"
         assert health.stderr_tail == "connection 1 says goodbye"
         await servers.kill()
         health = keeper.health()[0]

@@ -51,7 +51,7 @@ async def test_a_shared_server_has_one_connection_for_all():
 
 async def test_the_connections_of_a_server_are_bounded():
     servers = FakeServers()
-    async with host(servers, bounds=Bounds(connections=2)) as keeper:
+    async with host(servers, bounds=Bounds(connections=2, room_wait=0.05)) as keeper:
         source = keeper.source(server())
         for session in "ab":
             await source.call(call(session))

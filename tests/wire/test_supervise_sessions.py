@@ -22,7 +22,7 @@ async def test_a_session_of_the_same_name_is_another_principals_own():
 
 async def test_one_principal_cannot_use_up_a_server_for_all():
     servers = FakeServers()
-    async with host(servers, bounds=Bounds(connections=12)) as keeper:
+    async with host(servers, bounds=Bounds(connections=12, room_wait=0.05)) as keeper:
         source = keeper.source(server())
         for number in range(6):
             await source.call(call(f"s{number}", principal="bob"))
@@ -40,7 +40,7 @@ def test_a_share_is_half_and_at_least_four_where_there_are_four(connections: int
 
 async def test_one_that_was_opened_for_a_listing_counts_when_it_is_taken():
     servers = FakeServers()
-    async with host(servers, bounds=Bounds(connections=8)) as keeper:
+    async with host(servers, bounds=Bounds(connections=8, room_wait=0.05)) as keeper:
         source = keeper.source(server())
         await source.tools()
         for number in range(4):

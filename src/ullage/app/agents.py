@@ -6,7 +6,7 @@ summarises, unless another is given.
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
@@ -14,13 +14,12 @@ from ullage.agent import Event
 from ullage.agent import run_agent as run_assembled
 from ullage.config import Settings
 from ullage.context import OptionsGiven, Session, Summarizer
-from ullage.delegate import Delegate, ModelEntry
-from ullage.errors import InvalidArguments, UnknownTool
+from ullage.errors import UnknownTool
 from ullage.messages import Format, Message
 from ullage.tool import Call, Listing, Reply, ToolSource
 
 from .context import Context
-from .delegates import open_delegate
+from .delegates import open_delegate, with_model
 from .summarizing import DelegateSummarizer
 
 __all__ = ["run_agent"]
@@ -46,7 +45,7 @@ async def run_agent(  # noqa: PLR0913
     was said is lost with a session.
     """
     async with open_delegate(settings) as opened:
-        delegate, entry = knowing(opened, model)
+        delegate, entry = with_model(opened, model)
         if entry.window is not None:
             options.setdefault("context_window", entry.window)
         context = Context(
@@ -68,31 +67,6 @@ async def run_agent(  # noqa: PLR0913
         async with aclosing(events):
             async for event in events:
                 yield event
-
-
-def knowing(delegate: Delegate, model: str) -> tuple[Delegate, ModelEntry]:
-    """The delegate with the model among those it may ask, and the model's entry."""
-    policy = delegate.policy
-    named = policy.models.get(policy.aliases.get(model, model))
-    found = named or next((one for one in policy.models.values() if one.model == model), None)
-    if found is not None:
-        return delegate, found
-    entry = _entry(delegate, model)
-    return replace(delegate, policy=replace(policy, models={**policy.models, entry.id: entry})), entry
-
-
-def _entry(delegate: Delegate, model: str) -> ModelEntry:
-    provider, joint, name = model.partition(":")
-    if joint and provider in delegate.providers:
-        return ModelEntry(id=model, provider=provider, model=name)
-    match = delegate.models.get(model)
-    if match is not None and match.card.provider in delegate.providers:
-        return ModelEntry(id=f"{match.card.provider}:{model}", provider=match.card.provider, model=model)
-    raise InvalidArguments(
-        f"nobody can be asked for `{model}`",
-        suggestion="name the provider too, as in `openai:gpt-4o`, and set its key",
-        options=(*delegate.policy.aliases, *delegate.providers),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from ullage.gateway import (
     Vault,
 )
 from ullage.ledger import Recorder
-from ullage.tool import Caller, ToolSource
+from ullage.tool import Caller, Era, ToolSource
 from ullage.wire import Identity, Profile
 
 from .background import QUIET, Work
@@ -73,6 +73,7 @@ class Kit:
     searches: Searches
     spawn: Callable[[Work], None]
     open_calls: OpenCalls
+    when_met: Callable[[Era], None]
 
     def serve(self, settings: Settings, client: str | None, *, is_preview: bool = False) -> Served:
         """A client's part of the gateway. As a preview it is only asked what it lists, and prepares nothing."""
@@ -112,7 +113,7 @@ class Kit:
         identity = Identity(
             name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
         )
-        return Served(find, Profile(source=source, identity=identity, model=chosen.model))
+        return Served(find, Profile(source=source, identity=identity, model=chosen.model, when_met=self.when_met))
 
     def _is_own(self, server: str) -> bool:
         return any(member.own and member.name == server for member in self.merge.members)

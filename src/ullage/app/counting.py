@@ -3,35 +3,58 @@
 What this imports, `ullage count` waits for, so neither the MCP SDK nor a database is among it.
 """
 
-import math
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from ullage.errors import InvalidArguments, UnreadableRequest
 from ullage.models import DEFAULT_MODEL, ModelCard, shipped
-from ullage.tokens import Count, Meter, Weight, default_engine
+from ullage.tokens import Count, Meter, default_engine
 
 if TYPE_CHECKING:
     from ullage.messages import Format
+    from ullage.tokens import Weight
 
-__all__ = ["count", "count_request", "find_model", "format_of", "meter", "meter_for"]
+__all__ = ["count", "count_request", "counting_in_worker", "find_model", "format_of", "meter", "meter_for"]
 
-_MUCH = 256_000_000
-"""Bytes at which a folder of mixed texts took as much CPU with the quicker engine as without it, and less time."""
+_MUCH = 500_000
+"""Bytes for which loading the engine at once costs less than counting the first texts without it."""
+
+
+_engine = cache(default_engine)
 
 
 @cache
 def meter() -> Meter:
     """The one meter of this process."""
-    return Meter(shipped())
+    return Meter(shipped(), engine=_engine())
+
+
+@contextmanager
+def counting_in_worker() -> Generator[None]:
+    """Have long texts counted by a process of its own, for as long as the context lasts.
+
+    For a gateway, where loading a vocabulary would hold up every call of every server. Of contexts that overlap, the
+    first has the process and ends it.
+    """
+    from ullage.tokens import CountWorker
+
+    engine = _engine()
+    before = engine.worker
+    worker = engine.worker = before or CountWorker()
+    try:
+        yield
+    finally:
+        if before is None:
+            engine.worker = None
+            worker.close()
 
 
 def meter_for(size: int) -> Meter:
-    """A meter for a process that counts so many bytes and ends: it makes the quicker engine ready at once, or never,
-    since it could not end meanwhile."""
-    return Meter(shipped(), engine=default_engine(patience=0 if size > _MUCH else math.inf))
+    """A meter for a process that counts so many bytes and ends."""
+    return Meter(shipped(), engine=default_engine(begins_short=size <= _MUCH))
 
 
 def count(text: str, model: str = DEFAULT_MODEL) -> Count:
@@ -39,7 +62,7 @@ def count(text: str, model: str = DEFAULT_MODEL) -> Count:
     return meter().count(_string(text, "text"), _string(model, "model"))
 
 
-def count_request(body: Mapping[str, Any], model: str | None = None, format: "Format | str | None" = None) -> Weight:  # noqa: A002
+def count_request(body: Mapping[str, Any], model: str | None = None, format: "Format | str | None" = None) -> "Weight":  # noqa: A002
     """What a whole request weighs, part by part, as its provider would count it.
 
     `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from

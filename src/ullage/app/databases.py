@@ -15,10 +15,10 @@ import anyio
 import anyio.to_thread
 
 from ullage.config import Settings
-from ullage.errors import UllageError
+from ullage.errors import InvalidArguments, UllageError
 from ullage.gateway import Member, Rules
 from ullage.options import DatabaseSettings
-from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Read, Reply
+from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Origin, Read, Reply
 
 if TYPE_CHECKING:
     from ullage.sql import Dialect, Question, SqlSource
@@ -118,12 +118,11 @@ class Databases:
         return came, [late for name, late in before.items() if arranged.get(name) is not late]
 
     def members(self, arranged: Mapping[str, LateDatabase], settings: Settings) -> list[Member]:
-        """The default one's tools under their own names, the others' with the database's before them."""
+        """One set of tools for all of them, under the default one's name; the others' own, with the database's name
+        before theirs, answer and are not listed."""
         default = settings.default_database
-        return [
-            _member(late, settings.own, is_default=default is not None and name == default.name)
-            for name, late in arranged.items()
-        ]
+        chosen = None if default is None else arranged[default.name]
+        return [_member(late, settings.own, _source(late, chosen, arranged)) for late in arranged.values()]
 
     async def close(self) -> None:
         for late in self._late.values():
@@ -134,12 +133,66 @@ def _alike(before: DatabaseSettings, now: DatabaseSettings) -> bool:
     return replace(before, default=now.default, came_from=now.came_from) == now
 
 
-def _member(late: LateDatabase, own: Rules, *, is_default: bool) -> Member:
+@dataclass(frozen=True, slots=True)
+class SharedDatabases:
+    """Several databases behind one set of tools, which name one in their argument `database`."""
+
+    default: LateDatabase
+    others: tuple[LateDatabase, ...]
+
+    async def tools(self) -> Listing:
+        from ullage.sql import dialect_of, shared_tools
+
+        every = (self.default, *self.others)
+        known: list[tuple[str, Dialect, str | None]] = [
+            (late.settings.name, dialect_of(late.settings), late.settings.description) for late in every
+        ]
+        return Listing(shared_tools(known), revision=f"2 {known}")
+
+    async def call(self, call: Call) -> Reply:
+        arguments = dict(call.arguments)
+        named = arguments.pop("database", None)
+        original = arguments.get("databaseName")
+        by_name = {late.settings.name: late for late in (self.default, *self.others)}
+        if named is not None and named not in by_name:
+            raise InvalidArguments(
+                f"no database is called `{named}`", suggestion="take one of these", options=tuple(by_name)
+            )
+        # The original takes any name, and answers for the one database that it has.
+        wanted = named if named is not None else original if original in by_name else self.default.settings.name
+        late = by_name[str(wanted)]
+        reply = await late.call(replace(call, arguments=arguments))
+        return replace(reply, origin=Origin(late.settings.name, call.tool))
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return await self.default.resources()
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return await self.default.templates()
+
+    async def read(self, read: Read) -> Contents:
+        return await self.default.read(read)
+
+    async def close(self) -> None:
+        await self.default.close()
+
+
+def _source(
+    late: LateDatabase, default: LateDatabase | None, arranged: Mapping[str, LateDatabase]
+) -> "LateDatabase | SharedDatabases | None":
+    """What answers to the names without a prefix; None for a database that is named before each of its tools."""
+    if late is not default:
+        return None
+    others = tuple(other for other in arranged.values() if other is not late)
+    return SharedDatabases(late, others) if others else late
+
+
+def _member(late: LateDatabase, own: Rules, shared: "LateDatabase | SharedDatabases | None") -> Member:
     return Member(
         name=late.settings.name,
-        source=late,
-        prefix="" if is_default else late.settings.name,
-        rules=_rules(own, is_default=is_default),
+        source=late if shared is None else shared,
+        prefix=late.settings.name if shared is None else "",
+        rules=_rules(own, is_default=shared is not None),
         own=True,
         description=late.settings.description,
     )
@@ -149,8 +202,9 @@ def _rules(own: Rules, *, is_default: bool) -> Rules:
     """The user's rules for our own tools; the names of the system before this one answer, and are never shown."""
     from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES
 
-    pinned = (*own.pinned, *LISTED_NAMES) if is_default else own.pinned
-    return replace(own, pinned=pinned, hidden=(*own.hidden, *ORIGINAL_NAMES))
+    if not is_default:
+        return replace(own, hidden=("*",))
+    return replace(own, pinned=(*own.pinned, *LISTED_NAMES), hidden=(*own.hidden, *ORIGINAL_NAMES))
 
 
 async def look_at(late: LateDatabase) -> None:

@@ -24,6 +24,7 @@ from ullage.delegate import (
     Delegate,
     Gemini,
     LocalPurse,
+    ModelEntry,
     Observer,
     OpenAIChat,
     OpenAIResponses,
@@ -38,7 +39,7 @@ from ullage.delegate import (
     UsageExport,
     Wire,
 )
-from ullage.errors import BadConfiguration
+from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.ledger import Recorder, Recording, Unrecorded
 from ullage.store import Database
 
@@ -48,7 +49,7 @@ from .keys import is_on, key_of, key_variables, names_on, reasons_off
 from .ledgering import Ledgering
 from .storing import open_store
 
-__all__ = ["build", "open_delegate", "policy_shown", "purse_of", "rebuilt"]
+__all__ = ["build", "open_delegate", "policy_shown", "purse_of", "rebuilt", "with_model"]
 
 _log = logging.getLogger(__name__)
 
@@ -200,3 +201,31 @@ async def open_delegate(
                 await recording.close()
             if database is not None:
                 database.close()
+
+
+def with_model(delegate: Delegate, model: str) -> tuple[Delegate, ModelEntry]:
+    """The delegate with a model among those it may ask, and the model's entry.
+
+    `model` is an alias or id of the policy, or any model of a provider whose key is set.
+    """
+    policy = delegate.policy
+    named = policy.models.get(policy.aliases.get(model, model))
+    found = named or next((one for one in policy.models.values() if one.model == model), None)
+    if found is not None:
+        return delegate, found
+    entry = _entry_of(delegate, model)
+    return replace(delegate, policy=replace(policy, models={**policy.models, entry.id: entry})), entry
+
+
+def _entry_of(delegate: Delegate, model: str) -> ModelEntry:
+    provider, joint, name = model.partition(":")
+    if joint and provider in delegate.providers:
+        return ModelEntry(id=model, provider=provider, model=name)
+    match = delegate.models.get(model)
+    if match is not None and match.card.provider in delegate.providers:
+        return ModelEntry(id=f"{match.card.provider}:{model}", provider=match.card.provider, model=model)
+    raise InvalidArguments(
+        f"nobody can be asked for `{model}`",
+        suggestion="name the provider too, as in `openai:gpt-4o`, and set its key",
+        options=(*delegate.policy.aliases, *delegate.providers),
+    )

@@ -8,6 +8,7 @@ settings. Where no provider has a key, or nobody spoke of delegating, it is not 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,12 +21,12 @@ from ullage.store import Database
 from ullage.tool import Call, Listing, Reply
 
 from .handing import Handing
-from .keys import names_on, off
+from .keys import key_of, names_on, off
 
 if TYPE_CHECKING:
     import httpx2
 
-    from ullage.delegate import DelegateSource
+    from ullage.delegate import DelegateSource, Files
 
 __all__ = ["DELEGATED", "Delegating"]
 
@@ -94,14 +95,32 @@ class Delegating:
     def _make(self, settings: Settings) -> "DelegateSource":
         import httpx2
 
-        from ullage.delegate import DelegateSource
+        from ullage.delegate import DelegateSource, load_detector
 
         from .delegates import build, purse_of, rebuilt
+        from .materials import KeptAnswers
 
+        files = self._files(settings)
         if self._source is not None:
             delegate = rebuilt(self._source.delegate, settings, self.environment, self.recorder)
-            return replace(self._source, delegate=delegate)
+            return replace(self._source, delegate=delegate, files=files)
         self._client = httpx2.AsyncClient()
         purse = purse_of(self.database, self.settings)
         delegate = build(settings, self.environment, client=self._client, purse=purse, recorder=self.recorder)
-        return DelegateSource(delegate=delegate, held=self.held)
+        if delegate.policy.languages:
+            # Here is a thread; later it would hold up the event loop.
+            load_detector()
+        answers = KeptAnswers(vault=self.held.vault)
+        return DelegateSource(delegate=delegate, held=self.held, files=files, answers=answers)
+
+    def _files(self, settings: Settings) -> "Files | None":
+        """None where the user named no folder."""
+        if not settings.delegate.file_roots:
+            return None
+        from ullage.retrieve import FileRoots
+
+        from .materials import FilesOfRoots
+
+        keys = (key_of(one, self.environment) for one in settings.providers)
+        folders = tuple(Path(folder) for folder in settings.delegate.file_roots)
+        return FilesOfRoots(FileRoots(folders=folders, secrets=tuple(key for key in keys if key)))

@@ -38,13 +38,13 @@ from ullage.ledger import Recorder, Recording, Unrecorded
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tokens import CountSource
-from ullage.tool import Listing, ToolSource
+from ullage.tool import Era, Listing, ToolSource
 from ullage.wire import Health, Host, Profile
 
 from .accepting import DefinitionReport, places_of, report_definitions
 from .background import QUIET, Work, guarded
 from .clients import LISTED, OWN, Kit, Served, find_settings
-from .counting import meter
+from .counting import counting_in_worker, meter
 from .databases import Databases, LateDatabase, look_at
 from .delegating import Delegating
 from .following import follow
@@ -117,6 +117,10 @@ class Gateway:
     @property
     def settings(self) -> Settings:
         return self.loaded.settings
+
+    def met(self, era: Era) -> None:
+        """A client speaks this era of the protocol: servers that are started next are spoken to likewise."""
+        self.host.client_era = era
 
     def profile(self, client: str | None = None) -> Profile:
         """What a client of that name gets; raises `UnknownResource` for one that the settings do not know."""
@@ -241,6 +245,7 @@ class Gateway:
             searches=self.searches,
             spawn=self.spawn,
             open_calls=self.open_calls,
+            when_met=self.met,
         ).serve(self.settings, client, is_preview=is_preview)
 
 
@@ -259,29 +264,30 @@ async def open_gateway(
     recording = None if database is None else Recording(database)
     failure: Exception | None = None
     tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
-    async with Host(environment=environment, withheld=tokens) as host, anyio.create_task_group() as tasks:
-        ground = _Ground(host=host, environment=environment, database=database, recording=recording)
-        gateway = _build(loaded, ground, tasks)
-        gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
-        await gateway.surfaces.load(
-            find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
-        )
-        await gateway.adopt(loaded)
-        await tell_of_withheld_variables(database, host.environment, loaded.settings.servers)
-        if again is not None:
-            gateway.spawn(partial(follow, loaded, again, gateway.adopt))
-        try:
-            yield gateway
-        except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
-            failure = error
-        finally:
-            with anyio.CancelScope(shield=True):
-                await gateway.surfaces.save()
-                await gateway.searches.save()
-                await gateway.databases.close()
-                await gateway.tables.close()
-                await gateway.delegating.close()
-            tasks.cancel_scope.cancel()
+    with counting_in_worker():
+        async with Host(environment=environment, withheld=tokens) as host, anyio.create_task_group() as tasks:
+            ground = _Ground(host=host, environment=environment, database=database, recording=recording)
+            gateway = _build(loaded, ground, tasks)
+            gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
+            await gateway.surfaces.load(
+                find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
+            )
+            await gateway.adopt(loaded)
+            await tell_of_withheld_variables(database, host.environment, loaded.settings.servers)
+            if again is not None:
+                gateway.spawn(partial(follow, loaded, again, gateway.adopt))
+            try:
+                yield gateway
+            except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
+                failure = error
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await gateway.surfaces.save()
+                    await gateway.searches.save()
+                    await gateway.databases.close()
+                    await gateway.tables.close()
+                    await gateway.delegating.close()
+                tasks.cancel_scope.cancel()
     with anyio.CancelScope(shield=True):
         if recording is not None:
             await recording.close()

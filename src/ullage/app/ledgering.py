@@ -32,7 +32,7 @@ def _entry(happening: Happening, attempt: Attempt) -> Entry:
         session_inferred=caller.session_inferred,
         client=caller.client,
         server=attempt.provider,
-        tool=None if happening.task is None else f"delegate.{happening.task}",
+        tool=None if (happening.tool or happening.task) is None else f"delegate.{happening.tool or happening.task}",
         model=attempt.model,
         tokens=(usage.input or 0) + (usage.output or 0),
         method=Method.ANCHORED if attempt.usage_reported else Method.ESTIMATED,

@@ -1,7 +1,7 @@
-"""How does one of the configured models put a history into fewer words?
+"""Summarizers that ask a model of the user's settings.
 
-As any other question to a delegate: within its budgets, its fallbacks, and on its bill. What is asked, and whether the
-answer will do, is the context's affair.
+The question is like any other to a delegate: within its budgets, its fallbacks, and on its bill. What is asked, and
+whether the answer will do, is the context's affair.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,29 @@ from ullage.messages import Message, Text
 from ullage.tokens import patiently, unheard
 from ullage.tool import ANONYMOUS, Caller
 
-__all__ = ["DelegateSummarizer"]
+from .counting import meter
+from .delegates import open_delegate, with_model
+
+__all__ = ["DelegateSummarizer", "NamedSummarizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSummarizer:
+    """A model by its name. The settings of the working directory, with its keys and budgets, are read for each summary:
+    compactions are rare, and nothing stays open between them."""
+
+    model: str
+    """An alias or id of the policy, or any model of a provider whose key is set, as `openai:gpt-4o` or `gpt-4o`."""
+
+    @property
+    def window(self) -> int | None:
+        window = meter().models.window(self.model.rpartition(":")[2])
+        return window.tokens if window.resolved else None
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        async with open_delegate() as opened:
+            delegate, entry = with_model(opened, self.model)
+            return await DelegateSummarizer(delegate=delegate, model=entry.id).summarize(request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +59,7 @@ class DelegateSummarizer:
                 force_model=self.model,
                 max_output_tokens=request.max_tokens,
                 caller=self.caller,
-                task="summary",
+                tool="summary",
                 prompt_tokens=await self._weigh(request),
             )
         )

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         Explained,
         Find,
         FindSettings,
+        FindToolResponse,
         IndexKind,
         Learning,
         Surroundings,
+        TokenMetrics,
     )
     from .introduction import Introduced, Introduction
     from .merge import Entry, Member, Merge, Missing, View
@@ -52,6 +54,7 @@ else:
             "Explained": "find",
             "Find": "find",
             "FindSettings": "find",
+            "FindToolResponse": "find",
             "Guarded": "access",
             "IndexKind": "find",
             "Introduced": "introduction",
@@ -76,6 +79,7 @@ else:
             "StoredUses": "catalog",
             "StoredVectors": "catalog",
             "Surroundings": "find",
+            "TokenMetrics": "find",
             "Underscored": "underscored",
             "Vault": "results",
             "View": "merge",
@@ -111,6 +115,7 @@ __all__ = [
     "Explained",
     "Find",
     "FindSettings",
+    "FindToolResponse",
     "Guarded",
     "IndexKind",
     "Introduced",
@@ -134,6 +139,7 @@ __all__ = [
     "StoredUses",
     "StoredVectors",
     "Surroundings",
+    "TokenMetrics",
     "Transport",
     "Underscored",
     "Vault",

@@ -16,7 +16,7 @@ _CHECK = "It may have been carried out: check before calling again. A server tha
 
 
 def failed(error: UllageError) -> Reply:
-    return Reply.text(json.dumps(error.wire(), ensure_ascii=False), is_error=True)
+    return Reply.text(json.dumps(error.wire(), ensure_ascii=False), meta=error.meta, is_error=True)
 
 
 def advised(error: UllageError, *, is_read_only: bool) -> UllageError:

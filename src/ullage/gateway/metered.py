@@ -98,7 +98,7 @@ async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: 
     tokens: dict[str, Json] = {"estimated": count.tokens, "approximationMethod": reference.label}
     if not reference.exact or count.method is not Method.EXACT:
         tokens["warning"] = INEXACT
-    performance: dict[str, Json] = {"executionTimeMs": milliseconds, "cachedResult": _was_cached(inner)}
+    performance: dict[str, Json] = {"executionTimeMs": round(milliseconds), "cachedResult": _was_cached(inner)}
     return {**inner, "tokens": tokens, "performance": performance}
 
 

@@ -14,7 +14,9 @@ from typing import TypeVar, cast
 
 import anyio.to_thread
 
-from ullage.invisible import escape_invisible, escape_json, map_strings, remove_invisible
+from ullage.invisible import escape_invisible, escape_json, has_invisible_in, map_strings, remove_invisible
+from ullage.json_size import is_larger
+from ullage.table import join_pieces
 from ullage.tokens import Steps, drain
 from ullage.tool import (
     Ask,
@@ -53,11 +55,11 @@ _STEP = 20_000
 """Characters of a text that are looked at in one go."""
 _LONGEST_MESSAGE = 20_000
 """Characters of a progress message that are passed on."""
-_OVERSIZED = 200_000
-"""The same measure of a log message beyond which its data is left out."""
+_MESSAGE_VALUES, _MESSAGE_LETTERS = 5_000, 200_000
+"""JSON values and characters of a log message beyond which its data is left out."""
 _LEFT_OUT = "[The server sent a log message that is too large to pass on.]"
-_LARGE = 40_000
-"""Characters and values of one message that are looked at on the event loop; what is larger is left to a thread."""
+_LARGE_VALUES, _LARGE_LETTERS = 10_000, 20_000
+"""JSON values, and characters beyond ASCII, that are looked at on the event loop; more is left to a thread."""
 
 RequestT = TypeVar("RequestT", bound=Asked)
 ValueT = TypeVar("ValueT")
@@ -68,6 +70,9 @@ def sanitize_tool(tool: Tool) -> tuple[Tool, Mapping[str, str]]:
 
     The parts that do not change are the same objects. The name is the caller's to choose (`merge.names`).
     """
+    schemas = (tool.input_schema, tool.output_schema, tool.annotations, tool.extra)
+    if not has_invisible_in(tool.description, tool.title, *cast("tuple[Json, ...]", schemas)):
+        return tool, {}
     originals: dict[str, str] = {}
     input_schema = cast("JsonObject", _sanitize_schema(cast("Json", tool.input_schema), originals))
     output_schema = cast("JsonObject | None", _sanitize_schema(cast("Json", tool.output_schema), {}))
@@ -75,10 +80,6 @@ def sanitize_tool(tool: Tool) -> tuple[Tool, Mapping[str, str]]:
     extra = cast("JsonObject", _sanitize_schema(cast("Json", tool.extra), {}))
     description = None if tool.description is None else remove_invisible(tool.description)
     title = None if tool.title is None else remove_invisible(tool.title)
-    before = (tool.input_schema, tool.output_schema, tool.annotations, tool.extra, tool.description, tool.title)
-    now = (input_schema, output_schema, annotations, extra, description, title)
-    if all(old is new for old, new in zip(before, now, strict=True)):
-        return tool, originals
     safe = replace(
         tool,
         input_schema=input_schema,
@@ -139,53 +140,44 @@ def _restored(value: Json, originals: Mapping[str, str]) -> Json:
     return value
 
 
-def _is_large(*values: object) -> bool:
-    """Whether looking through these values takes longer than a few milliseconds."""
-    return _exceeds(_LARGE, *values)
-
-
-def _exceeds(limit: int, *values: object) -> bool:
-    """Whether the values together are larger than the limit. Stops as soon as that is known."""
-    left, todo = limit, list(values)
-    while todo:
-        one = todo.pop()
-        if isinstance(one, str):
-            left -= 1 + (len(one) // 100 if one.isascii() else len(one))
-        elif isinstance(one, Mapping):
-            members = cast("Mapping[str, object]", one)
-            left -= len(members)
-            todo += members.values()
-        elif isinstance(one, list | tuple):
-            items = cast("Sequence[object]", one)
-            left -= len(items)
-            todo += items if left > 0 else ()
-        else:
-            left -= 1
-        if left < 0:
-            return True
-    return False
+def _is_large(value: object) -> bool:
+    """Whether looking through a value takes longer than a few milliseconds."""
+    return is_larger(value, _LARGE_VALUES, _LARGE_LETTERS, ascii_share=100)
 
 
 async def sanitized(work: Callable[[ValueT], ValueT], value: ValueT, *parts: object) -> ValueT:
     """What `work` makes of the value; in a thread where its parts are large, so that nobody else waits for it."""
-    return await anyio.to_thread.run_sync(work, value) if _is_large(*parts) else work(value)
+    return await anyio.to_thread.run_sync(work, value) if _is_large(parts) else work(value)
 
 
 async def sanitized_result(reply: Reply) -> Reply:
     """`sanitize_result` without holding up others, however large the reply is."""
+    if _is_plain_text(reply):
+        return reply
     structured = None if reply.structured is None else reply.structured.value
     requests = None if reply.needs is None else reply.needs.requests
     return await sanitized(
-        lambda one: drain(sanitize_result(one)), reply, list(reply.content), structured, requests, reply.meta
+        lambda one: drain(sanitize_result(one)), reply, reply.content, structured, requests, reply.meta
     )
 
 
+def _is_plain_text(reply: Reply) -> bool:
+    """Whether a reply is one short text without invisible characters and nothing else, as most are."""
+    if len(reply.content) != 1 or reply.structured is not None or reply.needs is not None or reply.meta:
+        return False
+    block = reply.content[0]
+    text = block.get("text")
+    if not isinstance(text, str) or len(text) > _STEP or len(block) != 2 or block.get("type") != "text":
+        return False
+    return escape_invisible(text) is text
+
+
 async def sanitized_contents(contents: Contents) -> Contents:
-    return await sanitized(sanitize_contents, contents, list(contents.contents), contents.meta)
+    return await sanitized(sanitize_contents, contents, contents.contents, contents.meta)
 
 
 async def sanitized_messages(prompt: PromptMessages) -> PromptMessages:
-    return await sanitized(sanitize_messages, prompt, list(prompt.messages), prompt.description, prompt.meta)
+    return await sanitized(sanitize_messages, prompt, prompt.messages, prompt.description, prompt.meta)
 
 
 async def sanitized_json(value: JsonObject) -> JsonObject:
@@ -228,16 +220,17 @@ def _escape_long(text: str) -> Steps[str]:
     if len(text) <= _STEP:
         return escape_invisible(text)
     pieces: list[str] = []
-    start = 0
+    start, same = 0, True
     while start < len(text):
         end = start + _STEP
         cut = text.rfind(" ", start, end) if end < len(text) else -1
         end = cut + 1 if cut > start else end
-        pieces.append(escape_invisible(text[start:end]))
+        piece = text[start:end]
+        pieces.append(escape_invisible(piece))
+        same = same and pieces[-1] is piece
         start = end
         yield
-    joined = "".join(pieces)
-    return text if joined == text else joined
+    return text if same else join_pieces(pieces)
 
 
 def _sanitize_object(value: JsonObject) -> JsonObject:
@@ -283,9 +276,9 @@ def _sanitize_message(message: JsonObject) -> JsonObject:
     return {**message, "content": dict(_sanitize_object(content))}
 
 
-def sanitize_request(request: RequestT) -> RequestT:
-    """A request whose server's questions, log messages and progress reach the client escaped."""
-    changes: dict[str, object] = {}
+def sanitize_request(request: RequestT, **changes: object) -> RequestT:
+    """A request whose server's questions, log messages and progress reach the client escaped; other fields are set to
+    the values given."""
     if request.ask is not None:
         changes["ask"] = _ask_escaped(request.ask)
     if request.tell is not None:
@@ -314,11 +307,13 @@ def _tell_escaped(tell: Tell) -> Tell:
 
 def _is_oversized(value: object) -> bool:
     """Whether a log message or another notification is too large to pass on."""
-    return _exceeds(_OVERSIZED, value)
+    return is_larger(value, _MESSAGE_VALUES, _MESSAGE_LETTERS)
 
 
 def _progress_escaped(progress: Progress) -> Progress:
     async def escaped(done: float, total: float | None, message: str | None) -> None:
-        await progress(done, total, None if message is None else escape_invisible(message[:_LONGEST_MESSAGE]))
+        if message is not None and len(message) > _LONGEST_MESSAGE:
+            message = f"{message[:_LONGEST_MESSAGE]}… ({len(message):,} characters in all)"
+        await progress(done, total, None if message is None else escape_invisible(message))
 
     return escaped

@@ -7,10 +7,11 @@ one, so that it costs one request and not the connection. Pure.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ullage.json_size import is_larger
 from ullage.table import decode_pieces, read_pieces
 from ullage.tool import Json
 
@@ -20,8 +21,10 @@ __all__ = [
     "LineSplitter",
     "TooDeep",
     "TooLong",
+    "encode_any_pieces",
     "encode_line",
     "encode_long_line",
+    "encode_pieces",
     "is_large",
     "read_line",
     "read_long_line",
@@ -37,12 +40,12 @@ _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 _ENDS = 400
 """Bytes at either end of a line in which its `id` is looked for."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_LARGE = 20_000
-"""JSON values that are written within two milliseconds."""
-_LETTERS = 20
-"""Characters of a text that take as long as a value."""
+_VALUES, _LETTERS = 20_000, 400_000
+"""JSON values and characters that are written within about two milliseconds."""
 _AT_ONCE = 64
 """Items of a long list that are written together, each of them no larger than that."""
+_PIECE = 65_536
+"""Characters of JSON that are handed on together."""
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, which some programs write first."""
 
@@ -65,32 +68,42 @@ class LineSplitter:
 
     longest: float
     _parts: list[bytes] = field(default_factory=list[bytes])
+    _long: bytearray | None = None
+    """A line that exceeds `LONG`, extended part by part: joining its parts at the end would be one long copy."""
     _length: int = 0
 
-    def split(self, chunk: bytes) -> Iterator[bytes]:
+    def split(self, chunk: bytes) -> Iterator[bytes | bytearray]:
         """The lines that `chunk` completes; its rest is kept for the next."""
         first, *more = chunk.split(b"\n")
         self._keep(first)
         for part in more:
-            line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-            self._parts, self._length = [], 0
+            line = self.rest()
             self._keep(part)
             yield line
 
-    def rest(self) -> bytes:
+    def rest(self) -> bytes | bytearray:
         """Take what came after the last whole line."""
-        rest, self._parts, self._length = b"".join(self._parts), [], 0
+        rest = self._long
+        if rest is None:
+            rest = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts, self._long, self._length = [], None, 0
         return rest
 
     def _keep(self, part: bytes) -> None:
-        self._parts.append(part)
         self._length += len(part)
         if self._length > self.longest:
-            self._parts, self._length = [], 0
+            self._parts, self._long, self._length = [], None, 0
             raise TooLong
+        if self._long is not None:
+            self._long += part
+        elif self._length > LONG and self._parts:
+            self._long = bytearray(b"".join([*self._parts, part]))
+            self._parts = []
+        else:
+            self._parts.append(part)
 
 
-def read_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
+def read_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON there is
     """The value of a line.
 
     Raises:
@@ -109,7 +122,7 @@ def read_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
     return value
 
 
-def read_long_line(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON there is
+def read_long_line(line: bytes | bytearray) -> Any:  # noqa: ANN401 - whatever JSON there is
     """The same as `read_line`, slower and without a long call of the parser, which would hold up every thread."""
     try:
         return read_pieces(decode_pieces(line).lstrip("\ufeff"), DEEPEST)
@@ -132,6 +145,7 @@ def replace_halves(text: str) -> str:
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def encode_line(message: Mapping[str, Any]) -> bytes:
@@ -158,22 +172,7 @@ def _to_bytes(text: str) -> bytes:
 
 def is_large(value: object) -> bool:
     """Whether writing the value takes longer than about two milliseconds. Stops as soon as that is known."""
-    left, todo = _LARGE, [value]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, str):
-            left -= 1 + len(one) // _LETTERS
-        elif isinstance(one, dict):
-            members = cast("dict[str, object]", one)
-            left -= len(members)
-            todo += members.values() if left > 0 else ()
-        elif isinstance(one, list | tuple):
-            items = cast("Sequence[object]", one)
-            left -= len(items)
-            todo += items if left > 0 else ()
-        if left < 0:
-            return True
-    return False
+    return is_larger(value, _VALUES, _LETTERS)
 
 
 def encode_long_line(message: Mapping[str, Any]) -> bytes:
@@ -181,40 +180,73 @@ def encode_long_line(message: Mapping[str, Any]) -> bytes:
 
     One call of the encoder would hold the interpreter, and with it every other thread, for as long as it runs.
     """
+    return b"".join([*encode_any_pieces(message), b"\n"])
+
+
+def encode_any_pieces(message: Mapping[str, Any]) -> list[bytes]:
+    """The same as `encode_pieces`, with null for a number that JSON does not have."""
     try:
-        return b"".join(map(_to_bytes, _write_pieces(cast("Json", message)))) + b"\n"
+        return encode_pieces(message)
     except (ValueError, TypeError):
-        return b"".join(map(_to_bytes, _write_pieces(_to_plain(message)))) + b"\n"
+        return encode_pieces(cast("Mapping[str, Any]", _to_plain(message)))
 
 
-def _write_pieces(value: Json) -> Iterator[str]:
+def encode_pieces(message: Mapping[str, Any], *, is_ascii: bool = False) -> list[bytes]:
+    """The JSON of a message, without a line feed, in pieces of about 64 kB; meant for a worker thread.
+
+    Args:
+        is_ascii: Whether other characters are written as escapes.
+
+    Raises:
+        ValueError, TypeError: It has a part that JSON does not have.
+    """
+    encode = _encode_ascii if is_ascii else _encode
+    return [_to_bytes(text) for text in _joined(_write_pieces(cast("Json", message), encode))]
+
+
+def _joined(texts: Iterator[str]) -> Iterator[str]:
+    """The same text in pieces that are neither short nor, unless one of them is, long."""
+    parts: list[str] = []
+    length = 0
+    for text in texts:
+        parts.append(text)
+        length += len(text)
+        if length >= _PIECE:
+            yield "".join(parts)
+            parts, length = [], 0
+    if parts:
+        yield "".join(parts)
+
+
+def _write_pieces(value: Json, encode: Callable[[object], str]) -> Iterator[str]:
     if not is_large(value):
-        yield _encode(value)
+        yield encode(value)
     elif isinstance(value, str):
-        step = _LARGE * _LETTERS // 2
-        texts = (_encode(value[at : at + step])[1:-1] for at in range(0, len(value), step))
+        texts = (encode(value[at : at + _PIECE])[1:-1] for at in range(0, len(value), _PIECE))
         yield from ('"', *texts, '"')
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         yield "["
         for number, group in enumerate(_group(value)):
             if number:
                 yield ","
             if len(group) == 1:
-                yield from _write_pieces(group[0])
+                yield from _write_pieces(group[0], encode)
             else:
-                yield _encode(group)[1:-1]
+                yield encode(group)[1:-1]
         yield "]"
     elif isinstance(value, dict):
         yield "{"
         for number, (key, member) in enumerate(value.items()):
-            yield f"{',' if number else ''}{_encode(key)}:"
-            yield from _write_pieces(member)
+            yield "," if number else ""
+            yield from _write_pieces(key, encode)
+            yield ":"
+            yield from _write_pieces(member, encode)
         yield "}"
     else:
         raise TypeError(f"{type(value).__name__} is no part of JSON")
 
 
-def _group(items: list[Json]) -> Iterator[list[Json]]:
+def _group(items: Sequence[Json]) -> Iterator[list[Json]]:
     """The items in groups that are written at once; a large one is alone."""
     group: list[Json] = []
     for item in items:
@@ -256,6 +288,6 @@ def _within(value: Json) -> Iterable[Json]:
     return value if isinstance(value, list) else ()
 
 
-def _find_id(line: bytes) -> object:
+def _find_id(line: bytes | bytearray) -> object:
     found = _ID.search(line[:_ENDS]) or _ID.search(line[-_ENDS:])
     return None if found is None else json.loads(found[1])

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio.to_thread
 
+from .freeing import LEAST, keep_until_unused
 from .json_lines import LONG, LineSplitter, read_line, read_long_line
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "METHOD_NOT_FOUND",
     "PARSE_ERROR",
     "Endpoint",
+    "Line",
     "LineReader",
     "Message",
     "ReadLine",
@@ -44,7 +46,8 @@ _BREATH = 0.005
 """Seconds between two such turns."""
 
 WaitingT = TypeVar("WaitingT")
-ReadLine = Callable[[bytes], Any]
+Line = bytes | bytearray
+ReadLine = Callable[[Line], Any]
 
 
 def error_response(number: int | str, code: int, text: str, data: object = None) -> Message:
@@ -123,8 +126,8 @@ class LineReader:
 
     def __init__(
         self,
-        read: Callable[[bytes, ReadLine], object],
-        take: Callable[[bytes, object], None],
+        read: Callable[[Line, ReadLine], object],
+        take: Callable[[Line, object], None],
         *,
         longest: float,
     ) -> None:
@@ -132,7 +135,7 @@ class LineReader:
         """Makes a value of a line with the given parser; must not raise."""
         self._take = take
         self._splitter = LineSplitter(longest)
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[Line] = deque()
         self._reading: asyncio.Task[None] | None = None
         self._is_paused = False
         self._is_held = False
@@ -196,9 +199,11 @@ class LineReader:
             when_done, self._when_done = self._when_done, None
             when_done()
 
-    async def _take_long(self, line: bytes) -> None:
+    async def _take_long(self, line: Line) -> None:
         try:
             value = await anyio.to_thread.run_sync(self._read, line, read_long_line, abandon_on_cancel=True)
+            if len(line) > LEAST:
+                keep_until_unused(value)
             self._take(line, value)
         finally:
             self._reading = None

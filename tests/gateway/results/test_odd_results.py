@@ -10,7 +10,8 @@ from gateway.results.bench_of_results import Bench, as_json, handle, meta, recor
 from gateway.results.test_reader import Sqlite
 from ullage.errors import InvalidArguments
 from ullage.gateway.results import BUDGET, ResultRules, ServerResults
-from ullage.gateway.results.rejoined import lines_of_parts, rejoined
+from ullage.gateway.results.rejoined import LineTooLong, lines_of_parts, rejoined
+from ullage.table import Continued
 from ullage.tool import Reply, Structured, text_block
 
 pytestmark = pytest.mark.anyio
@@ -69,6 +70,14 @@ async def test_json_is_found_as_it_is_shown_and_as_it_was_written(pattern: str):
     found = await bench.read(name, grep=pattern)
     assert text(found).splitlines()[1].startswith("77,café 77,")
     assert meta(found)["data"]["rowCount"] == 1
+
+
+@pytest.mark.requirement("U:bounded")
+def test_a_line_of_many_parts_that_is_too_long_for_a_row_is_not_joined():
+    parts = [(number, Continued("x" * 1_000) if number else "x") for number in range(5_000)]
+    with pytest.raises(LineTooLong):
+        list(rejoined(parts))
+    assert len(next(rejoined(parts[:3_000]))[1]) == 2_999_001
 
 
 def test_where_there_are_no_parts_there_are_no_lines():

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .find import Find
     from .forms import EDITION
     from .learning import Learning
+    from .reply import FindToolResponse
+    from .savings import TokenMetrics
     from .searching import Explained
     from .settings import FindSettings, Surroundings
     from .surface import Decision
@@ -24,9 +26,11 @@ else:
             "Explained": "searching",
             "Find": "find",
             "FindSettings": "settings",
+            "FindToolResponse": "reply",
             "Learning": "learning",
             "NAMES": "tools",
             "Surroundings": "settings",
+            "TokenMetrics": "savings",
         },
     )
 
@@ -38,7 +42,9 @@ __all__ = [
     "Explained",
     "Find",
     "FindSettings",
+    "FindToolResponse",
     "IndexKind",
     "Learning",
     "Surroundings",
+    "TokenMetrics",
 ]

@@ -16,10 +16,23 @@ import anyio.to_thread
 
 from ullage.errors import InvalidArguments
 from ullage.tokens import Meter
-from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listing, Reply, Tool
+from ullage.tool import (
+    Call,
+    Caller,
+    Change,
+    Json,
+    JsonObject,
+    Listener,
+    Listing,
+    Reply,
+    Structured,
+    Tool,
+    text_block,
+)
 
 from ..access import Consent
 from ..definition import revision_of
+from ..merge.spelling import key
 from ..merge.view import View, denied
 from ..passing import Passing
 from ..spawn import Work
@@ -75,6 +88,9 @@ class Find(Passing[Searched]):
             window=lambda: self._around.reference(self._around.lister).window,
         )
         self._waited_for: set[str] = set()
+        """Servers that were given a moment to start."""
+        self._waited_longest_for: set[str] = set()
+        """Those that were given all the time of the settings."""
         self._was_listed = False
         self._shown: Listing | None = None
         """What was last listed; None also where everybody was told to ask again."""
@@ -90,6 +106,7 @@ class Find(Passing[Searched]):
             self._standing.decided = None
         self.settings = settings
         self._waited_for.clear()
+        self._waited_longest_for.clear()
         if self._around.spawn is not None:
             self._around.spawn(self._look_again)
 
@@ -180,7 +197,7 @@ class Find(Passing[Searched]):
         began = self._around.clock()
         searching = await self._searching()
         query = self._read(call.arguments)
-        view = await self._awaited(self.settings.start_wait)
+        view = await self._searched_view(searching, query, call.caller)
         found = await searching.search(self._asked(query, view, call.caller))
         carried = await self._carried(view, call.caller)
         if self._was_listed:
@@ -190,7 +207,7 @@ class Find(Passing[Searched]):
         meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
         if query.notes:
             meta[HEALED] = list(query.notes)
-        return Reply.text(found.text, meta=meta)
+        return Reply(content=(text_block(found.text),), structured=Structured(json.loads(found.text)), meta=meta)
 
     async def explain(self, arguments: JsonObject, caller: Caller) -> "tuple[Explained, ...]":
         """What a search with these arguments comes upon, and why; nothing of it is written down."""
@@ -225,6 +242,20 @@ class Find(Passing[Searched]):
         view, longest = await self.inner.view(), self.settings.start_wait
         known = any(not entry.member.own for entry in view.entries)
         return await self._awaited(min(_MOMENT, longest) if known else longest)
+
+    async def _searched_view(self, searching: "Searching", query: "Query", caller: Caller) -> View:
+        """The tools to search. Servers that are still starting are waited for where nothing else matches, or where
+        the query asks for one of them."""
+        view = await self._awaited(min(_MOMENT, self.settings.start_wait))
+        missing = {one.server for one in view.missing}
+        late = missing - self._waited_longest_for
+        if not late:
+            return view
+        wanted = {key(word) for word in (*query.servers, *query.text.split())}
+        if not wanted & {key(name) for name in late} and await searching.has_match(self._asked(query, view, caller)):
+            return view
+        self._waited_longest_for |= late
+        return await self.inner.view(self.settings.start_wait)
 
     async def _awaited(self, longest: float) -> View:
         """The view, after waiting for servers that are still starting: for each of them once."""

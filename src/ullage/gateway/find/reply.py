@@ -4,11 +4,13 @@ The reply is one JSON text with `tools`, `more` and `token_metrics`, and where t
 size is counted whole, by the tokenizer of whoever asked, before it leaves; it is made smaller until it fits.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from ullage.tokens import Count
-from ullage.tool import Json
+from ullage.tool import Json, JsonObject
 
 from ..merge.view import Missing
 from .fit import Candidate, Fitted, Piece, fit
@@ -16,7 +18,7 @@ from .forms import Forms, written
 from .savings import TokenMetrics
 from .tools import CALL_WRITE
 
-__all__ = ["LEAST_BUDGET", "About", "Beside", "Found", "Weigh", "candidate", "compose"]
+__all__ = ["LEAST_BUDGET", "About", "Beside", "FindToolResponse", "Found", "Weigh", "candidate", "compose"]
 
 LEAST_BUDGET = 100
 """Tokens below which no reply says anything."""
@@ -37,6 +39,55 @@ class Beside:
     missing: Sequence[Missing] = ()
     """Servers whose tools could not be searched."""
     hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindToolResponse:
+    """A reply of `find_tool` as programs read it.
+
+    Example:
+        >>> reply = '{"tools":[],"more":[],"token_metrics":{"baseline_tokens":0,"returned_tokens":0,"tokens_saved":0,'
+        >>> FindToolResponse.read(reply + '"savings_percentage":0}}').token_metrics.tokens_saved
+        0
+    """
+
+    tools: tuple[JsonObject, ...]
+    """Definitions, best match first."""
+    token_metrics: TokenMetrics
+    more: tuple[str, ...] = ()
+    """Further tools, a line each."""
+    missing: tuple[Json, ...] = ()
+    """Servers whose tools could not be searched."""
+    hint: str | None = None
+
+    @classmethod
+    def read(cls, text: str) -> "FindToolResponse":
+        """Parses the text of a reply.
+
+        Raises:
+            ValueError: The text is no reply of `find_tool`, or its figures do not agree.
+        """
+        value: Json = json.loads(text)
+        try:
+            found = cast("dict[str, Any]", value)
+            return cls(
+                tools=tuple(found["tools"]),
+                token_metrics=TokenMetrics(**found["token_metrics"]),
+                more=tuple(found.get("more", ())),
+                missing=tuple(found.get("missing", ())),
+                hint=found.get("hint"),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError("this is no reply of find_tool") from error
+
+    def to_json(self) -> dict[str, Json]:
+        said: dict[str, Json] = {
+            "tools": [dict(tool) for tool in self.tools],
+            "more": [*self.more],
+            "token_metrics": self.token_metrics.to_json(),
+        }
+        beside: dict[str, Json] = {"missing": [*self.missing], "hint": self.hint}
+        return {**said, **{key: value for key, value in beside.items() if value}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

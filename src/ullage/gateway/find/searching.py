@@ -81,6 +81,11 @@ class Searching:
         lesson.note(found.text, ranked, entries)
         return found
 
+    async def has_match(self, asked: Asked) -> bool:
+        """Whether any tool of the view is near what is looked for."""
+        _, ranked = await self._ranked(asked)
+        return any(each.near for each in ranked)
+
     async def explain(self, asked: Asked) -> tuple[Explained, ...]:
         """What the same search comes upon, nearest first."""
         heard = dict[str, Hit]()

@@ -18,7 +18,7 @@ from ..pacing import Pacing
 from ..spawn import Spawn, Work
 from .view import Member, Missing
 
-__all__ = ["Hearing", "Question", "Round"]
+__all__ = ["Hearing", "Question", "Round", "are_same_answers"]
 
 Answer = TypeVar("Answer")
 
@@ -26,6 +26,13 @@ _PATIENCE = 5.0
 """Seconds that a member which cannot answer at once is given when it is first asked, at the most, whoever waits."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _SILENT, _LATE = "it has not answered yet", "it did not answer in time"
+
+
+def are_same_answers(before: tuple[tuple[Member, object], ...], now: tuple[tuple[Member, object], ...]) -> bool:
+    """Whether nothing was heard since; looks at the answers, not at what is in them."""
+    return len(before) == len(now) and all(
+        old[0] is new[0] and old[1] is new[1] for old, new in zip(before, now, strict=True)
+    )
 
 
 class Question(Generic[Answer]):
@@ -216,17 +223,6 @@ class Round(Generic[Answer]):
         """The last answer of each member that ever gave one."""
         heard = ((hearing.member, hearing.answer) for hearing in self._hearings.values())
         return tuple((member, answer) for member, answer in heard if answer is not None)
-
-    def is_known_as(self, heard: tuple[tuple[Member, Answer], ...], same: Callable[[Answer, Answer], bool]) -> bool:
-        """Whether every member has answered, and as it did when `heard` was known."""
-        if len(heard) != len(self._hearings):
-            return False
-        for hearing, (member, before) in zip(self._hearings.values(), heard, strict=True):
-            if hearing.member is not member or (now := hearing.answer) is None:
-                return False
-            if now is not before and not same(now, before):
-                return False
-        return True
 
     def missing(self) -> tuple[Missing, ...]:
         return tuple(

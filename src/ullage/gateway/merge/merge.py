@@ -111,7 +111,7 @@ class Merge:
         await self._tools.recall()
         await self._tools.gather(wait)
         unchanged = self._unchanged()
-        if unchanged is not None and self._told.get("tools") == unchanged.revision:
+        if unchanged is not None and not unchanged.missing and self._told.get("tools") == unchanged.revision:
             return unchanged
         await self._see_aside()
         self._tools_arrived()
@@ -122,7 +122,11 @@ class Merge:
     async def find(self, name: str, server: str | None = None) -> Entry:
         """The tool of that name, in any spelling; a member that may own it and was never heard is waited for."""
         if (unchanged := self._unchanged()) is not None:
-            return unchanged.find(name, server)
+            try:
+                return unchanged.find(name, server)
+            except UnknownTool:
+                if not unchanged.missing:
+                    raise
         if self._is_long() and (found := self._find_before(name, server)) is not None:
             return found
         await self._see_aside()
@@ -138,12 +142,12 @@ class Merge:
         return self.known.find(name, server)
 
     def _unchanged(self) -> View | None:
-        """The last view, where it has every member's tools and nothing was heard since; None otherwise."""
+        """The last view, where no tools were heard of since; None otherwise. What is missing may be missing for
+        another reason by now."""
         if self._seen is None:
             return None
         heard, view = self._seen
-        is_whole = not view.missing and view.servers is self._servers
-        return view if is_whole and self._tools.is_known_as(heard, _is_same_listing) else None
+        return view if view.servers is self._servers and _same(heard, self._tools.known()) else None
 
     def _is_long(self) -> bool:
         """Whether the view has to be made anew from so many tools that others must not wait for it."""
@@ -178,23 +182,25 @@ class Merge:
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         """The same for a tool that was found already. A failure is a reply too, so that it says whose it was."""
-        sent = replace(call, tool=entry.original, arguments=restore_arguments(call.arguments, entry.originals))
+        arguments = restore_arguments(call.arguments, entry.originals)
         try:
-            reply = await entry.member.source.call(sanitize_request(sent))
+            reply = await entry.member.source.call(sanitize_request(call, tool=entry.original, arguments=arguments))
         except (UnknownTool, ProtocolError):
             raise
         except UllageError as error:
             reply = failed(error if entry.member.own else advised(error, is_read_only=entry.is_read_only))
         content = await self._resources.blocks_shown(entry.server, reply.content)
-        reply = replace(reply, content=content, origin=Origin(entry.server, entry.original))
+        # One member of ours may answer for several, and says for which.
+        origin = reply.origin if entry.member.own and reply.origin else Origin(entry.server, entry.original)
+        reply = replace(reply, content=content, origin=origin)
         return await sanitized_result(reply)
 
     async def resources(self) -> tuple[JsonObject, ...]:
-        await self._resources.resources()
+        await self._resources.ask()
         return self._tell_resources()[0]
 
     async def templates(self) -> tuple[JsonObject, ...]:
-        await self._resources.templates()
+        await self._resources.ask()
         return self._tell_resources()[1]
 
     async def read(self, read: Read) -> Contents:
@@ -325,12 +331,24 @@ class Merge:
         self._tools_arrived()
 
     def _resources_arrived(self) -> None:
-        if "resources" in self._told and self._told["resources"] != self._resources.known():
+        if self._spawn is not None and "resources" in self._told and self._resources.is_long():
+            self._spawn(self._resources_arrived_aside)
+        elif "resources" in self._told and self._told["resources"] != self._resources.known():
             self._tell_resources()
             self._announce(Change("resources"))
 
+    async def _resources_arrived_aside(self) -> None:
+        await self._resources.make_aside()
+        self._resources_arrived()
+
+    async def _prompts_arrived_aside(self) -> None:
+        await self._prompts.make_aside()
+        self._prompts_arrived()
+
     def _prompts_arrived(self) -> None:
-        if "prompts" in self._told and self._told["prompts"] != (known := self._prompts.known()):
+        if self._spawn is not None and "prompts" in self._told and self._prompts.is_long():
+            self._spawn(self._prompts_arrived_aside)
+        elif "prompts" in self._told and self._told["prompts"] != (known := self._prompts.known()):
             self._told["prompts"] = known
             self._announce(Change("prompts"))
 
@@ -358,10 +376,6 @@ def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
             raise BadConfiguration(f"two servers are called `{member.name}`", suggestion="Rename one of them.")
         found[member.name] = member
     return tuple(found.values())
-
-
-def _is_same_listing(one: Listing, other: Listing) -> bool:
-    return one.revision == other.revision
 
 
 def _same(before: tuple[Heard, ...], now: tuple[Heard, ...]) -> bool:

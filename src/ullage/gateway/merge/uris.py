@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from ullage.invisible import has_invisible
 from ullage.tool import Block, Json, JsonObject
 
-__all__ = ["Owners", "Template", "block_mapped", "mapped", "owners_of", "unmapped", "with_uri"]
+__all__ = ["Owners", "Template", "block_mapped", "mapped", "outward", "owners_of", "unmapped", "uri_of", "with_uri"]
 
 _SCHEME = "ullage+from://"
 _QUOTED_SCHEME = "ullage+quoted://"
@@ -74,6 +74,17 @@ class Template:
         return len(uri) - len(last) >= place and uri.endswith(last)
 
 
+def outward(server: str, uri: str, owner: str | None) -> str:
+    """A server's address as it is shown, where `owner` keeps it plain.
+
+    One that is too long to be held against templates is shown as it is: no client can ask for it.
+    """
+    if len(uri) > _LONGEST:
+        return uri
+    plain = (owner is None or owner == server) and unmapped(uri) is None and not has_invisible(uri)
+    return uri if plain else mapped(server, uri)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
     """Who offers which addresses, as far as known."""
@@ -84,7 +95,12 @@ class Owners:
     """The surest first."""
 
     def owner(self, uri: str) -> str | None:
-        """The server of a plain address: whoever lists it, else whoever has the surest template for it."""
+        """The server of a plain address: whoever lists it, else whoever has the surest template for it.
+
+        None for one that is too long to be held against templates.
+        """
+        if len(uri) > _LONGEST:
+            return None
         server = self.listed.get(uri)
         if server is not None:
             return server
@@ -92,9 +108,7 @@ class Owners:
 
     def outward(self, server: str, uri: str) -> str:
         """A server's address as it is shown: as it is, unless it would lead to another server."""
-        owner = self.owner(uri)
-        plain = (owner is None or owner == server) and unmapped(uri) is None and not has_invisible(uri)
-        return uri if plain else mapped(server, uri)
+        return outward(server, uri, self.owner(uri))
 
 
 def owners_of(
@@ -122,6 +136,14 @@ def with_uri(one: JsonObject, change: Callable[[str], str], key: str = "uri") ->
         return one
     new = change(uri)
     return one if new == uri else {**one, key: new}
+
+
+def uri_of(block: Block) -> str | None:
+    """The address in a block that is a resource or a link to one."""
+    kind = block.get("type")
+    inner: Json | Block = block if kind == "resource_link" else block.get("resource") if kind == "resource" else None
+    uri = inner.get("uri") if isinstance(inner, Mapping) else None
+    return uri if isinstance(uri, str) else None
 
 
 def block_mapped(block: Block, change: Callable[[str], str]) -> Block:

@@ -146,6 +146,9 @@ class View:
         assert self.book is not None
         owner = None if server is None else self.server(server)
         found = self.book.find(name, owner)
+        if len(found) > 1 and all(entry.member.own for entry in found):
+            # Of several databases, the one whose tools are shown is meant.
+            found = tuple(entry for entry in found if not entry.member.rules.is_hidden(entry.original)) or found
         if not found and (absent := self._absent(name, owner)) is not None and absent.has_failed:
             raise _failed(absent)
         if len(found) != 1:

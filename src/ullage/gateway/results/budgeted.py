@@ -93,6 +93,8 @@ class Budgeted(Passing[Holdable]):
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
             return reply
         handling = self.rules().handling(origin, _asked(call, is_own=is_own))
+        if reply.json_lists is not None:
+            handling = replace(handling, encode=False)
         size = _size(reply)
         if handling.is_whole or (size is not None and _is_small(reply, size, handling)):
             return reply
@@ -114,6 +116,7 @@ class Budgeted(Passing[Holdable]):
     def _cut(self, reply: Reply, settled: Reply, held: "_Holding") -> Reply:
         """In a thread: what fits of a reply that is kept whole from then on."""
         from .cutting import cut
+        from .json_cut import cut_json
 
         found = drain(contents(reply))
         parts = tuple(content.part for content in found)
@@ -125,6 +128,8 @@ class Budgeted(Passing[Holdable]):
         except NotKept:
             _log.warning("a result of `%s` is passed on whole: there is no room to keep it", origin.tool)
             return settled
+        if reply.json_lists is not None:
+            return drain(cut_json(reply, handle, held.scale, held.handling.budget or 0))
         return drain(cut(reply, found, handle, held.scale, held.handling))
 
 

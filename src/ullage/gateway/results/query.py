@@ -17,7 +17,7 @@ from ullage.table import Cell, Row, read_pieces, read_row, written
 from ullage.tool import Json
 
 from .document import Document
-from .rejoined import rejoined
+from .rejoined import LineTooLong, rejoined
 from .sheet import footer_rows, whole_rows
 
 __all__ = ["Lines", "Records", "TableQuery", "records_in"]
@@ -70,7 +70,7 @@ class Lines:
     def __iter__(self) -> Iterator[Row]:
         units = self.document.units(self.document.first)
         for _, line in whole_rows(units) if self.footer else islice(rejoined(units), 1, None):
-            row = read_row(line)
+            row = _read_row(line)
             if len(row) != len(self.columns):
                 raise _no_table()
             yield tuple(map(_cell, row))
@@ -90,15 +90,24 @@ def records_in(document: Document) -> Records | Lines:
 def _lines_in(document: Document) -> Lines | None:
     """Where every line has as many cells as the heading, and more than one column or a count below to tell it by."""
     last = _last(document)
+    if document.kind != "lines":
+        return None
     counted = footer_rows(last)
     try:
-        columns = tuple(map(str, read_row(next(_lines(document), ""))))
+        columns = tuple(map(str, _read_row(next(_lines(document), ""))))
         found = Lines(document, _distinct(columns), "" if counted is None else last)
         rows = sum(1 for _ in found)
-    except BadInput:
+    except (BadInput, LineTooLong):
         return None
     is_table = len(columns) > 1 if counted is None else counted == rows
-    return found if document.kind == "lines" and rows and is_table else None
+    return found if rows and is_table else None
+
+
+def _read_row(line: str) -> Row:
+    """A row of a line; a cell of it is read in one call of the parser, so it must not be long."""
+    if len(line) > _LONGEST_CELL:
+        raise LineTooLong
+    return read_row(line)
 
 
 def _last(document: Document) -> str:
@@ -111,8 +120,8 @@ def _records_in(document: Document) -> Records:
     keys, are_objects = dict[str, None](), True
     for record in _read(document):
         are_objects = are_objects and isinstance(record, dict)
-        keys |= dict.fromkeys(cast("dict[str, Json]", record) if are_objects else ())
-        if len(keys) > _MOST_COLUMNS:
+        columns = cast("dict[str, Json]", record) if are_objects else {}
+        if len(columns) > _MOST_COLUMNS or len(keys := keys | dict.fromkeys(columns)) > _MOST_COLUMNS:
             raise _no_table()
     return Records(document, tuple(keys) if are_objects else ())
 

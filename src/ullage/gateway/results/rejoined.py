@@ -10,23 +10,32 @@ from ullage.table import Continued
 
 from .paging import Numbered
 
-__all__ = ["lines_of_parts", "rejoined"]
+__all__ = ["LineTooLong", "lines_of_parts", "rejoined"]
 
+_LONGEST_ROW = 4_000_000
+"""Characters of one row. Joining, reading and freeing more would each hold up others."""
 _MOST = 250
 """Parts of a line that are taken together."""
 _AGAIN = 8
 """Of those, that are taken with the next ones too, so that what lies across is found."""
 
 
+class LineTooLong(ValueError):
+    """A line has more characters than a row may have."""
+
+
 def rejoined(units: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Each line whole, under the number of its last unit."""
-    parts, last = list[str](), 0
+    """Each line whole, under the number of its last unit; raises `LineTooLong` for one that cannot be a row."""
+    parts, last, length = list[str](), 0, 0
     for number, unit in units:
         if parts and not isinstance(unit, Continued):
             yield last, "".join(parts)
-            parts = []
+            parts, length = [], 0
         parts.append(unit)
         last = number
+        length += len(unit)
+        if length > _LONGEST_ROW:
+            raise LineTooLong
     if parts:
         yield last, "".join(parts)
 

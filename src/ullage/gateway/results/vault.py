@@ -18,8 +18,10 @@ import anyio.to_thread
 from ullage.errors import StoreFailed, UnknownHandle
 from ullage.store import Database, seconds
 from ullage.table import Continued
+from ullage.tokens import drain
 
-from .held import Held, Packed, Shape, pack, unpack
+from .held import Held, Packed, Part, Shape, pack, unpack
+from .layout import lines_of
 from .shelf import Header, MemoryShelf, Shelf, StoredShelf, TooLarge
 
 __all__ = ["AGE", "SIZE", "NotKept", "Opened", "Vault"]
@@ -128,6 +130,14 @@ class Vault:
             else:
                 return handle
         raise NotKept
+
+    def keep_text(self, text: str, *, principal: str, server: str, tool: str) -> str | None:
+        """The handle of a text that is kept for other use than reading on; None where there is no place for it."""
+        part = Part(text=text, layout=drain(lines_of(text)))
+        try:
+            return self.keep(Held(principal=principal, server=server, tool=tool, parts=(part,)))
+        except NotKept:
+            return None
 
     def open(self, handle: str, principal: str) -> Opened:
         """Raises `UnknownHandle` for none, another's, or one that was let go: they cannot be told apart."""

@@ -21,6 +21,7 @@ from ullage.tool import (
     Caller,
     Change,
     Complete,
+    Era,
     Json,
     JsonObject,
     Listing,
@@ -42,7 +43,7 @@ from .refusal import or_refused, refusal
 from .request import Connection, Request
 from .shutdown import Activity
 
-__all__ = ["Answering", "Handler", "Live", "WhoCalls"]
+__all__ = ["Answering", "Handler", "Live", "WhoCalls", "era_name"]
 
 WhoCalls = Callable[[Request], Caller]
 """Tells the caller from the transport's own facts, never from what the client says of itself."""
@@ -72,6 +73,7 @@ class _Carried(TypedDict):
     state: str | None
     capabilities: JsonObject
     tell: Tell
+    era: Era
 
 
 class Answering:
@@ -84,6 +86,8 @@ class Answering:
         self._activity = activity
         self._run = activity.requests.run
         self._levels: dict[int, str] = {}
+        self.when_met: Callable[[Era], None] = lambda _: None
+        """Told the era of the protocol in which a client speaks, before it is answered."""
         self.when_listed: Callable[[Listing | None], None] = lambda _: None
         """Told each listing that goes out, and None when it is no longer true."""
 
@@ -134,6 +138,7 @@ class Answering:
 
     async def tools(self, *, modern: bool) -> list[Json]:
         """The tools as a client of this era is shown them."""
+        self.when_met(era_name(is_modern=modern))
         listing = await or_refused(self._run(self._source.tools), modern=True)
         self.when_listed(listing)
         return [tool_to_wire(tool, modern=modern) for tool in listing.tools]
@@ -247,6 +252,7 @@ class Answering:
 
     async def _listed(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
         _refuse_cursor(request)
+        self.when_met(era_name(is_modern=request.is_modern))
         return await or_refused(self._run(ask), modern=True)
 
     def _begun(self, request: Request) -> tuple[Line, _Carried]:
@@ -258,6 +264,7 @@ class Answering:
             "state": unmarked(request.params.get("requestState") or None),
             "capabilities": line.capabilities,
             "tell": line.tell,
+            "era": era_name(is_modern=line.modern),
         }
 
     async def _finish(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
@@ -272,6 +279,10 @@ class Answering:
             return await live.holding.begin(target, line, work)
         except UllageError as error:
             raise refusal(error, modern=True) from error
+
+
+def era_name(*, is_modern: bool) -> Era:
+    return "stateless" if is_modern else "handshake"
 
 
 def _refuse_cursor(request: Request) -> None:

@@ -30,7 +30,7 @@ from ..protocol import (
     MODERN_VERSIONS,
     UNSUPPORTED_VERSION,
 )
-from .answering import Answering, Handler, Live
+from .answering import Answering, Handler, Live, era_name
 from .envelope import Envelope
 from .params import check_envelope, check_params, has_envelope
 from .refusal import RefusedRequest, invalid_params, refusal, unknown_method
@@ -152,8 +152,12 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             )
         )
 
+    def _meet(self, *, is_modern: bool) -> None:
+        self._is_modern = is_modern
+        self.answering.when_met(era_name(is_modern=is_modern))
+
     def _decide_era(self, method: str, params: Message) -> None:
-        self._is_modern = method != "initialize" and has_envelope(params)
+        self._meet(is_modern=method != "initialize" and has_envelope(params))
         early, self._early = self._early, []
         for one in early:
             self.take_notification(*one)
@@ -338,13 +342,13 @@ class Core(Endpoint["asyncio.Future[Message]"]):
     def adopt(self, handover: Handover) -> None:
         """Take over a connection on which requests have been answered before the server was loaded."""
         if handover.initialize is not None:
-            self._is_modern = False
+            self._meet(is_modern=False)
             self._accept(handover.initialize)
             if handover.tools_digest is not None:
                 # It has asked for the tools, so it has been initialized, whether or not that message is still to come.
                 self.answering.initialized(self.connection, self.live)
         elif handover.protocol_version in MODERN_VERSIONS:
-            self._is_modern = True
+            self._meet(is_modern=True)
 
     async def correct_tools(self, tools_digest: str) -> None:
         """Announce that the tools changed, where they are not those that were answered before.

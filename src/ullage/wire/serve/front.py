@@ -28,6 +28,7 @@ from .address import PATH
 from .allowed_hosts import AllowedHosts
 from .answering import WhoCalls
 from .bearer import Tokens
+from .large_bodies import TooLargeRequest, held_result, hold_large_request, send_large
 from .profile import Profiles, SessionEnd
 from .request import Request as ClientRequest
 from .sdk import build_server
@@ -111,12 +112,16 @@ class Front:
         async def sent(message: Message) -> None:
             nonlocal is_begun
             is_begun = True
-            await send(message)
+            held = held_result(scope)
+            await (send(message) if held is None else send_large(held, message, send))
 
         with anyio.CancelScope() as handling:
             self._handling[handling] = scope["method"]
             try:
-                await server.handle_request(scope, receive, sent)
+                received = await hold_large_request(scope, receive, _LARGEST_BODY)
+                await server.handle_request(scope, received, sent)
+            except TooLargeRequest as error:
+                await JSONResponse(error.answer, status_code=413)(scope, receive, sent)
             finally:
                 del self._handling[handling]
         if handling.cancelled_caught and is_begun:
@@ -168,7 +173,7 @@ class Front:
         profile = self._profiles(client)
         if len(self._servers) >= _MOST_PROFILES:
             raise Unavailable(f"{_MOST_PROFILES} clients are served under names of their own already")
-        server = build_server(profile.source, profile.identity, self._who_calls(client, profile.model), self._activity)
+        server = build_server(profile, self._who_calls(client, profile.model), self._activity)
         # Host and Origin are checked above, more strictly than the SDK does.
         unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(server, security_settings=unchecked, max_request_body_size=_LARGEST_BODY)

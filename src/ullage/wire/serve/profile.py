@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ullage.errors import UnknownResource
-from ullage.tool import ToolSource
+from ullage.tool import Era, ToolSource
 
 __all__ = ["Identity", "Profile", "Profiles", "SessionEnd", "single"]
 
@@ -32,6 +32,8 @@ class Profile:
     identity: Identity
     model: str | None = None
     """The model the user named for this client; None where nobody did."""
+    when_met: Callable[[Era], None] = lambda _: None
+    """Told the era of the protocol in which a client speaks, before it is answered."""
 
 
 Profiles = Callable[[str | None], Profile]

@@ -20,15 +20,17 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from pydantic import ValidationError
 
 from ullage.errors import ClientCannot, ProtocolError
-from ullage.tool import JsonObject, Listing, ToolSource
+from ullage.tool import JsonObject, Listing
 
 from ..jsonrpc import INTERNAL_ERROR, Message
 from ..protocol import MODERN_VERSIONS
 from .answering import Answering, Handler, Live, WhoCalls
 from .content import COMPLETE
 from .envelope import FRESH_MS, Envelope
+from .large_bodies import hold_large_result, withheld_params
 from .offers import offers_of
-from .profile import Identity
+from .params import check_params
+from .profile import Profile
 from .refusal import RefusedRequest
 from .request import Connection, Request
 from .serve import envelope_of
@@ -70,13 +72,13 @@ _EMPTY: Mapping[str, Mapping[str, Any]] = {
 _INTRODUCTIONS = ("initialize", "server/discover")
 
 
-def build_server(
-    source: ToolSource, identity: Identity, who_calls: WhoCalls, activity: Activity | None = None
-) -> Server[Any]:
-    """A server of the SDK that answers from a source, in both eras of the protocol."""
+def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | None = None) -> Server[Any]:
+    """A server of the SDK that answers from a profile's source, in both eras of the protocol."""
+    source, identity = profile.source, profile.identity
     offers = offers_of(source)
     envelope = envelope_of(identity, offers)
     answering = Answering(source, offers, who_calls, activity or Activity())
+    answering.when_met = profile.when_met
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[Live]:
@@ -116,6 +118,10 @@ class SdkRequest(Request):
             connection=_connection_of(context),
             transport=context.request,
         )
+        withheld = withheld_params(context.request)
+        if withheld:
+            self.params |= withheld
+            check_params(self.method, self.params, is_modern=self.is_modern)
         self._session = context.session
         # What is sent here arrives beside the answer of this request, not on a stream that may not exist.
         self._outbound = context.session._request_outbound  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
@@ -158,8 +164,8 @@ class _Results:
 
     def adapt(self, handler: Handler) -> Callable[[Context, Any], Any]:
         async def handle(context: Context, _: object) -> Any:  # noqa: ANN401 - what the SDK takes
-            request = SdkRequest(context)
             try:
+                request = SdkRequest(context)
                 result = await handler(request, context.lifespan_context)
             except RefusedRequest as refused:
                 raise MCPError(refused.code, refused.message, refused.data) from refused
@@ -189,7 +195,9 @@ class _Results:
             # Instructions and capabilities as they are now, which the SDK cannot know.
             rest = {name: value for name, value in seen.items() if name != "instructions"}
             return rest | self._envelope.introduction()
-        return seen if whole is None else whole
+        if whole is None:
+            return seen
+        return whole if ctx.request is None else await hold_large_result(ctx.request.scope, whole)
 
 
 def _schemas_for(server: Server[Any]) -> Callable[[Listing | None], None]:

@@ -14,7 +14,7 @@ from ullage.handover import Handover
 from ullage.start_session import claim_input, claim_output
 from ullage.tool import Caller
 
-from ..jsonrpc import LineReader
+from ..jsonrpc import Line, LineReader
 from .answering import Answering, WhoCalls
 from .core import Core
 from .offers import offers_of
@@ -71,6 +71,7 @@ async def serve_descriptors(  # noqa: PLR0913 - `serve_stdio` in its parts
     activity, shutdown, output = Activity(), shutdown or Shutdown(), Output(writer)
     offers = offers_of(profile.source)
     answering = Answering(profile.source, offers, who_calls, activity)
+    answering.when_met = profile.when_met
     async with answering.live() as live:
         core = Core(
             answering=answering,
@@ -127,7 +128,7 @@ class _Reading:
         self._input.stop()
         self._lines.stop()
 
-    def _take(self, _: bytes, message: object) -> None:
+    def _take(self, _: Line, message: object) -> None:
         core, output = self._core, self._core.output
         core.take(message)
         if output.unwritten > _MOST_UNWRITTEN:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from ..json_lines import TooDeep, read_line
-from ..jsonrpc import INVALID_REQUEST, PARSE_ERROR, Message, ReadLine, error_response
+from ..jsonrpc import INVALID_REQUEST, PARSE_ERROR, Line, Message, ReadLine, error_response
 
 __all__ = ["read_message"]
 
@@ -26,7 +26,7 @@ _UNREADABLE = "Parse error: it is not JSON, or nested too deeply, or has a numbe
 _INVALID = "Invalid request: send one JSON-RPC 2.0 request, with an object for `params`"
 
 
-def read_message(line: bytes, read: ReadLine = read_line) -> Message | tuple[Message, ...]:
+def read_message(line: Line, read: ReadLine = read_line) -> Message | tuple[Message, ...]:
     """The message on a line; for a line that cannot be read, the errors to answer."""
     try:
         value = read(line)

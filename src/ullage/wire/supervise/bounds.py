@@ -14,11 +14,13 @@ __all__ = ["Bounds"]
 class Bounds:
     """Times in seconds."""
 
-    connections: int = 32
+    connections: int = 128
     """Of one server, over all sessions."""
     least_share: int = 4
     """Of these, which one principal may have in any case; beyond it, half of them."""
-    idle: float = 600.0
+    room_wait: float = 30.0
+    """In which a call waits for a connection where there are as many as may be."""
+    idle: float = 900.0
     """After which a session's connection beside others is let go, where the settings name no time."""
     shortest_idle: float = 0.1
     """A shorter time in the settings is taken as this one, so that nothing spins."""

@@ -14,7 +14,16 @@ import anyio
 
 from ullage.errors import SourceFailed, UllageError
 from ullage.gateway import Introduction, Server
-from ullage.tool import CompletionSource, JsonObject, PromptSource, ResourceSource, Subscribed, ToolSource, Watched
+from ullage.tool import (
+    CompletionSource,
+    Era,
+    JsonObject,
+    PromptSource,
+    ResourceSource,
+    Subscribed,
+    ToolSource,
+    Watched,
+)
 
 from ..upstream import Unsent
 from .bounds import Bounds
@@ -57,7 +66,11 @@ class Connected(ToolSource, ResourceSource, PromptSource, CompletionSource, Subs
 
 
 class Opener(Protocol):
-    def __call__(self, server: Server, *, environment: Mapping[str, str]) -> AbstractAsyncContextManager[Connected]: ...
+    def __call__(
+        self, server: Server, *, environment: Mapping[str, str], era: Era | None
+    ) -> AbstractAsyncContextManager[Connected]:
+        """Opens a connection that speaks this era if the server knows it, or whichever where it is None."""
+        ...
 
 
 class ConnectionWatcher(Protocol):
@@ -75,7 +88,16 @@ class ConnectionWatcher(Protocol):
 
 
 class Connection:
-    def __init__(self, server: Server, watcher: ConnectionWatcher, clock: Callable[[], float], bounds: Bounds) -> None:
+    def __init__(
+        self,
+        server: Server,
+        watcher: ConnectionWatcher,
+        clock: Callable[[], float],
+        bounds: Bounds,
+        era: Era | None = None,
+    ) -> None:
+        self.era: Era | None = era
+        """The era that is wanted, and from its opening on the one that is spoken; None where it makes no difference."""
         self.holder: Holder | None = None
         """None until a session takes it over; kept when that one is over, for what it left there is nobody else's."""
         self.began = clock()
@@ -115,7 +137,7 @@ class Connection:
         # One scope around all of it, because what the opener begins inside must also end inside.
         with self._whole as whole:
             whole.deadline = anyio.current_time() + self._server.start_timeout + self._bounds.start_slack
-            async with opener(self._server, environment=environment) as upstream:
+            async with opener(self._server, environment=environment, era=self.era) as upstream:
                 whole.deadline = math.inf
                 self._become_ready(upstream)
                 self._leave(await self._until_ended(upstream))
@@ -210,5 +232,10 @@ class Connection:
         """Asks something over the connection, which must be open."""
         if self.upstream is None:
             raise Unsent(f"the connection to server `{self._server.name}` is gone", suggestion=_CALL_AGAIN)
-        with self._claimed():
+        # Not `_claimed`, which would cost every call as much as the rest of this.
+        self.open_calls += 1
+        try:
             return await request(self.upstream)
+        finally:
+            self.open_calls -= 1
+            self.used_at = self._clock()

@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ullage.gateway import Server
+from ullage.tool import Era
 
 from ..upstream import ChildEnvironment, open_upstream
 from .bounds import Bounds
@@ -47,7 +48,10 @@ class Host:
             clock=clock,
             random=random,
             bounds=bounds or Bounds(),
+            client_era=lambda: self.client_era,
         )
+        self.client_era: Era | None = None
+        """The era of the protocol that the last client spoke; None before the first."""
         self._sources: dict[tuple[str, str, bool], Supervised] = {}
         self._retiring: set[Supervised] = set()
         self._tasks: TaskGroup | None = None

@@ -110,7 +110,9 @@ class Supervised:
 
     async def _of_session(self, asked: Asked, request: Request[Result]) -> Result:
         holder = (asked.caller.principal, asked.caller.session)
-        connection = self._pool.at_hand(holder) or await self._pool.connection(holder, asked.deadline)
+        connection = self._pool.at_hand(holder, asked.era)
+        if connection is None:
+            connection = await self._pool.connection(holder, asked.deadline, asked.era)
         try:
             return await connection.over(request)
         except Unsent as error:
@@ -118,7 +120,7 @@ class Supervised:
         except SourceFailed as error:
             self._pool.add_hint(error, connection.stderr_tail() or self._pool.record.last_words)
             raise
-        again = await self._pool.connection(holder, asked.deadline)
+        again = await self._pool.connection(holder, asked.deadline, asked.era)
         return await again.over(request)
 
     async def _of_any(self, request: Request[Result]) -> Result:

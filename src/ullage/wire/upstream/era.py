@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ullage import __version__
-from ullage.errors import SourceFailed, Unavailable
+from ullage.errors import ProtocolError, SourceFailed, Unavailable
 from ullage.gateway import Introduction
-from ullage.tool import Asked, Json, JsonObject
+from ullage.tool import Asked, Era, Json, JsonObject
 
 from ..jsonrpc import Message
 from ..protocol import (
@@ -46,7 +46,7 @@ _ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "
 """Declared in a handshake, which comes before any client is known; what a client then cannot do is refused."""
 
 
-def era_of(version: str) -> str:
+def era_of(version: str) -> Era:
     """`stateless` for the revisions found by `server/discover`, `handshake` for those before them."""
     return "stateless" if version in MODERN_VERSIONS else "handshake"
 
@@ -98,13 +98,19 @@ def _envelope(version: str, capabilities: JsonObject) -> Message:
     }
 
 
-async def agree(peer: Peer, *, patience: float, hesitation: float | None) -> Agreement:
+async def agree(peer: Peer, *, patience: float, hesitation: float | None, era: Era | None = None) -> Agreement:
     """Finds out what the server speaks; raises `SourceFailed` where it is nothing we do.
 
-    Without `hesitation` the server is greeted at once and never asked for the newer era.
+    Args:
+        patience: Seconds in which the server must answer.
+        hesitation: Seconds after which a server that does not answer the one question is asked the other as well;
+            None to greet it at once and never ask for the newer era.
+        era: The era to be spoken if the server knows it; the newer one where this is None.
     """
     asking_both = _Asking(peer, patience)
     try:
+        if hesitation is not None and era == "handshake":
+            return await asking_both.greeted_or_discovered()
         if hesitation is not None:
             found = await asking_both.discovered(hesitation)
             if found is not None:
@@ -132,6 +138,16 @@ class _Asking:
         )
         await asyncio.wait({self._discovering}, timeout=hesitation)
         return self._discovery() if self._discovering.done() else None
+
+    async def greeted_or_discovered(self) -> Agreement:
+        """The handshake; where the server refuses it, what discovery finds."""
+        try:
+            return await self.settled()
+        except ProtocolError as refused:
+            found = await self.discovered(self._patience)
+            if found is None:
+                raise refused from None
+            return found
 
     async def settled(self) -> Agreement:
         """Greets the server, and takes the greeting or a late discovery, whichever comes well and first."""

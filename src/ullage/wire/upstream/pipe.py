@@ -11,8 +11,10 @@ import os
 import shutil
 import signal
 import sys
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,8 +33,8 @@ from ullage.processes import (
     signal_processes,
 )
 
-from ..json_lines import TooDeep, TooLong
-from ..jsonrpc import INTERNAL_ERROR, LineReader, Message, ReadLine, error_response
+from ..json_lines import TooDeep, TooLong, encode_pieces, is_large
+from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Line, LineReader, Message, ReadLine, error_response
 from .child_env import DEEPEST, depth
 from .group import ask_to_end, is_alive, kill, own_group
 from .redaction import redacted, secrets_of
@@ -44,6 +46,8 @@ __all__ = ["Pipe", "open_pipe"]
 _UNREAD = 8 * 1024 * 1024
 """Bytes beyond which nothing more is written for a server that does not read its input."""
 _LINE = 64 * 1024 * 1024
+_QUEUED = 256
+"""Messages that wait behind a large one."""
 _PATIENCE = 1.0
 """Seconds that a server has to end after its input was closed, and once more after it was asked to."""
 _HASTE = 0.5
@@ -75,6 +79,9 @@ class Pipe(asyncio.SubprocessProtocol):
         self._input: asyncio.WriteTransport | None = None
         self._output: asyncio.ReadTransport | None = None
         self._lines = LineReader(_read, self._take, longest=_LINE)
+        self._queue: deque[Message] = deque()
+        """Messages behind a large one that is being encoded."""
+        self._writing: asyncio.Task[None] | None = None
         self._tail = Tail()
         self._secrets = secrets
         self._is_understood = False
@@ -87,10 +94,42 @@ class Pipe(asyncio.SubprocessProtocol):
     def post(self, message: Message, headers: Mapping[str, str] | None = None) -> bool:
         """Writes a message; False where the server no longer reads."""
         del headers
-        if self._input is None or self._input.is_closing() or self._input.get_write_buffer_size() > _UNREAD:
+        if self._input is None or not self._takes_more():
             return False
-        self._input.write(_encode(message).encode() + b"\n")
+        if self._writing is None and not is_large(message):
+            self._input.write(_encode(message).encode() + b"\n")
+            return True
+        if len(self._queue) >= _QUEUED:
+            return False
+        self._queue.append(message)
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write_queued())
         return True
+
+    def _takes_more(self) -> bool:
+        is_open = self._input is not None and not self._input.is_closing()
+        return is_open and cast("asyncio.WriteTransport", self._input).get_write_buffer_size() <= _UNREAD
+
+    async def _write_queued(self) -> None:
+        """Writes messages that are encoded in a worker thread, since a large one takes long, in their order."""
+        try:
+            while self._queue:
+                message = self._queue.popleft()
+                if not self._takes_more():
+                    self._receiver.unsent(message.get("id"), "takes no more messages")
+                    continue
+                try:
+                    pieces = await anyio.to_thread.run_sync(partial(encode_pieces, message, is_ascii=True))
+                except (ValueError, TypeError) as error:
+                    reason = f"`{message.get('method')}` cannot be written as JSON: {error}"
+                    self._receiver.received(error_response(message.get("id", 0), INVALID_PARAMS, reason))
+                    continue
+                for piece in (*pieces, b"\n"):
+                    if self._input is None or self._input.is_closing():
+                        return
+                    self._input.write(piece)
+        finally:
+            self._writing = None
 
     def stderr_tail(self) -> str:
         return redacted(self._tail.text(), self._secrets)
@@ -139,7 +178,7 @@ class Pipe(asyncio.SubprocessProtocol):
             self._receiver.lost(f"sent a line longer than {_LINE >> 20} MiB")
             kill(self.process_id)
 
-    def _take(self, line: bytes, message: object) -> None:
+    def _take(self, line: Line, message: object) -> None:
         if message is not None and self._receiver.received(message):
             self._is_understood = True
         elif line and not (line[:4096].isspace() and line.isspace()):
@@ -201,6 +240,8 @@ class Pipe(asyncio.SubprocessProtocol):
             if outside:
                 signal_processes(outside, signal.SIGKILL)
             self._lines.stop()
+            if self._writing is not None:
+                self._writing.cancel()
             if self._transport is not None:
                 self._transport.close()
             if self._output is not None:
@@ -359,7 +400,7 @@ def _missing(server: Server, what: str, hint: str) -> SourceFailed:
     return SourceFailed(f"server `{server.name}` cannot be started: {what}", suggestion=hint)
 
 
-def _read(line: bytes, read: ReadLine) -> object:
+def _read(line: Line, read: ReadLine) -> object:
     """The message on a line; None where it is none."""
     if line[:1] not in (b"{", b"[") and line[:4096].lstrip(b"\xef\xbb\xbf \t\r")[:1] not in (b"{", b"["):
         return None

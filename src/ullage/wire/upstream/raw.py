@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from ullage.gateway import Introduction
+from ullage.json_size import is_larger
 from ullage.tool import (
     Block,
     Contents,
@@ -33,7 +34,6 @@ __all__ = [
     "as_object",
     "as_text",
     "introduction_of",
-    "is_larger",
     "listing_of",
     "read_completion",
     "read_contents",
@@ -140,23 +140,6 @@ def _fitted(raw: dict[str, Json], fits: Mapping[str, Fit], what: str, note: Call
     if wrong:
         note(f"lists {what} with {', '.join(f'`{key}`' for key in wrong)} that cannot be meant; left out")
     return whole
-
-
-def is_larger(value: Json, values: int, letters: int) -> bool:
-    """Whether it holds more values or characters; stops as soon as that is known."""
-    todo: list[Json] = [value]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, str):
-            letters -= len(one)
-        elif isinstance(one, dict | list):
-            values -= len(one)
-            if values >= 0:
-                letters -= sum(map(len, one)) if isinstance(one, dict) else 0
-                todo.extend(_inside(one))
-        if values < 0 or letters < 0:
-            return True
-    return False
 
 
 def _reduced(raw: dict[str, Json]) -> dict[str, Json]:
@@ -329,13 +312,22 @@ def _read_needs(result: Mapping[str, Json]) -> Needs | None:
 
 
 def read_contents(result: Mapping[str, Json]) -> Contents:
-    contents = tuple(fitted(one, BLOCK)[0] for one in _objects(result.get("contents"))[:_BLOCKS])
-    return Contents(contents=contents, meta=_meta(result), needs=_read_needs(result))
+    kept, left_out = _objects(result.get("contents"))
+    contents = [fitted(one, BLOCK)[0] for one in kept]
+    if left_out:
+        uri = (as_text(kept[0].get("uri")) or "") if kept else ""
+        contents.append({"uri": uri, "mimeType": "text/plain", "text": f"[{left_out:,} more contents were left out]"})
+    return Contents(contents=tuple(contents), meta=_meta(result), needs=_read_needs(result))
 
 
 def read_prompt(result: Mapping[str, Json]) -> PromptMessages:
+    kept, left_out = _objects(result.get("messages"))
+    messages = [_read_message(one) for one in kept]
+    if left_out:
+        said = dict(text_block(f"[{left_out:,} more messages of this prompt were left out]"))
+        messages.append({"role": "user", "content": said})
     return PromptMessages(
-        messages=tuple(_read_message(one) for one in _objects(result.get("messages"))[:_BLOCKS]),
+        messages=tuple(messages),
         description=as_text(result.get("description")),
         meta=_meta(result),
         needs=_read_needs(result),
@@ -349,14 +341,23 @@ def _read_message(message: dict[str, Json]) -> JsonObject:
 
 
 def read_completion(result: Mapping[str, Json]) -> JsonObject:
+    """At most as many values as the protocol allows; what else it says only where that is small."""
     completion = as_object(result.get("completion"))
     values = completion.get("values")
-    return {**completion, "values": values[:_COMPLETIONS] if isinstance(values, list) else []}
+    listed = values if isinstance(values, list) else []
+    kept: list[Json] = [one for one in listed[:_COMPLETIONS] if not is_larger(one, 0, _SENTENCES)]
+    said = {key: one for key, one in completion.items() if key != "values"}
+    if is_larger(said, _META_VALUES, _META_LETTERS):
+        said = {key: said[key] for key in ("total", "hasMore") if key in said and not is_larger(said[key], 0, 0)}
+    found: dict[str, Json] = {**said, "values": kept}
+    return {**found, "hasMore": True} if len(kept) < len(listed) else found
 
 
-def _objects(value: Json) -> tuple[dict[str, Json], ...]:
+def _objects(value: Json) -> tuple[list[dict[str, Json]], int]:
+    """The objects in a list, as many as are kept, and how many items were not looked at."""
     items = value if isinstance(value, list) else []
-    return tuple(item for item in items if isinstance(item, dict))
+    kept = [item for item in items[:_BLOCKS] if isinstance(item, dict)]
+    return kept, max(0, len(items) - _BLOCKS)
 
 
 def introduction_of(info: object, instructions: object, *, otherwise: str) -> Introduction:

@@ -6,17 +6,18 @@ and reads nothing itself.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from ullage.errors import DeadlinePassed, InvalidArguments, ProtocolError, SourceFailed, UllageError
-from ullage.tool import Asked, Json, Progress
+from ullage.json_size import is_larger
+from ullage.tool import Asked, Progress
 
 from ..jsonrpc import INTERNAL_ERROR, Endpoint, Message
 from .questions import Questions
-from .raw import is_larger
 from .unsent import Unsent
 from .waiting import Answer, Waiting
 
@@ -75,6 +76,8 @@ class Peer(Endpoint[Waiting]):
     channel: Channel | None = None
     _reason: str | None = None
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _timer: asyncio.TimerHandle | None = None
+    """Set for the earliest request to be given up, or earlier: one timer for all costs a call next to nothing."""
 
     async def request(  # noqa: PLR0913 - a request has that many sides, and one caller
         self,
@@ -107,7 +110,7 @@ class Peer(Endpoint[Waiting]):
         self.waiting[waiting.number] = waiting
         try:
             self._ask(waiting, params, headers)
-            waiting.watch(self._timed_out)
+            self._watch(waiting.due, loop)
             answer = await waiting.answer
             await waiting.told()
         except asyncio.CancelledError:
@@ -142,11 +145,27 @@ class Peer(Endpoint[Waiting]):
         if self.channel is not None:
             self.channel.post(message, headers)
 
-    def _timed_out(self, waiting: Waiting, why: str) -> None:
-        if not waiting.answer.done():
-            text = f"`{waiting.method}` to server `{self.server}` was given up: {why}"
-            waiting.answer.set_exception(DeadlinePassed(text))
-            self._give_up(waiting, why)
+    def _watch(self, due: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Have requests looked at when one of them is due."""
+        if due == math.inf or (self._timer is not None and self._timer.when() <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(due, self._give_up_overdue)
+
+    def _give_up_overdue(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for waiting in tuple(self.waiting.values()):
+            if waiting.answer.done():
+                continue
+            if (why := waiting.find_overdue(now)) is not None:
+                text = f"`{waiting.method}` to server `{self.server}` was given up: {why}"
+                waiting.answer.set_exception(DeadlinePassed(text))
+                self._give_up(waiting, why)
+            else:
+                self._watch(waiting.due, loop)
 
     def _give_up(self, waiting: Waiting, why: str) -> None:
         if waiting.cancellable:
@@ -172,7 +191,7 @@ class Peer(Endpoint[Waiting]):
         return ProtocolError(
             _shortened(text) if isinstance(text, str) else "the server answered with an error",
             number=number if isinstance(number, int) else INTERNAL_ERROR,
-            data=None if is_larger(cast("Json", data), _DATA_VALUES, _DATA_LETTERS) else cast("object", data),
+            data=None if is_larger(cast("object", data), _DATA_VALUES, _DATA_LETTERS) else cast("object", data),
         )
 
     def take_request(self, number: int | str, method: str, params: Message) -> None:
@@ -212,6 +231,9 @@ class Peer(Endpoint[Waiting]):
             return
         self._reason = reason
         self._ended.set()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for waiting in self.waiting.values():
             if not waiting.answer.done():
                 waiting.answer.set_exception(self.failed())

@@ -13,6 +13,7 @@ import anyio
 
 from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
 from ullage.gateway import Server
+from ullage.tool import Era
 
 from .era import HESITATION, Agreement, agree
 from .pipe import open_pipe
@@ -38,35 +39,44 @@ async def open_upstream(
     server: Server,
     *,
     environment: Mapping[str, str],
+    era: Era | None = None,
     hesitation: float = HESITATION,
     in_haste: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Upstream]:
     """Starts or reaches a server and agrees with it on how to speak; nothing of it is left when the context ends.
 
-    A server that is slow to end has less time for it `in_haste`. Raises `SourceFailed` where it cannot be started,
-    reached or understood.
+    The era is spoken if the server knows it, by default the newer one. A server that is slow to end has less time for
+    it `in_haste`. Raises `SourceFailed` where it cannot be started, reached or understood.
     """
     reach = partial(_connected, server, environment, in_haste)
     try:
         async with _opened(
-            server, environment, reach, hesitation=None if server.transport == "sse" else hesitation
+            server, environment, reach, hesitation=None if server.transport == "sse" else hesitation, era=era
         ) as upstream:
             yield upstream
             return
-    except _DiedOfDiscovery:
+    except _DiedOfQuestion:
         # Some servers end at a question they do not know, and must be started anew for the one they do.
         pass
-    async with _opened(server, environment, reach, hesitation=None) as upstream:
+    other: Era | None = "stateless" if era == "handshake" else None
+    async with _opened(
+        server, environment, reach, hesitation=None if other is None else hesitation, era=other
+    ) as upstream:
         yield upstream
 
 
-class _DiedOfDiscovery(Exception):
+class _DiedOfQuestion(Exception):
     """A server ended before it had answered anything."""
 
 
 @asynccontextmanager
 async def _opened(
-    server: Server, environment: Mapping[str, str], reach: _Reach, *, hesitation: float | None
+    server: Server,
+    environment: Mapping[str, str],
+    reach: _Reach,
+    *,
+    hesitation: float | None,
+    era: Era | None = None,
 ) -> AsyncGenerator[Upstream]:
     waiting: dict[int | str, Waiting] = {}
     routing = Routing(waiting)
@@ -77,7 +87,7 @@ async def _opened(
         connection = await _in_time(server, stack.enter_async_context(reach(peer)))
         peer.channel, peer.last_words, peer.printed = connection, connection.last_words, connection.printed
         try:
-            agreement = await _agreed(server, peer, connection, hush, hesitation=hesitation)
+            agreement = await _agreed(server, peer, connection, hush, hesitation=hesitation, era=era)
             peer.advice = _AGAIN
             upstream = Upstream(server, peer, connection, agreement, routing)
             try:
@@ -100,12 +110,18 @@ def _connected(
     return open_remote(server, receiver)
 
 
-async def _agreed(
-    server: Server, peer: Peer, connection: Connection, hush: Callable[[str], str], *, hesitation: float | None
+async def _agreed(  # noqa: PLR0913 - `_opened` in its parts
+    server: Server,
+    peer: Peer,
+    connection: Connection,
+    hush: Callable[[str], str],
+    *,
+    hesitation: float | None,
+    era: Era | None,
 ) -> Agreement:
     patience = server.start_timeout
     try:
-        return await _in_time(server, agree(peer, patience=patience, hesitation=hesitation))
+        return await _in_time(server, agree(peer, patience=patience, hesitation=hesitation, era=era))
     except ProtocolError as error:
         said = connection.refused() or f"refused to be spoken to: {hush(error.message)[:200]}"
         raise Stillborn(SourceFailed(f"server `{server.name}` {said}"), connection.stderr_tail()) from error
@@ -115,7 +131,7 @@ async def _agreed(
             with anyio.move_on_after(_ENDING):
                 await peer.ended()
         if peer.is_lost and server.transport == "stdio" and hesitation is not None:
-            raise _DiedOfDiscovery from error
+            raise _DiedOfQuestion from error
         raise Stillborn(peer.failed() if peer.is_lost else error, connection.stderr_tail()) from error
 
 

@@ -14,11 +14,9 @@ from typing import Any
 
 from ullage.tool import Asked, Progress
 
-__all__ = ["Answer", "Timed", "Waiting"]
+__all__ = ["Answer", "Waiting"]
 
 Answer = dict[str, Any]
-Timed = Callable[["Waiting", str], None]
-"""Told that a request has waited long enough, and why."""
 
 _UNTOLD = 256
 """How many notifications are kept for a caller who is slower than the server; older ones are let go."""
@@ -43,26 +41,23 @@ class Waiting:
     cancellable: bool = True
     questions: int = 0
     """How many things the server has asked in the middle of it; while it waits for them it is not silent."""
-    _timer: asyncio.TimerHandle | None = None
     _untold: deque[Callable[[], Awaitable[None]]] = field(default_factory=lambda: deque(maxlen=_UNTOLD))
     _telling: asyncio.Task[None] | None = None
 
-    def watch(self, timed: Timed) -> None:
-        """Begins to look at the clock; progress only moves `heard`, so that it costs next to nothing."""
-        due = min(self.heard + self.silence, self._deadline())
-        if due < math.inf:
-            self._timer = self.answer.get_loop().call_at(due, self._look, timed)
+    @property
+    def due(self) -> float:
+        """When it is given up, on the event loop's clock, unless the server gives a sign of life before."""
+        return min(self.heard + self.silence, self._deadline())
 
-    def _look(self, timed: Timed) -> None:
-        now = self.answer.get_loop().time()
+    def find_overdue(self, now: float) -> str | None:
+        """Why it is to be given up by now; None where it is not."""
         if self.questions:
             self.heard = now
         if now >= self._deadline():
-            timed(self, "its deadline passed")
-        elif now >= self.heard + self.silence:
-            timed(self, f"the server gave no sign of life for {self.silence:g} s")
-        else:
-            self.watch(timed)
+            return "its deadline passed"
+        if now >= self.heard + self.silence:
+            return f"the server gave no sign of life for {self.silence:g} s"
+        return None
 
     def _deadline(self) -> float:
         return math.inf if self.asked is None or self.asked.deadline is None else self.asked.deadline
@@ -94,8 +89,6 @@ class Waiting:
             await asyncio.wait({telling}, timeout=_LAST_WORDS)
 
     def end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         if self._telling is not None:
             self._telling.cancel()
         if self.answer.done() and not self.answer.cancelled():

@@ -1,0 +1,238 @@
+"""The tools of the systems before this one, called as their own clients call them.
+
+Each call goes through the whole gateway: what a client parses must parse at every size, be complete or say that it is
+not, and have the documented names and types.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from app.loopback import loopback
+from approving import load
+from delegate.policies import MODELS, POLICIES
+from ullage import FindToolResponse, TokenMetrics, get_context_usage
+from ullage.app.gateway import Gateway, open_gateway
+from ullage.config import Flags
+from ullage.gateway import META
+from ullage.tool import Call, Caller, Reply
+from upstreams import scripted, tool, users_file, write_toml
+
+pytestmark = pytest.mark.anyio
+
+ROWS = 3_000
+TABLES = 150
+
+
+@pytest.fixture
+async def gateway(work: Path) -> AsyncGenerator[Gateway]:
+    """A server with one tool, and a database of many rows, many tables and two triggers."""
+    with sqlite3.connect(work / "shop.db") as connection:
+        connection.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price NUMERIC(10,2))")
+        values = ((number, f'Item "{number}", {{x}}', number / 4) for number in range(ROWS))
+        connection.executemany("INSERT INTO items VALUES (?, ?, ?)", values)
+        columns = ", ".join(f"column_number_{number} TEXT DEFAULT 'a rather long default'" for number in range(400))
+        connection.execute(f"CREATE TABLE wide ({columns})")
+        for number in range(TABLES):
+            connection.execute(f"CREATE TABLE part_{number} (id INTEGER PRIMARY KEY, item INTEGER REFERENCES items)")
+        for name in ("items", "wide"):
+            connection.execute(f"CREATE TRIGGER touch_{name} AFTER DELETE ON {name} BEGIN SELECT 1; END")
+    connection.close()
+    write_toml(users_file(work.parent), files=scripted(tool("echo", "Reads a file and echoes it.")))
+    settings = '[gateway]\nmode = "search"\n[sources.shop]\ndatabase = "shop.db"\nmax_rows = 2500\n'
+    write_toml(work / "ullage.toml", settings)
+    async with open_gateway(load(Flags(), os.environ, work), environment=os.environ) as opened:
+        await opened.view(30)
+        yield opened
+
+
+async def call(gateway: Gateway, name: str, /, **arguments: Any) -> Reply:  # noqa: ANN401
+    caller = Caller(principal="me", session="s", model=gateway.flagged(None).model)
+    return await gateway.flagged(None).source.call(Call(tool=name, arguments=arguments, caller=caller))
+
+
+def parsed(reply: Reply) -> dict[str, Any]:
+    assert len(reply.content) == 1
+    return json.loads(str(reply.content[0]["text"]))
+
+
+def meta(reply: Reply) -> dict[str, Any]:
+    return cast("dict[str, Any]", reply.meta[META])
+
+
+SIZES = (0, 1, 2, 10, 100, 399, 400, 401, 1000, 2000, 2499, 2500, 2600)
+
+
+@pytest.mark.requirement("S0:sql:query", "S0:meta:data", "U:budget")
+@pytest.mark.parametrize("name", ["secureDatabaseQuery", "query"])
+async def test_rows_as_json_parse_at_every_size_and_say_when_some_are_missing(gateway: Gateway, name: str):
+    for size in SIZES:
+        sql = f"SELECT id, name, price FROM items WHERE id < {size} ORDER BY id"
+        arguments = {"queryDescription": sql} if name != "query" else {"sql": sql, "format": "json"}
+        reply = await call(gateway, name, **arguments)
+        answer, data = parsed(reply), meta(reply)["data"]
+        shown = len(answer["data"])
+        assert (answer["rowCount"], data["rowCount"]) == (shown, shown)
+        assert data["truncated"] is (shown < size)
+        assert [row["id"] for row in answer["data"]] == list(range(shown))
+        assert answer["columnNames"] == ["id", "name", "price"]
+        assert meta(reply)["tokens"]["estimated"] <= 10_000
+        assert shown == size or "handle" in meta(reply) or shown == data["maxRowsLimit"]
+        assert shown >= min(size, 200)
+
+
+@pytest.mark.requirement("S0:sql:query", "S0:sql:limit")
+@pytest.mark.parametrize("budget", [50, 60, 100, 300, 2_000])
+async def test_json_within_a_budget_of_its_own_parses(gateway: Gateway, budget: int):
+    reply = await call(gateway, "query", sql="SELECT * FROM items", format="json", max_tokens=budget)
+    answer = parsed(reply)
+    assert len(answer.get("data", [])) == answer["rowCount"] == meta(reply)["data"]["rowCount"]
+    assert meta(reply)["data"]["truncated"] is True
+    assert meta(reply)["tokens"]["estimated"] <= budget
+
+
+async def test_a_long_statement_does_not_push_the_reply_out_of_json(gateway: Gateway):
+    sql = f"SELECT id FROM items WHERE name <> '{'long words ' * 8_000}'"
+    reply = await call(gateway, "secureDatabaseQuery", queryDescription=sql)
+    assert parsed(reply)["truncated"] is meta(reply)["data"]["truncated"] is True
+    assert meta(reply)["tokens"]["estimated"] <= 10_000
+
+
+@pytest.mark.requirement("S0:meta", "S0:meta:performance", "S0:meta:tokens")
+async def test_the_figures_on_a_reply_have_the_documented_types(gateway: Gateway):
+    found = meta(await call(gateway, "secureDatabaseQuery", queryDescription="SELECT 1 AS one", maxRows=5))
+    assert type(found["tokens"]["estimated"]) is int
+    assert type(found["tokens"]["approximationMethod"]) is str
+    assert type(found["performance"]["executionTimeMs"]) is int
+    assert type(found["performance"]["cachedResult"]) is bool
+    assert found["data"] == {"rowCount": 1, "columnCount": 1, "truncated": False, "maxRowsLimit": 2500}
+
+
+@pytest.mark.requirement("S0:sql:schema")
+async def test_the_schema_of_many_tables_stays_json(gateway: Gateway):
+    reply = await call(gateway, "getSchemaStructure", databaseName="shop")
+    answer = parsed(reply)
+    assert set(answer) - {"truncated"} == {"databaseName", "databaseType", "tables"}
+    assert answer.get("truncated", False) is (len(answer["tables"]) < TABLES + 2)
+    assert {type(column["nullable"]) for table in answer["tables"] for column in table["columns"]} == {bool}
+    assert set(answer["tables"][0]) == {"tableName", "tableType", "columns"}
+    names = {"columnName", "dataType", "columnSize", "nullable", "isPrimaryKey"}
+    assert set(answer["tables"][0]["columns"][0]) == names
+
+
+@pytest.mark.requirement("S0:sql:schema")
+async def test_the_details_of_a_wide_table_stay_json(gateway: Gateway):
+    reply = await call(gateway, "getTableDetails", tableName="wide")
+    answer = parsed(reply)
+    assert set(answer) - {"truncated"} == {
+        *("tableName", "tableType", "columns", "indexes", "foreignKeys", "constraints"),
+    }
+    assert answer.get("truncated", False) is (len(answer["columns"]) < 400)
+    assert len(answer["columns"]) > 50
+    assert set(answer["columns"][0]) == {
+        *("columnName", "dataType", "columnSize", "decimalDigits", "nullable", "defaultValue", "isPrimaryKey"),
+        "isAutoIncrement",
+    }
+
+
+@pytest.mark.requirement("S0:sql:schema")
+async def test_triggers_are_listed_with_and_without_a_table(gateway: Gateway):
+    one = parsed(await call(gateway, "listTriggers", tableName="items"))
+    assert one["tableName"] == "items"
+    assert [set(found) for found in one["triggers"]] == [{"triggerName", "event", "timing", "statement"}]
+    for arguments in ({}, {"tableName": None}, {"tableName": ""}):
+        every = parsed(await call(gateway, "listTriggers", **arguments))
+        assert [(found["tableName"], found["triggerName"]) for found in every["triggers"]] == [
+            ("items", "touch_items"),
+            ("wide", "touch_wide"),
+        ]
+
+
+@pytest.mark.requirement("S1:find", "S1:metrics")
+async def test_a_search_reads_as_the_originals_types(gateway: Gateway):
+    reply = await call(gateway, "find_tool", tool_description="read a file", tool_keywords="file read")
+    found = FindToolResponse.read(str(reply.content[0]["text"]))
+    assert isinstance(found.token_metrics, TokenMetrics)
+    assert found.to_json() == parsed(reply)
+    assert found.tools[0]["name"] == "files__echo"
+    with pytest.raises(ValueError, match="find_tool"):
+        FindToolResponse.read('{"tools": []}')
+
+
+@pytest.mark.requirement("S1:call")
+async def test_a_found_tool_is_called_by_server_name_and_parameters(gateway: Gateway):
+    arguments = {"server_name": "files", "tool_name": "echo", "parameters": {"text": "hello"}}
+    for door in ("call_tool_write", "call_tool"):
+        reply = await call(gateway, door, **arguments)
+        if not reply.is_error:
+            break
+    assert str(reply.content[0]["text"]) == "hello"
+
+
+@pytest.mark.requirement("S3:count", "S3:unsupported")
+@pytest.mark.parametrize("name", ["count-tokens", "count_tokens"])
+async def test_tokens_are_counted_by_either_name(gateway: Gateway, name: str):
+    counted = parsed(await call(gateway, name, text="Hello, world!", model="gpt-4"))
+    assert (counted["token_count"], counted["model"]) == (4, "gpt-4")
+    refused = parsed(await call(gateway, name, text="x", model="no-such-model"))
+    assert set(refused) == {"error_code", "message", "suggestion", "available_options"}
+    assert refused["available_options"][:4] == ["gpt-4", "gpt-3.5-turbo", "gpt-4o", "claude"]
+
+
+@pytest.mark.requirement("S2:usage", "S2:options")
+def test_context_usage_has_the_originals_keys_and_types():
+    messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    usage = get_context_usage(messages, model="openai/gpt-4o", system="Be brief.", compactThreshold=0.65)
+    found = cast("dict[str, Any]", json.loads(json.dumps(usage.to_json())))
+    types = {
+        **dict.fromkeys(("contextWindow", "systemPrompt", "toolDefinitions", "messages", "used", "free"), int),
+        "model": str,
+        "willCompact": bool,
+    }
+    assert {key: type(found[key]) for key in types} == types
+    assert found["used"] == found["systemPrompt"] + found["toolDefinitions"] + found["messages"]
+    assert found["free"] == found["contextWindow"] - found["used"]
+    assert found["contextWindow"] == 128_000
+    assert 0 <= found["usagePercent"] <= 100
+    assert found["compactThreshold"] == 65
+    assert found["willCompact"] is False
+
+
+@pytest.fixture
+def provider(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A provider on loopback, with the original's two files."""
+    (work / "conf").mkdir(exist_ok=True)
+    (work / "conf" / "models.json").write_text(json.dumps(MODELS), encoding="utf-8")
+    (work / "conf" / "policies.json").write_text(json.dumps(POLICIES), encoding="utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("GOOGLE_API_KEY", "g-test")
+    with loopback() as served:
+        file = users_file(work.parent)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(served.providers(), encoding="utf-8")
+        yield
+
+
+@pytest.mark.requirement("S4:schema", "S4:reply", "S4:usage", "S4:cost")
+@pytest.mark.usefixtures("provider")
+@pytest.mark.parametrize("name", ["delegate.run", "delegate_run"])
+async def test_a_delegated_call_has_the_originals_reply(work: Path, name: str):
+    async with open_gateway(load(Flags(), os.environ, work), environment=os.environ) as opened:
+        await opened.view(30)
+        arguments = {"prompt": "Say hello.", "metadata": {"language": "en", "domain": "default"}}
+        reply = await call(opened, name, **arguments, caps={"maxOutputTokens": 64})
+        odd = parsed(await call(opened, name, prompt="x", unknown=1))
+    said = cast("dict[str, Any]", reply.meta["dev.ullage/delegate"])
+    assert set(said["decision"]) >= {"provider", "model", "alias"}
+    assert set(said["parameters"]) >= {"max_output_tokens", "temperature"}
+    assert {type(said["usage"][key]) for key in ("input_tokens", "output_tokens", "total_tokens")} == {int}
+    assert set(said["cost"]) >= {"currency", "input", "output", "total"}
+    assert type(said["meta"]["fallback_used"]) is bool
+    assert {*said["meta"]["attempts"][0]} >= {"alias", "provider", "model", "success"}
+    assert all(type(line) is str for line in said["rationale"])
+    assert set(odd) == {"error_code", "message", "suggestion", "available_options"}
