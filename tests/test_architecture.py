@@ -31,6 +31,7 @@ EDGES = {
     "ullage.app.delegating",
     "ullage.app.gateway",
     "ullage.app.held_tables",
+    "ullage.app.materials",
     "ullage.app.notices",
     "ullage.app.own",
     "ullage.app.retrieving",
@@ -83,6 +84,7 @@ EDGES = {
     "ullage.context.session.lock",
     "ullage.context.session.session",
     "ullage.context.session.source",
+    "ullage.context.summarizers",
     "ullage.context.summary",
     "ullage.delegate.attempt",
     "ullage.delegate.budget",
@@ -108,6 +110,7 @@ EDGES = {
     "ullage.gateway.find.searching",
     "ullage.gateway.merge.hearing",
     "ullage.gateway.merge.merge",
+    "ullage.gateway.merge.prompts",
     "ullage.gateway.merge.resources",
     "ullage.gateway.open_calls",
     "ullage.gateway.results.grep",
@@ -122,6 +125,7 @@ EDGES = {
     "ullage.processes",
     "ullage.processes.sweep",
     "ullage.processes.watcher",
+    "ullage.retrieve.file_roots",
     "ullage.retrieve.folder",
     "ullage.retrieve.reading",
     "ullage.retrieve.settings",
@@ -181,14 +185,14 @@ EDGES = {
     "ullage.tokens.bpe",
     "ullage.tokens.bpe.engine",
     "ullage.tokens.bpe.fallback",
-    "ullage.tokens.bpe.gears",
-    "ullage.tokens.bpe.quick",
     "ullage.tokens.bpe.ranks",
-    "ullage.tokens.bpe.room",
     "ullage.tokens.bpe.short_texts",
+    "ullage.tokens.bpe.worker",
+    "ullage.tokens.bpe.worker_process",
     "ullage.tokens.memo",
     "ullage.tokens.steps",
     "ullage.wire",
+    "ullage.wire.freeing",
     "ullage.wire.jsonrpc",
     "ullage.wire.serve.address",
     "ullage.wire.serve.announce",
@@ -199,6 +203,7 @@ EDGES = {
     "ullage.wire.serve.front",
     "ullage.wire.serve.held",
     "ullage.wire.serve.http",
+    "ullage.wire.serve.large_bodies",
     "ullage.wire.serve.line",
     "ullage.wire.serve.listening",
     "ullage.wire.serve.refusal",
@@ -251,11 +256,24 @@ def test_every_file_is_listed_as_pure_or_as_an_edge():
 def _loaded_by(code: str) -> set[str]:
     """The modules in memory after running some code in a fresh interpreter."""
     script = f"{code}\nimport sys; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ)
+    # Coverage would import modules of its own.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
     return set(run.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"mcp", "mcp_types", "numpy", "pydantic", "httpx", "httpx2", "genai_prices", "starlette", "uvicorn"}
+HEAVY = {
+    "mcp",
+    "mcp_types",
+    "numpy",
+    "pydantic",
+    "httpx",
+    "httpx2",
+    "genai_prices",
+    "py3langid",
+    "starlette",
+    "uvicorn",
+}
 
 
 @pytest.mark.parametrize(
@@ -265,12 +283,16 @@ HEAVY = {"mcp", "mcp_types", "numpy", "pydantic", "httpx", "httpx2", "genai_pric
         "from ullage import count; count('hello', 'claude-sonnet-4-5')",
         "from ullage import find_model; find_model('gpt-4o')",
         "from ullage import count_request; count_request({'model': 'gpt-4o', 'messages': []})",
-        "import ullage.cli; ullage.cli.main(['count', 'LICENSE'])",
     ],
 )
-def test_counting_imports_neither_mcp_nor_pydantic_nor_an_http_client(code: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(ROOT)
+def test_counting_imports_neither_mcp_nor_pydantic_nor_an_http_client(code: str):
     assert _loaded_by(code) & HEAVY == set()
+
+
+def test_the_verb_count_imports_prices_and_what_they_need_and_no_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+    loaded = _loaded_by("import ullage.cli; ullage.cli.main(['count', 'LICENSE'])")
+    assert loaded & HEAVY == {"genai_prices", "pydantic", "httpx2"}
 
 
 @pytest.mark.parametrize(
@@ -324,13 +346,19 @@ def test_every_deferred_name_is_declared_and_is_no_module_of_its_package():
 def test_serving_imports_no_package_before_it_is_used():
     loaded = _loaded_by("import ullage.cli.serve")
     assert {name.split(".")[1] for name in loaded if name.startswith("ullage.")} & SERVED_LATE == set()
-    assert loaded & {"jsonschema", "numpy", "sqlalchemy", "sqlglot", "splintr", "fastokens"} == set()
+    assert loaded & {"jsonschema", "numpy", "sqlalchemy", "sqlglot", "splintr"} == set()
+
+
+def test_a_short_exact_count_imports_nothing_that_only_others_need():
+    loaded = _loaded_by("from ullage import count; count('Hello')")
+    slow = {"anyio", "asyncio", "decimal", "difflib", "heapq", "pathlib", "splintr", "subprocess", "unicodedata"}
+    ours = {f"ullage.{name}" for name in ("messages", "models.price", "tokens.calibrated", "tokens.bpe.worker")}
+    assert loaded & (slow | ours) == set()
 
 
 @pytest.mark.requirement("U:one-meter")
 def test_only_one_file_knows_a_tokenizer():
-    for package, knower in (("splintr", "engine.py"), ("fastokens", "quick.py")):
-        assert [path.name for path in SOURCE.rglob("*.py") if package in _imports(path)] == [knower]
+    assert [path.name for path in SOURCE.rglob("*.py") if "splintr" in _imports(path)] == ["engine.py"]
     assert not [path for path in SOURCE.rglob("*.py") if "tiktoken" in _imports(path)]
 
 

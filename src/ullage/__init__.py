@@ -6,11 +6,14 @@ if TYPE_CHECKING:
     from ullage.app.agents import run_agent
     from ullage.app.context import Context, compact, get_context_usage
     from ullage.context import Session
+    from ullage.gateway import FindToolResponse, TokenMetrics
 
 __version__ = "0.1.0"
 __all__ = [
     "Context",
+    "FindToolResponse",
     "Session",
+    "TokenMetrics",
     "__version__",
     "compact",
     "count",
@@ -22,7 +25,9 @@ __all__ = [
 
 _ROOMS = {
     "Context": "app.context",
+    "FindToolResponse": "gateway",
     "Session": "context",
+    "TokenMetrics": "gateway",
     "compact": "app.context",
     "count": "app",
     "count_request": "app",

@@ -34,7 +34,7 @@ An error knows what happened (`message`), what to do (`suggestion`) and what wou
 are not made here: the wire does that.
 """
 
-from typing import ClassVar, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 __all__ = [
     "BadConfiguration",
@@ -81,6 +81,8 @@ class UllageError(Exception):
         self.message = message
         self.suggestion = suggestion
         self.options = options
+        self.meta: dict[str, Any] = {}
+        """JSON for the client, beside the error and never for the model; the `_meta` of the reply."""
 
     def wire(self) -> ErrorShape:
         return {

@@ -23,6 +23,7 @@ __all__ = [
     "escape_invisible",
     "escape_json",
     "has_invisible",
+    "has_invisible_in",
     "map_strings",
     "remove_invisible",
     "remove_invisible_counted",
@@ -73,6 +74,12 @@ def has_invisible(text: str) -> bool:
     return _changed(text, _drop) is not text
 
 
+def has_invisible_in(*values: Json) -> bool:
+    """The same for every string and key of some JSON values."""
+    # One look at all strings joined is four times faster than one look at each.
+    return has_invisible(" ".join(_strings(*values)))
+
+
 def remove_invisible(text: str) -> str:
     return _changed(text, _drop)
 
@@ -90,13 +97,12 @@ def remove_invisible_counted(text: str) -> tuple[str, int]:
 
 def escape_json(value: Json) -> Json:
     """A JSON value with `escape_invisible` applied to every string and key; the same object where none changes."""
-    # One look at all strings joined is four times faster than one look at each.
-    return map_strings(value, escape_invisible) if has_invisible(" ".join(_strings(value))) else value
+    return map_strings(value, escape_invisible) if has_invisible_in(value) else value
 
 
-def _strings(value: Json) -> list[str]:
+def _strings(*values: Json) -> list[str]:
     found: list[str] = []
-    todo: list[Json] = [value]
+    todo: list[Json] = [*values]
     while todo:
         one = todo.pop()
         if isinstance(one, str):
@@ -106,6 +112,9 @@ def _strings(value: Json) -> list[str]:
             todo += one.values()
         elif isinstance(one, list):
             todo += one
+        elif isinstance(one, Mapping):
+            found += (members := cast("Mapping[str, Json]", one))
+            todo += members.values()
     return found
 
 

@@ -19,12 +19,12 @@ from .start_cache import as_table
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Literal
 
     from .handover import Handover
     from .start_cache import Entry
 
-__all__ = ["StartSession", "claim_input", "claim_output"]
+__all__ = ["StartSession", "claim_input", "claim_output", "era_asked_in"]
 
 _FIRST_WAIT = 0.1
 """Seconds that the first message is waited for before loading begins. Waiting takes no processor time."""
@@ -58,6 +58,18 @@ def claim_output() -> int:
     private = os.dup(1)
     os.dup2(2, 1)
     return private
+
+
+def era_asked_in(line: bytes) -> "Literal['handshake', 'stateless'] | None":
+    """The era of the protocol in which a client's first request is made; None for what is not a request."""
+    try:
+        message = as_table(json.loads(line[:_LONGEST]))
+    except ValueError:
+        return None
+    if not isinstance(message.get("method"), str) or "id" not in message:
+        return None
+    is_modern = _VERSION_KEY in as_table(as_table(message.get("params")).get("_meta"))
+    return "stateless" if is_modern and message["method"] != "initialize" else "handshake"
 
 
 class StartSession:
@@ -105,6 +117,13 @@ class StartSession:
         self._done.acquire()
         sys.setswitchinterval(_SWITCH)
         start_new_thread(self._run, ())
+
+    @property
+    def client_era(self) -> "Literal['handshake', 'stateless'] | None":
+        """The era of the protocol in which the client has begun; None where it has not."""
+        if self._era is not None:
+            return "stateless" if self._era == "modern" else "handshake"
+        return next((era for line in self._lines[:8] if (era := era_asked_in(line)) is not None), None)
 
     @property
     def is_finished(self) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "Complete",
     "CompletionSource",
     "Contents",
+    "Era",
     "Json",
     "JsonObject",
     "Listener",
@@ -96,6 +97,9 @@ class Caller:
 
 ANONYMOUS = Caller(principal="anonymous", session="none")
 
+Era = Literal["handshake", "stateless"]
+"""The protocol before 2026-07-28, with a handshake and sessions, or since then, without."""
+
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Told how far a call is: so much done, of so much where known, with a word where there is one."""
 
@@ -115,6 +119,8 @@ class Asked:
     caller: Caller = ANONYMOUS
     meta: JsonObject = field(default_factory=dict[str, Json])
     """The request's `_meta`: trace context and whatever else the client sent along."""
+    era: Era | None = None
+    """The era of the protocol in which the client asks; None where nobody asks by the protocol."""
     deadline: float | None = None
     """On the event loop's clock (`anyio.current_time`); None for no limit."""
     answers: JsonObject = field(default_factory=dict[str, Json])
@@ -175,10 +181,20 @@ class Reply:
     origin: Origin | None = None
     """Stamped where sources are merged; None before."""
     needs: Needs | None = None
+    json_lists: tuple[str, ...] | None = None
+    """For a text that is JSON and must stay JSON at every size: the keys of its lists, the one to shorten first being
+    the first. None for any other reply, whose text may be written in a shorter form."""
 
     @classmethod
-    def text(cls, text: str, *, meta: JsonObject | None = None, is_error: bool = False) -> "Reply":
-        return cls(content=(text_block(text),), meta=meta or {}, is_error=is_error)
+    def text(
+        cls,
+        text: str,
+        *,
+        meta: JsonObject | None = None,
+        is_error: bool = False,
+        json_lists: tuple[str, ...] | None = None,
+    ) -> "Reply":
+        return cls(content=(text_block(text),), meta=meta or {}, is_error=is_error, json_lists=json_lists)
 
 
 class ToolSource(Protocol):

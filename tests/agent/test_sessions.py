@@ -224,11 +224,9 @@ async def test_an_overflow_teaches_the_window_and_the_call_is_made_again():
 
 async def test_what_no_window_holds_is_refused_after_one_more_try():
     model = ScriptedModel(lambda *_: says("never"), window=300)
+    fixed = context(system="word " * 2_000)
     with pytest.raises(ProviderFailed) as failed:
-        _ = [
-            event
-            async for event in run_agent("word " * 2_000, delegate=delegate(model), context=context(), tools=tools())
-        ]
+        _ = [event async for event in run_agent("Go.", delegate=delegate(model), context=fixed, tools=tools())]
     assert failed.value.kind == "context_length"
     assert len(model.bodies) == 2
 

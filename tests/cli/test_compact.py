@@ -265,5 +265,6 @@ def test_a_model_of_the_users_puts_the_head_into_a_summary(
 def test_a_window_that_is_far_too_full_is_brought_down(folder: Path, capsys: pytest.CaptureFixture[str]):
     session(folder / "s.jsonl", asked(words(50)), *turns(60, reported=False))
     found = compacted(capsys, "s.jsonl", "--dry-run")
-    assert found["before"]["usagePercent"] > 250
+    assert found["before"]["usagePercent"] == 100
+    assert found["before"]["overflow"] > 1.5 * found["before"]["contextWindow"]
     assert found["after"]["usagePercent"] < 85

@@ -3,12 +3,14 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
 
 from ullage.cli import main
+from ullage.models import CURRENT_MODEL
 
 
 @pytest.fixture
@@ -25,22 +27,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]) == 0
+    assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4-turbo"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-               gpt-4         window 8,192  gpt-4o         window 128,000
-notes/one.txt      4  exact         <0.1%       4  exact           <0.1%
+               gpt-4         window 8,192  gpt-4-turbo         window 128,000
+notes/one.txt      4  exact         <0.1%            4  exact           <0.1%
+gpt-4 retired 2026-10-23, use gpt-5.6-sol
+gpt-4: 0.00012 USD as input, at 30 a million tokens
+gpt-4-turbo retired 2026-10-23, use gpt-5.6-sol
+gpt-4-turbo: 0.000040 USD as input, at 10 a million tokens
 """)
 
 
 def test_a_folder_is_a_tree_with_totals(folder: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["count", "notes", "-m", "gpt-4o"]) == 0
+    assert main(["count", "notes", "-m", "gpt-4-turbo"]) == 0
     assert capsys.readouterr().out == snapshot("""\
-              gpt-4o         window 128,000
-notes/            19  exact           <0.1%
-  deep/           11  exact           <0.1%
-    three.py      11  exact           <0.1%
-  one.txt          4  exact           <0.1%
-  two.md           4  exact           <0.1%
+              gpt-4-turbo         window 128,000
+notes/                 25  exact           <0.1%
+  deep/                11  exact           <0.1%
+    three.py           11  exact           <0.1%
+  one.txt               4  exact           <0.1%
+  two.md               10  exact           <0.1%
+gpt-4-turbo retired 2026-10-23, use gpt-5.6-sol
+gpt-4-turbo: 0.00025 USD as input, at 10 a million tokens
 not counted, because it cannot be opened or is not text: notes/picture.png
 """)
 
@@ -48,13 +56,39 @@ not counted, because it cannot be opened or is not text: notes/picture.png
 def test_json_has_every_figure(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "--json", "-m", "claude-sonnet-4-5"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["models"] == [{"model": "claude-sonnet-4-5", "resolved": "claude-sonnet-4-5", "window": 200_000}]
+    (model,) = found["models"]
+    assert (model["model"], model["resolved"], model["window"]) == ("claude-sonnet-4-5", "claude-sonnet-4-5", 200_000)
+    assert model["price"]["input"] == "0.000003"
     (line,) = found["lines"]
     (counted,) = line["counts"]
     assert counted["method"] == "calibrated"
     assert counted["exact"] is False
     assert counted["error_band"]["low"] <= counted["token_count"] <= counted["error_band"]["high"]
     assert counted["window_percent"] >= 0
+    assert Decimal(counted["input_cost"]) == counted["token_count"] * Decimal("0.000003")
+
+
+def test_without_a_model_a_current_one_is_counted_for(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "--json"]) == 0
+    (model,) = json.loads(capsys.readouterr().out)["models"]
+    assert model["model"] == CURRENT_MODEL
+    assert model["retired"] is None
+    assert model["price"] is not None
+
+
+def test_a_retired_model_is_named_with_the_one_that_replaces_it(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "-m", "gpt-4"]) == 0
+    assert "gpt-4 retired 2026-10-23, use gpt-5.6-sol" in capsys.readouterr().out
+    assert main(["count", "notes/one.txt", "-m", "gpt-4", "--json"]) == 0
+    (model,) = json.loads(capsys.readouterr().out)["models"]
+    assert (model["retired"], model["replaced_by"]) == ("2026-10-23", "gpt-5.6-sol")
+
+
+def test_a_plain_rule_has_no_price(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["count", "notes/one.txt", "-m", "character_count_div_4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["models"][0]["price"] is None
+    assert found["lines"][0]["counts"][0]["input_cost"] is None
 
 
 def test_several_files_have_a_total(folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -110,7 +144,7 @@ def test_a_folder_that_cannot_be_opened_is_an_error_and_not_nothing(
 def test_of_several_files_those_that_can_be_counted_are(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "notes/picture.png", "nowhere"]) == 2
     captured = capsys.readouterr()
-    assert [line.split()[:2] for line in captured.out.splitlines()[1:]] == [["notes/one.txt", "4"], ["total", "4"]]
+    assert [line.split()[:2] for line in captured.out.splitlines()[1:3]] == [["notes/one.txt", "4"], ["total", "4"]]
     assert "`notes/picture.png` is not text" in captured.err
     assert "`nowhere` cannot be read" in captured.err
 
@@ -120,10 +154,10 @@ def test_a_name_neither_steers_the_terminal_nor_moves_its_figures(folder: Path, 
     names.mkdir()
     for name in ("red\x1b[31m.txt", "new\nline.txt", "日本語.txt", "\udcff.txt", "plain.txt"):
         (names / name).write_text("Hello", encoding="utf-8")
-    assert main(["count", "names"]) == 0
+    assert main(["count", "names", "-m", "gpt-4"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 7
-    assert lines[2:] == [
+    assert len(lines) == 9
+    assert lines[2:7] == [
         "  new\\nline.txt        1  exact         <0.1%",
         "  plain.txt            1  exact         <0.1%",
         "  red\\x1b[31m.txt      1  exact         <0.1%",
@@ -146,8 +180,8 @@ def test_models_that_do_not_fit_side_by_side_stand_below_each_other(folder: Path
         monkeypatch.setattr(sys, "stdout", Terminal())
         assert main(words) == 0
         lines = sys.stdout.getvalue().splitlines()  # pyright: ignore[reportAttributeAccessIssue]
-        assert len(lines) == 2 * tables
-        assert max(map(len, lines)) <= wide
+        assert len(lines) == 2 * tables + 4
+        assert max(map(len, lines[: 2 * tables])) <= wide
 
 
 def test_json_is_json_in_every_encoding(folder: Path):

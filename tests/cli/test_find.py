@@ -55,14 +55,15 @@ def test_what_is_found_is_shown_with_its_parameters(servers: Path, capsys: pytes
 hub__list_issues(owner: string, labels?: string[]) [write]
   List the issues of a repository.
 
-hub__merge(text?: string) [write]
-  Merge a pull request.
+count-tokens(text: string, model?: string)
+  Count the tokens of a text for a model. Replies with token_count and model, how the count was
+  found, and its error band where it is not exact.
 
-count-tokens(text: string, model?: string) — Count the tokens of a text for a model
+hub__merge(text?: string) — Merge a pull request [write]
 """)
     assert captured.err == snapshot("""\
 ullage: `dead` was not searched: ended with exit status 3; it last said: no such table
-118 tokens of definitions; those of all servers' tools are 80.
+171 tokens of definitions; those of all servers' tools are 80.
 """)
 
 

@@ -213,3 +213,14 @@ def test_the_budget_of_a_day_is_shared_by_every_command(
     assert main(["run", "hi", "--max-output", "10"]) == 2
     assert "over the budget of this day" in capsys.readouterr().err
     assert len(provider.asked) == 1
+
+
+@pytest.mark.requirement("S4:budgets")
+def test_a_task_is_named_by_a_flag_and_ended_by_another(
+    provider: Loopback, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ORCH_USAGE_EXPORT", str(work / "use.csv"))
+    assert main(["run", "What is this?", "--task", "docs", "--end-task"]) == 0
+    assert ",docs," in (work / "use.csv").read_text(encoding="utf-8")
+    assert main(["run", "What is this?", "--end-task"]) == 2
+    assert "there is no task to end" in capsys.readouterr().err

@@ -36,11 +36,13 @@ sky__get_forecast(text?: string) [write]
     score    #
     words    #  none in common that says much
     meaning  #  nearness #; at most # for this query
+    closer   #  word by word, beside the best others
 
 hub__list_issues(text?: string) — List the issues of a repository [write]
     score    #
     words    #  repository: description #
     meaning  #  nearness #; at most # for this query
+    closer   #  word by word, beside the best others
 """)
 
 
@@ -58,7 +60,7 @@ def test_json_has_why_beside_the_reply_and_the_parts_sum_to_the_score(work: Path
     assert next(iter(why)) == "hub__list_issues"
     assert set(why) == {*(one["name"] for one in reply["tools"]), *(one.partition("(")[0] for one in reply["more"])}
     for one in why.values():
-        assert one["words"] + one["meaning"] + one["use"] == pytest.approx(one["score"], abs=0.001)
+        assert one["words"] + one["meaning"] + one["closer"] + one["use"] == pytest.approx(one["score"], abs=0.001)
         assert sum(term["score"] for term in one["terms"]) == pytest.approx(one["words"], abs=0.001)
     assert why["hub__list_issues"]["named"] == "wholly"
 

@@ -459,3 +459,16 @@ def test_results_of_models_are_not_written_otherwise(desk: Desk):
         "delegate (own)",
         "docs",
     }
+
+
+@pytest.mark.requirement("U:project")
+def test_folders_whose_files_are_sent_come_from_the_users_own_file_alone(desk: Desk):
+    desk.write(user="", project="[delegate]\nfile_roots = ['/etc', '.']\n")
+    loaded = desk.load()
+    assert loaded.settings.delegate.file_roots == ()
+    assert any("`delegate.file_roots` is ignored in a project's file" in one.message for one in loaded.issues)
+    desk.write(user="[delegate]\nfile_roots = ['~/work', 'here']\n", project="[delegate]\nfile_roots = ['/etc']\n")
+    first, second = desk.load().settings.delegate.file_roots
+    assert first.endswith("/work")
+    assert not first.startswith("~")
+    assert second.endswith("/here")

@@ -74,6 +74,14 @@ def _words(part: object) -> str:
 class CallReader:
     inner: Reader
 
+    @property
+    def is_whole(self) -> bool:
+        return self.inner.is_whole
+
+    @property
+    def is_over(self) -> bool:
+        return self.inner.is_over
+
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         return self.inner.feed(event, data)
 

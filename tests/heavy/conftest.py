@@ -3,9 +3,11 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 SUITE = Path(__file__).parents[2] / ".bench" / "node" / "node_modules" / ".bin" / "conformance"
+EVERYTHING = Path(__file__).parents[2] / ".bench" / "interaction" / "examples" / "servers" / "everything-server"
 FIXTURE = Path(__file__).parent / "fixture_server.py"
 BRIDGE = Path(__file__).parent / "stdio_bridge.py"
 
@@ -104,23 +107,55 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def gateway_command(tmp_path: Path, home: dict[str, str]) -> list[str]:
+def gateway_command(home: dict[str, str]) -> list[str]:
     """`ullage serve` with the fixture server behind it, passed on as it is."""
+    return _gateway_command(home, f"command = {str(sys.executable)!r}\nargs = [{str(FIXTURE)!r}]")
+
+
+def _gateway_command(home: dict[str, str], entry: str) -> list[str]:
     settings = Path(home["HOME"]) / "settings" / "ullage.toml"
     settings.parent.mkdir(parents=True)
-    settings.write_text(
-        f"""
-        [gateway]
-        mode = "direct"
-
-        [servers.fixture]
-        command = {str(sys.executable)!r}
-        args = [{str(FIXTURE)!r}]
-        prefix = ""
-        """,
-        encoding="utf-8",
-    )
+    settings.write_text(f'[gateway]\nmode = "direct"\n\n[servers.behind]\n{entry}\nprefix = ""\n', encoding="utf-8")
     return [sys.executable, "-m", "ullage", "serve", "--config", str(settings)]
+
+
+@pytest.fixture
+def everything_url(tmp_path: Path) -> Iterator[str]:
+    """The SDK's own everything-server, over HTTP."""
+    if not EVERYTHING.exists():
+        pytest.fail("the everything-server is not there; run `make test-heavy`")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    command = [sys.executable, "-m", "mcp_everything_server", "--port", str(port)]
+    with (tmp_path / "everything.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=EVERYTHING, stdout=log, stderr=log)
+    try:
+        _wait_for_port(port)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wait_for_port(port: int) -> None:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+@pytest.fixture
+def everything_gateway_url(everything_url: str, home: dict[str, str], working_folder: Path) -> Iterator[str]:
+    """Ullage over HTTP with the everything-server behind it, reached over HTTP and passed on as it is."""
+    command = _gateway_command(home, f'url = "{everything_url}"')
+    with serving([*command, "--http", "0"], home, working_folder) as url:
+        yield url
 
 
 @pytest.fixture

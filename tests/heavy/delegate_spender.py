@@ -116,6 +116,9 @@ class Mortal:
     async def settle(self, ticket: Ticket, actual: Spend) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
+    async def end(self, caller: Caller, task: str | None = None) -> None:
+        await self.purse.end(caller, task)
+
 
 def run(race: Race) -> list[int | None]:
     """How each ended, all of them having begun at one moment."""

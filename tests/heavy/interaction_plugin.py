@@ -137,7 +137,7 @@ async def connect_through_ullage(
         said = upstream.introduction
         identity = Identity(name=said.name, version=said.version or "", instructions=said.instructions)
         if os.environ[FRONT] == "sdk":
-            front: Any = build_server(upstream, identity, lambda _: CALLER)
+            front: Any = build_server(Profile(source=upstream, identity=identity), lambda _: CALLER)
             async with Client(front, mode=mode, **client) as connected:
                 yield connected
             return

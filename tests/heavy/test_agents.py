@@ -65,7 +65,9 @@ def visit(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Visit:
     schema = {"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]}
     tools = [{"name": "add", "description": "Adds two numbers.", "inputSchema": schema}]
     (home / "sums.json").write_text(json.dumps({"package": "sums", "serverInfo": sums, "tools": tools}))
-    settings = home / "ullage.toml"
+    # The user's own file: one in the working folder would be a project's, and wait for approval.
+    settings = home / ".config" / "ullage" / "ullage.toml"
+    settings.parent.mkdir(parents=True)
     settings.write_text(
         f"""
         [servers.notes]

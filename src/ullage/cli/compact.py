@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output", "-o", type=Path, metavar="FILE", help="where the rest goes; a file that is not there"
     )
     parser.add_argument(
-        "--keep", type=float, default=0.30, metavar="SHARE", help="of the window, for the untouched end (0.3)"
+        "--keep", type=float, metavar="SHARE", help="of the window, for the untouched end (0.1, at least 8,000 tokens)"
     )
     parser.add_argument(
         "--target", type=float, default=0.50, metavar="SHARE", help="of the window, used at most after it (0.5)"
@@ -121,6 +121,7 @@ def _json(let_go: LetGo, done: Written | None) -> dict[str, Json]:
             }
             for shed in let_go.work.sheds
         ],
+        "dropped": [one.to_json() for one in let_go.work.dropped],
         "warning": let_go.work.warning,
         "output": None if done is None else str(done.path),
         "generation": None if done is None else done.generation,

@@ -72,11 +72,12 @@ async def planned(found: Found, options: Options, model: str | None, *, summariz
     weighed, conversation = weigh(found, options, model), found.conversation
     usage = weighed.usage
     limits = limits_of(
-        replace(options, compact_threshold=("tokens", max(1, usage.used))),
+        options,
         usage.context_window,
         fixed=weighed.fixed.total.tokens,
         used=usage.weighed,
         scale=usage.used / max(1, usage.weighed),
+        now=True,
     )
     teller = Teller(
         scale=weighed.scale,

@@ -1,23 +1,31 @@
-"""How many tokens are these files, to these models? Each count says how it was found, and its band if not exact."""
+"""The verb `count`: tokens of files for one or several models, with how each count was found and what it would cost.
+
+A model that was or will be switched off is named below the table with the one that replaces it.
+"""
 
 import argparse
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ullage import app
 from ullage.errors import InvalidArguments, UnreadableFile
-from ullage.models import DEFAULT_MODEL, Match
+from ullage.models import CURRENT_MODEL, Match, Price, price_of
 from ullage.tokens import Count, count_to_json, total
 from ullage.tool import Json
 
 from .files import STDIN, Found, find_files, is_folder, is_watched_input, read_standard_input, read_text, size_of
+from .models import price_json, retirement_note
 from .output import bold, columns, complain, dim, emit, emit_json, plain, width_of
 from .progress import Progress
 
 __all__ = ["arguments", "run"]
+
+
+_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +51,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-m",
         action="append",
         metavar="MODEL",
-        help=f"count for this model; give it several times to compare (default: {DEFAULT_MODEL})",
+        help=f"count for this model; give it several times to compare (default: {CURRENT_MODEL})",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    names: list[str] = arguments.model or [DEFAULT_MODEL]
+    names: list[str] = arguments.model or [CURRENT_MODEL]
     matches = [app.meter().match(name) for name in names]
     lines, skipped, refused = _measure(_words(arguments.files), names)
+    prices = [_price(match) for match in matches]
     if arguments.json:
-        emit_json(_as_json(lines, [*refused, *skipped], names, matches))
+        emit_json(_as_json(lines, [*refused, *skipped], names, matches, prices))
     else:
-        _print_lines(lines, skipped, matches)
+        _print_lines(lines, skipped, matches, prices)
     for error in refused.values():
         complain(error, as_json=arguments.json)
     return 2 if refused else 0
+
+
+def _price(match: Match) -> Price | None:
+    """Today's price; a plain rule that stands in a model's place has none."""
+    return None if match.card.provider == "none" else price_of(match, when=datetime.now(UTC))
 
 
 def _words(words: Sequence[str]) -> Sequence[str]:
@@ -151,17 +165,30 @@ def _sum(rows: Sequence[tuple[Count, ...]], models: int) -> tuple[Count, ...]:
     return tuple(total(row[index] for row in rows) for index in range(models))
 
 
-def _as_json(lines: Sequence[Line], skipped: list[str], names: Sequence[str], matches: Sequence[Match]) -> Json:
+def _as_json(
+    lines: Sequence[Line],
+    skipped: list[str],
+    names: Sequence[str],
+    matches: Sequence[Match],
+    prices: Sequence[Price | None],
+) -> Json:
     return {
         "models": [
-            {"model": name, "resolved": match.card.id, "window": match.card.window}
-            for name, match in zip(names, matches, strict=True)
+            {
+                "model": name,
+                "resolved": match.card.id,
+                "window": match.card.window,
+                "retired": None if match.card.retired is None else str(match.card.retired),
+                "replaced_by": match.card.replaced_by,
+                "price": price_json(price),
+            }
+            for name, match, price in zip(names, matches, prices, strict=True)
         ],
         "lines": [
             {
                 "path": line.path,
                 "kind": line.kind,
-                "counts": [_count_json(*pair) for pair in _with_model(line, matches)],
+                "counts": [_count_json(*trio) for trio in zip(line.counts, matches, prices, strict=True)],
             }
             for line in lines
         ],
@@ -169,16 +196,16 @@ def _as_json(lines: Sequence[Line], skipped: list[str], names: Sequence[str], ma
     }
 
 
-def _with_model(line: Line, matches: Sequence[Match]) -> list[tuple[Count, Match]]:
-    return list(zip(line.counts, matches, strict=True))
-
-
-def _count_json(count: Count, match: Match) -> dict[str, Json]:
+def _count_json(count: Count, match: Match, price: Price | None) -> dict[str, Json]:
     share = None if not match.card.window else round(100 * count.tokens / match.card.window, 2)
-    return {"token_count": count.tokens, "model": match.asked, **count_to_json(count), "window_percent": share}
+    cost = None if price is None or price.input is None else f"{count.tokens * price.input:f}"
+    figures: dict[str, Json] = {"window_percent": share, "input_cost": cost}
+    return {"token_count": count.tokens, "model": match.asked, **count_to_json(count), **figures}
 
 
-def _print_lines(lines: Sequence[Line], skipped: Sequence[str], matches: Sequence[Match]) -> None:
+def _print_lines(
+    lines: Sequence[Line], skipped: Sequence[str], matches: Sequence[Match], prices: Sequence[Price | None]
+) -> None:
     whole = _table(lines, matches, range(len(matches)))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     fits = room is None or max(map(width_of, whole)) <= room
@@ -189,6 +216,13 @@ def _print_lines(lines: Sequence[Line], skipped: Sequence[str], matches: Sequenc
     for match in matches:
         if match.how == "family":
             emit(dim(f"no card is called {match.asked}: counted as {match.card.id}"))
+    whole_counts = _sum([line.counts for line in lines if line.depth == 0 and line.kind != "total"], len(matches))
+    for match, price, count in zip(matches, prices, whole_counts, strict=True):
+        if note := retirement_note(match.card):
+            emit(f"{match.asked} {note}")
+        if price is not None and price.input is not None:
+            cost, rate = count.tokens * price.input, price.input * _MILLION
+            emit(dim(f"{match.asked}: {cost:.2g} {price.currency} as input, at {rate.normalize():f} a million tokens"))
     if skipped:
         named = ", ".join(map(plain, skipped[:3]))
         emit(dim(f"not counted, because it cannot be opened or is not text: {named}{_and_more(skipped)}"))

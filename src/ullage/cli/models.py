@@ -10,7 +10,7 @@ from ullage.tool import Json
 
 from .output import bold, columns, dim, emit, emit_json
 
-__all__ = ["arguments", "run"]
+__all__ = ["arguments", "price_json", "retirement_note", "run"]
 
 _PER = 1_000_000
 """Prices are said by the million tokens, as providers do."""
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     match = table.find(arguments.name)
     price = price_of(match, when=datetime.now(UTC))
     if arguments.json:
-        emit_json({"asked": match.asked, "host": match.host, **_card_json(match.card), "price": _price_json(price)})
+        emit_json({"asked": match.asked, "host": match.host, **_card_json(match.card), "price": price_json(price)})
     else:
         _print_card(match, price)
     return 0
@@ -41,7 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_table(cards: list[ModelCard]) -> None:
     header = ("model", "provider", "window", "output", "tokenizer", "")
     rows = [
-        (card.id, card.provider, _number(card.window), _number(card.max_output), card.tokenizer or "-", _state(card))
+        (
+            card.id,
+            card.provider,
+            _number(card.window),
+            _number(card.max_output),
+            card.tokenizer or "-",
+            retirement_note(card),
+        )
         for card in cards
     ]
     titles, *lines = columns([header, *rows], right=frozenset({2, 3}))
@@ -54,7 +61,8 @@ def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def _state(card: ModelCard) -> str:
+def retirement_note(card: ModelCard) -> str:
+    """When a model was or will be switched off, and what to use instead; empty where no day is announced."""
     if card.retired is None:
         return ""
     verb = "retired" if card.retired <= datetime.now(UTC).date() else "retires"
@@ -80,7 +88,7 @@ def _print_card(match: Match, price: Price | None) -> None:
         ("tokenizer", card.tokenizer or "none that is public", _source(card, "tokenizer")),
         ("accepts", ", ".join(yes) or "unknown", _source(card, "accepts") if yes else ""),
         ("refuses", ", ".join(no), ""),
-        ("status", _state(card), _source(card, "retired")),
+        ("status", retirement_note(card), _source(card, "retired")),
         ("price", _price_text(price), f"{price.source}, {price.date}" if price else ""),
     ]
     for line in columns([("", name, value, dim(source)) for name, value, source in facts if value]):
@@ -112,7 +120,8 @@ def _price_text(price: Price | None) -> str:
     return f"{price.currency} a million tokens: {said}"
 
 
-def _price_json(price: Price | None) -> Json:
+def price_json(price: Price | None) -> Json:
+    """A price as every JSON output of a verb writes it: strings, so that no digit is lost."""
     if price is None:
         return None
     parts = {

@@ -26,6 +26,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--language", metavar="CODE", help="of the prompt, such as pt (default: told from its words)")
     parser.add_argument("--max-output", metavar="N", type=int, help="tokens of the answer at most")
+    parser.add_argument("--task", metavar="NAME", help="what this is for: a label in figures, and a scope of budgets")
     parser.add_argument("--cut", action="store_true", help="cut a prompt that no window holds, rather than refuse it")
 
 
@@ -48,5 +49,6 @@ def ask_of(arguments: argparse.Namespace, prompt: str) -> Ask:
         max_output_tokens=arguments.max_output,
         cut=arguments.cut,
         caller=Caller(principal=user_name(), session="command line", client=arguments.client),
-        task="run",
+        task=arguments.task,
+        tool="run",
     )

@@ -15,6 +15,7 @@ from ullage.app.delegates import open_delegate
 from ullage.app.keys import off
 from ullage.config import Settings
 from ullage.delegate import Ask, Event, Outcome, TextDelta, report
+from ullage.errors import InvalidArguments
 from ullage.tool import Json
 
 from .configured import add_flags, log_to_stderr, read, say
@@ -28,17 +29,20 @@ __all__ = ["arguments", "run"]
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", help="what is asked, or - to read it from standard input")
     add_request(parser)
+    parser.add_argument("--end-task", action="store_true", help="end the task once this is answered")
     parser.add_argument("--json", action="store_true", help="print the answer with decision, usage, cost and attempts")
     add_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.end_task and arguments.task is None:
+        raise InvalidArguments("there is no task to end", suggestion="name it with --task")
     ask = ask_of(arguments, prompt_of(arguments.prompt))
     loaded = read(arguments)
     log_to_stderr()
     show_telemetry(loaded.settings, only_if_said=True)
     is_watched = sys.stdout.isatty() and not arguments.json
-    work = partial(_answered, loaded.settings, ask, is_watched=is_watched)
+    work = partial(_answered, loaded.settings, ask, is_watched=is_watched, ends_task=arguments.end_task)
     return _told(anyio.run(work), arguments, loaded.settings, is_shown=is_watched)
 
 
@@ -53,7 +57,7 @@ def _told(outcome: Outcome, arguments: argparse.Namespace, settings: Settings, *
     return 0
 
 
-async def _answered(settings: Settings, ask: Ask, *, is_watched: bool) -> Outcome:
+async def _answered(settings: Settings, ask: Ask, *, is_watched: bool, ends_task: bool) -> Outcome:
     shown = list[str]()
 
     def hear(event: Event) -> None:
@@ -62,7 +66,11 @@ async def _answered(settings: Settings, ask: Ask, *, is_watched: bool) -> Outcom
             print(event.text, end="", flush=True)
 
     async with open_delegate(settings, environment=os.environ) as delegate:
-        outcome = await delegate.run(ask, hear)
+        try:
+            outcome = await delegate.run(ask, hear)
+        finally:
+            if ends_task and ask.task is not None:
+                await delegate.purse.end(ask.caller, ask.task)
     if is_watched:
         print()
         # An attempt that breaks off has been seen already; what came after it is whole.

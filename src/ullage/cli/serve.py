@@ -7,7 +7,9 @@ are named there or with --include.
 import argparse
 import gc
 import os
+import select
 import socket
+import stat
 import sys
 from contextlib import suppress
 from functools import partial
@@ -20,8 +22,10 @@ from ullage.app.keys import names_on
 from ullage.app.starting import StartAnswers
 from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
+from ullage.handover import Handover
 from ullage.options import SAMPLE, DatabaseSettings
-from ullage.start_session import StartSession
+from ullage.start_session import StartSession, claim_input, claim_output, era_asked_in
+from ullage.tool import Era
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
 
 from .configured import add_flags, examined, log_to_stderr, read, say, situation_of
@@ -37,6 +41,7 @@ _SWITCH = 0.001
 _COLLECTIONS = 5_000, 10, 4_000
 """New objects between collections of garbage, and how many of these make a larger and then a full one."""
 
+_FIRST_BYTES = 65_536
 _WRITE_SECONDS = 1.0
 """Time for the cache of first answers to be brought up to date at the end."""
 _MOMENT, _WHILE = 0.3, 2.0
@@ -118,15 +123,20 @@ async def _stdio(
 ) -> None:
     client: str | None = arguments.client
     session: StartSession | None = getattr(arguments, "start_session", None)
+    first = None if session is not None else await anyio.to_thread.run_sync(_read_first)
     async with open_gateway(loaded, environment=os.environ, again=again) as gateway:
         situation = situation_of(arguments)
         answers = None if situation is None else StartAnswers(gateway=gateway, situation=situation)
+        era = _first_era(first) if session is None else session.client_era
+        if era is not None:
+            # Before servers are started: they are spoken to in the client's era.
+            gateway.met(era)
         await cancel_when_set(told_to_end, partial(gateway.settle, client))
         gateway.warm_up()
         if answers is not None:
             gateway.spawn(partial(answers.keep, _MOMENT if session is None else _WHILE))
         profile = gateway.flagged(client)
-        handover = None if session is None else await anyio.to_thread.run_sync(session.hand_over)
+        handover = first if session is None else await anyio.to_thread.run_sync(session.hand_over)
         if handover is not None and handover.protocol_version is not None:
             profile.identity.spoken()  # the client has read this, and tools stay listed as it says
         try:
@@ -135,6 +145,22 @@ async def _stdio(
             if answers is not None:
                 with anyio.move_on_after(_WRITE_SECONDS, shield=True):
                     await answers.close()
+
+
+def _read_first() -> Handover | None:
+    """What the client has sent already, without waiting for it; None where standard input is no pipe or socket."""
+    mode = os.fstat(0).st_mode
+    if sys.platform == "win32" or not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return None
+    reader, writer = claim_input(), claim_output()
+    if not select.select([reader], [], [], 0)[0]:
+        return Handover(reader=reader, writer=writer)
+    read = os.read(reader, _FIRST_BYTES)
+    return Handover(reader=reader, writer=writer, rest=read, is_ended=not read)
+
+
+def _first_era(first: Handover | None) -> Era | None:
+    return None if first is None else era_asked_in(first.rest.split(b"\n", 1)[0])
 
 
 def _shutdown(gateway: Gateway, told_to_end: anyio.Event) -> Shutdown:

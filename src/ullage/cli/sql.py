@@ -134,13 +134,14 @@ def _database_json(database: DatabaseSettings, *, is_default: bool) -> dict[str,
 
 
 def _role(loaded: Loaded, database: DatabaseSettings) -> int:
-    probe = _with_engine(loaded, database, lambda engine: engine.probe())
+    caller = Asked(caller=Caller(principal=user_name(), session="cli"))
+    probe, setup = _with_engine(loaded, database, lambda engine: Asking.of(database, engine).role_sql(caller))
     for one in probe.can_write:
         say(f"ullage: role `{probe.role}` {one}")
-    if not probe.setup_sql:
+    if not setup:
         say(f"ullage: `{database.name}` has no roles; it is opened for reading only")
         return 0
-    emit(probe.setup_sql.rstrip("\n"))
+    emit(setup.rstrip("\n"))
     return 0
 
 

@@ -46,6 +46,7 @@ def why_lines(one: Explained, width: int) -> list[str]:
         ("score", hit.score, _NAMED[hit.named]),
         ("words", why.words, _words(why.reasons, _written(hit.document)) or "none in common that says much"),
         *([("meaning", why.meaning, _meaning(why))] if why.nearness is not None else []),
+        *([("closer", why.closer, "word by word, beside the best others")] if why.closer else []),
         *([("use", why.use, "called after a search like this one")] if why.use else []),
     ]
     return [line for label, score, said in rows for line in _row(label, score, said, width)]
@@ -95,6 +96,7 @@ def _json(hit: Hit) -> Iterator[tuple[str, Json]]:
     yield "named", hit.named.name.lower() if hit.named else None
     yield "words", _rounded(why.words)
     yield "meaning", _rounded(why.meaning)
+    yield "closer", _rounded(why.closer)
     yield "use", _rounded(why.use)
     yield "nearness", None if why.nearness is None else _rounded(why.nearness)
     yield "share", _rounded(why.share)

@@ -6,7 +6,7 @@ came, and after each compaction what was left.
 
 from collections.abc import Sequence
 
-from ullage.messages import Format, read_message, table_at, text_at
+from ullage.messages import Format, read_message, table_at, text_at, tokens_at
 from ullage.tool import JsonObject
 
 from .archived import Archived, State, states_of
@@ -35,8 +35,15 @@ def read(document: Document, archived: Archived) -> Conversation:
             format=reader.format,
             id=text_at(header, "id"),
             model=text_at(header, "model"),
+            window=_window(document.objects),
         )
     )
+
+
+def _window(lines: Sequence[JsonObject]) -> int | None:
+    """The window that the session ran in last, as far as it was noted."""
+    noted = (tokens_at(one, "window") for one in reversed(lines) if one.get("type") in ("session", "window"))
+    return next((tokens for tokens in noted if tokens), None)
 
 
 def _format(header: JsonObject) -> Format:

@@ -32,6 +32,7 @@ def combined_delegation(
         budgets=_budgets(layers),
         cut=next((layer.values["delegate.cut"] for layer in layers if "delegate.cut" in layer.values), False),
         alerts=_alerts(layers),
+        file_roots=values.get("delegate.file_roots", ()),
         log_level=values.get("delegate.log_level"),
         cost_alert=values.get("delegate.cost_alert"),
         usage_export=values.get("delegate.usage_export"),

@@ -23,14 +23,14 @@ _TIMING = (
     Key(
         name="first_byte_timeout",
         kind=SECONDS,
-        means="Seconds until its answer must have begun; some models think first.",
+        means="Seconds until its answer must have begun; where not set, five times as many for models that reason.",
         default="60",
         field="first_byte",
     ),
     Key(
         name="idle_timeout",
         kind=SECONDS,
-        means="Seconds between two pieces of an answer.",
+        means="Seconds between two pieces of an answer; where not set, five times as many for models that reason.",
         default="30",
         field="idle",
     ),
@@ -96,6 +96,12 @@ DELEGATE = (
         default="false",
     ),
     Key(name="budgets", kind=TABLE, means="See below."),
+    Key(
+        name="file_roots",
+        kind=NAMES,
+        means="Folders whose files a call may name by path, to be sent to a model: only in your own file.",
+        default="none",
+    ),
     Key(
         name="project_keys",
         kind=NAMES,

@@ -23,7 +23,15 @@ def read_delegation(document: Table, findings: Findings) -> Delegation:
     values = findings.keys(table, ("delegate",), DELEGATE)
     budgets = findings.table(table, ("delegate", "budgets"))
     said = findings.keys(budgets, ("delegate", "budgets"), SPENDING)
-    kept = {"project_keys": values.get("project_keys"), "cut": values.get("cut"), "alerts": said.get("alerts")}
+    roots = values.get("file_roots")
+    if roots is not None:
+        roots = tuple(findings.page.absolute(folder) for folder in roots)
+    kept = {
+        "file_roots": roots,
+        "project_keys": values.get("project_keys"),
+        "cut": values.get("cut"),
+        "alerts": said.get("alerts"),
+    }
     named = findings.named(document, ("providers",))
     return Delegation(
         is_mentioned="delegate" in document or "providers" in document,

@@ -81,6 +81,8 @@ class DelegateSettings:
     """What in the policy cannot be meant, with file and line."""
     cut: bool = False
     """Whether a prompt that no window holds is cut rather than refused."""
+    file_roots: tuple[str, ...] = ()
+    """Absolute paths of folders whose files may be sent to a model."""
     budgets: Mapping[Scope, Budget] = field(default_factory=dict[Scope, Budget])
     alerts: tuple[Decimal, ...] | None = None
     """Parts of a budget at which the user is told; None for what holds without."""

@@ -34,6 +34,7 @@ __all__ = [
 
 USER_ONLY_VALUES = {
     "store.url": "the store holds your ledger, budgets and results",
+    "delegate.file_roots": "it decides which of your files are sent to a model",
     "delegate.project_keys": "it decides which of your variables a project may send",
     "gateway.join_calls": "it would let a client's approval of reading stand for writing",
     "results.keep_hours": "results of all your projects share one store",
