@@ -112,12 +112,12 @@ clean: ## remove the environment and everything made
 	@touch $@
 
 .bench/interaction/.installed: requirements-dev.lock
-	@echo "Fetching the interaction suite of the MCP SDK …" >&2
+	@echo "Fetching the interaction suite and the everything-server of the MCP SDK …" >&2
 	@rm -rf .bench/interaction && mkdir -p .bench/interaction
 	@$(BIN)/python -m pip download --quiet --no-deps --no-binary :all: --dest .bench/interaction \
 		"mcp==$$($(BIN)/python -c 'from importlib.metadata import version; print(version("mcp"))')"
 	@tar -xzf .bench/interaction/mcp-*.tar.gz -C .bench/interaction --strip-components=1 --wildcards \
-		'*/tests/__init__.py' '*/tests/_stamp.py' '*/tests/interaction/*'
+		'*/tests/__init__.py' '*/tests/_stamp.py' '*/tests/interaction/*' '*/examples/servers/everything-server/*'
 	@touch $@
 
 .bench/servers/.installed:

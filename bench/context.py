@@ -16,7 +16,9 @@ from typing import Protocol, TypeVar
 
 import context_continuity
 import context_crash
+import context_money
 import context_others
+import context_relations
 import context_validity
 import context_weighing
 from context_traces import data_folder
@@ -75,6 +77,8 @@ PARTS: Mapping[str, Part] = {
     "validity": _shown(context_validity.run, context_validity.report),
     "others": _shown(context_others.run, context_others.report),
     "continuity": _shown(context_continuity.run, context_continuity.report),
+    "relations": _shown(context_relations.run, context_relations.report),
+    "money": _shown(context_money.run, context_money.report),
     "weighing": _weighing,
     "crash": _crash,
 }

@@ -21,11 +21,12 @@ import anyio
 from context_traces import MODELS, Trace, data_folder, read_traces
 from context_validity import Says
 
-from ullage.context import Entry, Options
+from ullage.context import Entry, Options, Summarizer
 from ullage.context.account import Teller
 from ullage.context.breaker import Breaker
 from ullage.context.compact import compact
 from ullage.context.limits import limits_of
+from ullage.context.text_protocol import read_as_tools
 from ullage.context.weighing import Scale
 from ullage.messages import Format, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.models import shipped
@@ -89,8 +90,12 @@ class Kept:
     kept: int = 0
 
     @property
-    def share(self) -> float:
-        return self.kept / self.needed if self.needed else 1.0
+    def share(self) -> float | None:
+        """None where nothing was needed: that is no success."""
+        return self.kept / self.needed if self.needed else None
+
+    def __str__(self) -> str:
+        return "–" if self.share is None else f"{self.share:.1%} of{self.needed:>5}"
 
 
 @dataclass(slots=True)
@@ -107,14 +112,14 @@ class Figures:
 
     def missed(self) -> list[str]:
         return [
-            f"{family}: {kept.share:.1%} of {definition} that were needed are there, under {FLOOR:.0%}"
+            f"{family}: {share:.1%} of {definition} that were needed are there, under {FLOOR:.0%}"
             for (family, definition), kept in self.found.items()
-            if kept.share < FLOOR and "in windows of" not in family
+            if (share := kept.share) is not None and share < FLOOR and "in windows of" not in family
         ]
 
     def to_json(self) -> dict[str, object]:
         return {
-            family: {name: round(self.found[family, name].share, 4) for name in DEFINITIONS}
+            family: {name: rounded(self.found[family, name].share) for name in DEFINITIONS}
             for family in self.compactions
         }
 
@@ -136,8 +141,14 @@ class Reading:
                 yield word
 
 
+def rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
+
+
 def reading_of(messages: Sequence[Message]) -> Reading:
-    texts = tuple("\n".join(text for part in message.parts for text in _texts(part)) for message in messages)
+    """Where the protocol is text, an action that the assistant writes is a call."""
+    messages = read_as_tools(messages)
+    texts = tuple("\n".join(text for part in message.parts for text in texts_of(part)) for message in messages)
     argued = {name: _argued(messages, define) for name, define in DEFINITIONS.items()}
     words = {word for found in argued.values() for word in found}
     places = {word: tuple(place for place, text in enumerate(texts) if word in text) for word in words}
@@ -149,37 +160,39 @@ def _argued(messages: Sequence[Message], define: Callable[[str], set[str]]) -> d
     found: dict[str, set[int]] = {}
     for place, message in enumerate(messages):
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
-        for word in {word for call in calls for leaf in _leaves(_read(call.arguments)) for word in define(leaf)}:
+        for word in {
+            word for call in calls for leaf in leaves(read_arguments(call.arguments)) for word in define(leaf)
+        }:
             found.setdefault(word, set()).add(place)
     return {word: frozenset(places) for word, places in found.items()}
 
 
-def _texts(part: Part) -> Iterator[str]:
+def texts_of(part: Part) -> Iterator[str]:
     match part:
         case Text(text) | Thinking(text=text):
             yield text
         case ToolCall():
-            yield from _leaves(_read(part.arguments))
+            yield from leaves(read_arguments(part.arguments))
         case ToolResult():
             for inner in part.parts:
-                yield from _texts(inner)
+                yield from texts_of(inner)
         case Unknown(value):
-            yield from _leaves(value)
+            yield from leaves(value)
         case _:
             pass
 
 
-def _read(arguments: str) -> Any:  # noqa: ANN401
+def read_arguments(arguments: str) -> Any:  # noqa: ANN401
     try:
         return json.loads(arguments)
     except ValueError:
         return arguments
 
 
-def _leaves(value: Any) -> Iterator[str]:  # noqa: ANN401
+def leaves(value: Any) -> Iterator[str]:  # noqa: ANN401
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
+            yield from leaves(inner)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 
@@ -194,6 +207,7 @@ class Way:
     """What came between two calls of the model."""
     entries: tuple[Entry, ...] = ()
     generation: int = 1
+    summarizer: Summarizer | None = SENTENCE
 
     async def points(self) -> list[tuple[int, tuple[Entry, ...]]]:
         """After how many messages something was let go, and what was left."""
@@ -210,7 +224,7 @@ class Way:
         if used < limits.soft:
             return False
         breaker = Breaker(lambda: 0.0)
-        teller = Teller(scale=self.scale, summarizer=SENTENCE, breaker=breaker, generation=self.generation)
+        teller = Teller(scale=self.scale, summarizer=self.summarizer, breaker=breaker, generation=self.generation)
         made = await compact(self.entries, limits, self.scale, teller)
         self.entries, self.generation = made.entries, self.generation + made.compacted
         return made.compacted
@@ -233,7 +247,7 @@ async def follow(trace: Trace, scale: Scale, figures: Figures) -> None:
 def tell(figures: Figures, family: str, reading: Reading, before: Sequence[object], left: Sequence[Entry]) -> None:
     whole = {id(entry.native) for entry in left}
     gone = {place for place, native in enumerate(before) if id(native) not in whole}
-    text = "\n".join(text for entry in left for part in entry.message.parts for text in _texts(part))
+    text = "\n".join(text for entry in left for part in entry.message.parts for text in texts_of(part))
     for name in DEFINITIONS:
         needed = list(reading.needed(name, len(before), gone))
         figures.add(family, name, len(needed), sum(word in text for word in needed))
@@ -261,7 +275,7 @@ def report(figures: Figures) -> None:
     print(f"{'needed again and there':34}{'compactions':>12}" + "".join(f"{name:>16}" for name in DEFINITIONS))
     for family, compactions in figures.compactions.items():
         kept = [figures.found[family, name] for name in DEFINITIONS]
-        shares = "".join(f"{one.share:>8.1%} of{one.needed:>5}" for one in kept)
+        shares = "".join(f"{one!s:>16}" for one in kept)
         print(f"{family:34}{compactions:>12,}{shares}")
 
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import anyio
-from context_continuity import DEFINITIONS, Kept, Reading, Way, reading_of, windows
+from context_continuity import DEFINITIONS, Kept, Reading, Way, reading_of, rounded, windows
 from context_peers import KEEP, SENTENCE, Left, left_by, peers
 from context_traces import FORMATS, MODELS, Point, Trace, read_traces
 from context_validity import WINDOWS, Says
@@ -64,8 +64,8 @@ class Figures:
     needed: dict[tuple[str, str], Kept] = field(default_factory=dict[tuple[str, str], Kept])
     """By party and family: identifiers that later calls need, by all definitions."""
 
-    def shares(self, party: str) -> dict[str, float]:
-        return {family: round(kept.share, 4) for (name, family), kept in self.needed.items() if name == party}
+    def shares(self, party: str) -> dict[str, float | None]:
+        return {family: rounded(kept.share) for (name, family), kept in self.needed.items() if name == party}
 
     def missed(self) -> list[str]:
         """Nothing: what others do is no floor of ours."""
@@ -216,4 +216,4 @@ def report(figures: Figures) -> None:
     print(f"{'needed again and there':34}" + "".join(f"{family:>20}" for family in families))
     for name in dict.fromkeys(name for name, _ in figures.needed):
         row = [figures.needed[name, family] for family in families]
-        print(f"{name:34}" + "".join(f"{one.share:>12.1%} of{one.needed:>5}" for one in row))
+        print(f"{name:34}" + "".join(f"{one!s:>20}" for one in row))

@@ -3,12 +3,14 @@
 What `context_validity` saw, in numbers and as a table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ullage.messages import Format
 
 HALF, RESERVE = 0.50, 0.15
+ROOMY, TOLD = 16_000, 0.95
+"""The window from which on a summary or digest must come to half, and the share of those that must."""
 ACCOUNT = 0.20
 """The share of a small window that a summary and its identifiers may fill."""
 
@@ -30,7 +32,9 @@ class Seen:
     warning: str
     faults: tuple[str, ...]
     keeps_last: bool
-    """Whether the user's last message is in it, the very same object."""
+    """Whether the user's last message is in it, as the same object or to the letter in the summary."""
+    keeps_task: bool
+    """Whether the user's first words are in it to the letter; of very many, both ends and every constraint."""
     keeps_pinned: bool
     stuck: float
     """Of the window: what must stay as it is, the system prompt included."""
@@ -38,7 +42,11 @@ class Seen:
     @property
     def is_withheld(self) -> bool:
         """Whether the compaction found its own work broken, and gave it up."""
-        return "nothing was let go:" in self.warning
+        return "nothing was dropped:" in self.warning
+
+    @property
+    def is_told(self) -> bool:
+        return not {"summarise", "digest"}.isdisjoint(self.tiers)
 
     @property
     def is_under_half(self) -> bool:
@@ -64,16 +72,23 @@ class Figures:
     def made(self) -> list[Seen]:
         return [one for one in self.seen if one.tiers]
 
-    def share(self, holds: Callable[[Seen], bool]) -> float:
-        """Of the compactions that were made."""
-        return sum(map(holds, self.made)) / max(1, len(self.made))
+    @property
+    def told(self) -> list[Seen]:
+        """Where a summary or a digest was made, in windows that have room for one."""
+        return [one for one in self.made if one.window >= ROOMY and one.is_told]
+
+    def share(self, holds: Callable[[Seen], bool]) -> float | None:
+        """Of the compactions that were made; None where none was."""
+        return _share(self.made, holds)
 
     @property
-    def shares(self) -> dict[str, float]:
+    def shares(self) -> dict[str, float | None]:
         return {
             "valid": self.share(lambda one: not one.faults),
             "last user": self.share(lambda one: one.keeps_last),
+            "task": self.share(lambda one: one.keeps_task),
             "pinned": self.share(lambda one: one.keeps_pinned),
+            "told under half": _share(self.told, lambda one: one.is_under_half),
             "under half": self.share(lambda one: one.is_under_half),
             "or stuck": self.share(lambda one: one.is_under_half or one.is_stuck),
             "over": self.share(lambda one: one.is_over),
@@ -84,18 +99,36 @@ class Figures:
         return sum(one.is_withheld for one in self.seen)
 
     def missed(self) -> list[str]:
-        floors = {"valid": "are valid", "last user": "keep the user's last message", "pinned": "keep what is pinned"}
+        floors = {
+            "valid": (1.0, "are valid"),
+            "last user": (1.0, "keep the user's last message"),
+            "task": (1.0, "keep the user's task"),
+            "pinned": (1.0, "keep what is pinned"),
+            "told under half": (TOLD, f"with a summary or digest in windows from {ROOMY:,} on use at most half"),
+        }
         shares = self.shares
-        short = [f"{shares[key]:.2%} of compactions {words}" for key, words in floors.items() if shares[key] < 1]
+        short = [
+            f"{share:.2%} of compactions {words}"
+            for key, (floor, words) in floors.items()
+            if (share := shares[key]) is not None and share < floor
+        ]
         return short + ([f"{self.withheld} compactions were broken and withheld"] if self.withheld else [])
 
-    def to_json(self) -> dict[str, float]:
-        rounded = {name: round(share, 4) for name, share in self.shares.items()}
+    def to_json(self) -> dict[str, float | None]:
+        rounded = {name: None if share is None else round(share, 4) for name, share in self.shares.items()}
         return {"traces": self.traces, "asked": len(self.seen), "made": len(self.made), **rounded}
 
 
+def _share(seen: Sequence[Seen], holds: Callable[[Seen], bool]) -> float | None:
+    return sum(map(holds, seen)) / len(seen) if seen else None
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
 def report(figures: Figures) -> None:
-    print(f"{'':40}{'asked':>7}{'made':>7}{'valid':>8}{'last':>8}{'pinned':>8}{'≤ 50 %':>8}{'or stuck':>10}{'over':>8}")
+    print(f"{'':40}{'asked':>7}{'made':>7}" + "".join(f"{name:>{max(8, len(name) + 2)}}" for name in figures.shares))
     rows: dict[str, Callable[[Seen], object]] = {
         "format": lambda one: one.format.value,
         "window": lambda one: one.window,
@@ -109,5 +142,5 @@ def report(figures: Figures) -> None:
 
 
 def _row(name: str, figures: Figures) -> None:
-    shares = "".join(f"{share:>{10 if key == 'or stuck' else 8}.1%}" for key, share in figures.shares.items())
+    shares = "".join(f"{_percent(share):>{max(8, len(key) + 2)}}" for key, share in figures.shares.items())
     print(f"{name:40}{len(figures.seen):>7}{len(figures.made):>7}{shares}")

@@ -104,7 +104,7 @@ def _sessions(path: Path) -> Iterator[tuple[str, list[Message]]]:
     lines = [json.loads(line) for line in text.splitlines() if line.strip()] if path.suffix == ".jsonl" else []
     told = [line["message"] for line in lines if isinstance(line, dict) and line.get("type") == "message"]
     if told:
-        yield "", [message for one in told for message in _read_pi(one)]
+        yield "", [message for one in told for message in read_pi(one)]
         return
     value = lines or json.loads(text)
     for one in value if isinstance(value, list) and value and _listed(value[0]) else [value]:
@@ -144,7 +144,7 @@ def _shown(block: Raw) -> Raw:
     return {key: value for key, value in block.items() if block.get("type") != "tool_result" or key != "name"}
 
 
-def _read_pi(message: Raw) -> Iterator[Message]:
+def read_pi(message: Raw) -> Iterator[Message]:
     if message["role"] == "bashExecution":
         yield Message(role="user", parts=(Text(f"I ran `{message['command']}`:\n{message['output']}"),))
         return

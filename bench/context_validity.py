@@ -3,11 +3,12 @@
 Part of `make bench-context`. Every trace runs through every window in each of the four formats, and before each call of
 a model what fills the window to the threshold is compacted; the trace goes on from what is left. Once more it is given
 as a whole, as someone does who opens an old session. A summarising model says nothing, or one sentence, or is not
-there. A first message of the user's and some on the way are pinned.
+there. Some messages on the way are pinned, but not the first: a task must survive without that.
 
 The validator is the package's own (`ullage.messages.faults`), which knows the providers' rules and not our cuts.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
@@ -23,7 +24,7 @@ from ullage.context.breaker import Breaker
 from ullage.context.compact import Compaction, compact
 from ullage.context.limits import Limits, limits_of
 from ullage.context.weighing import Scale
-from ullage.messages import Format, Thinking, ToolResult, faults
+from ullage.messages import Format, Text, Thinking, ToolCall, ToolResult, faults
 from ullage.models import shipped
 from ullage.tokens import Meter, drain
 
@@ -31,8 +32,12 @@ __all__ = ["WINDOWS", "Says", "report", "run"]
 
 WINDOWS = (8_000, 16_000, 32_000, 64_000, 128_000)
 FULL = 0.65
-PIN_EVERY, PIN_LIGHT = 10, 0.05
-"""How many steps apart something is pinned, and which share of the window all of that weighs at most."""
+PIN_EVERY, PIN_FROM, PIN_LIGHT = 10, 2, 0.05
+"""How many steps apart something is pinned, from which on, and which share of the window all of that weighs at most."""
+TASK, EDGE = 0.15, 80
+"""The share of the window up to which a task is kept whole, and the characters of either end of a longer one."""
+LIMIT = re.compile(r"[^.!?\n]*\b(?:must|never|only|do not|don't|always)\b[^.!?\n]*", re.IGNORECASE)
+"""A sentence that sets a constraint, by a narrower rule than the package's own."""
 REST = 5
 """Steps after which a compaction that came to nothing is tried again."""
 ENOUGH = 25
@@ -71,6 +76,10 @@ class Weighed:
     def used(self) -> int:
         return self.fixed + sum(map(_weight, self.chunks))
 
+    @property
+    def is_text(self) -> bool:
+        return not any(isinstance(part, ToolCall) for message in self.trace.messages for part in message.parts)
+
 
 def weighed(trace: Trace, format: Format, meter: Meter) -> Weighed:  # noqa: A002
     scale = Scale(meter, MODELS[format], format)
@@ -98,6 +107,8 @@ class Run:
     """Tokens."""
     asked: int = 0
     generation: int = 1
+    task: str = ""
+    """The first words of the user's."""
 
     @property
     def scale(self) -> Scale:
@@ -109,6 +120,8 @@ class Run:
 
     def grow(self, chunk: Sequence[Entry]) -> None:
         """As it was weighed in the whole, until something is let go for the first time."""
+        if not self.task:
+            self.task = next((_words(one) for one in chunk if one.message.role == "user"), "")
         if self.asked:
             whole, since = drain(self.scale.grown(self.entries, [one.native for one in chunk])), len(self.entries)
             self.entries, chunk = whole[:since], whole[since:]
@@ -117,7 +130,7 @@ class Run:
     def _perhaps_pinned(self, chunk: Sequence[Entry]) -> Sequence[Entry]:
         """The first message of a step, whose whole step then stays."""
         self.steps += 1
-        if self.steps % PIN_EVERY != 1 or self.pinned + _weight(chunk) > PIN_LIGHT * self.window:
+        if self.steps % PIN_EVERY != PIN_FROM or self.pinned + _weight(chunk) > PIN_LIGHT * self.window:
             return chunk
         self.pinned += _weight(chunk)
         return (replace(chunk[0], pinned=True), *chunk[1:])
@@ -144,9 +157,23 @@ class Run:
         self.entries, self.generation = made.entries, self.generation + made.compacted
         return self._seen(before, made)
 
+    def _last_said(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Where no tool was ever called, the recording's protocol is text and only the task is the user's own."""
+        return _last_said(entries[:1] if self.weighed.is_text else entries)
+
+    def _keeps(self, text: str, left: Sequence[Entry]) -> bool:
+        """Whether words are there to the letter; of more than a share of the window, both ends and every constraint."""
+        there = "\n".join(map(_words, left))
+        if text in there:
+            return True
+        if self.scale.count(text) <= TASK * self.window:
+            return False
+        limits = [found.strip() for found in LIMIT.findall(text)]
+        return all(one in there for one in (text.strip()[:EDGE], text.strip()[-EDGE:], *limits))
+
     def _seen(self, before: Sequence[Entry], made: Compaction) -> Seen:
         natives, left = [entry.native for entry in before], {id(entry.native) for entry in made.entries}
-        last, pinned = _last_said(before), [entry for entry in before if entry.pinned]
+        last, pinned = self._last_said(before), [entry for entry in before if entry.pinned]
         return Seen(
             family=self.weighed.trace.family,
             name=self.weighed.trace.name,
@@ -160,10 +187,15 @@ class Run:
             faults=faults([entry.native for entry in made.entries], self.scale.format, original=natives)
             if made.compacted
             else (),
-            keeps_last=all(id(entry.native) in left for entry in last),
+            keeps_last=all(id(entry.native) in left or self._keeps(_words(entry), made.entries) for entry in last),
+            keeps_task=self._keeps(self.task, made.entries),
             keeps_pinned=all(id(entry.native) in left for entry in pinned),
             stuck=(self.fixed + stuck(before)) / self.window,
         )
+
+
+def _words(entry: Entry) -> str:
+    return "\n".join(part.text for part in entry.message.parts if isinstance(part, Text))
 
 
 def _weight(entries: Iterable[Entry]) -> int:

@@ -17,24 +17,12 @@ REPEATS = 5
 
 
 def ullage(vocabulary: str, ranks: Path) -> Count:
-    """As it counts in a process that has been counting for a second."""
-    return _meter(vocabulary, ranks, shifted=True)
-
-
-def ullage_early(vocabulary: str, ranks: Path) -> Count:
-    """As it counts until then."""
-    return _meter(vocabulary, ranks, shifted=False)
-
-
-def _meter(vocabulary: str, ranks: Path, *, shifted: bool) -> Count:
+    """The meter with the engine loaded."""
     from ullage.models import shipped
     from ullage.tokens import Meter, default_engine
 
     del ranks
-    engine, model = default_engine(), MODELS[vocabulary]
-    if shifted and not engine.shift(vocabulary):
-        raise SystemExit("the quicker engine cannot be made here: it needs fastokens and a gibibyte of memory")
-    meter = Meter(shipped(), engine=engine)
+    meter, model = Meter(shipped(), engine=default_engine(begins_short=False)), MODELS[vocabulary]
     return lambda text: meter.count(text, model).tokens
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ullage.tokens.bpe.fallback import read_tokens
-from ullage.tokens.bpe.quick import as_published
+from ullage.tokens.bpe.ranks import format_published
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / ".bench" / "peers"
@@ -48,5 +48,5 @@ def write_ranks(vocabulary: str) -> Path:
     """The vocabulary as the file OpenAI publishes, made of what the package carries: nothing is fetched."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
     path = SCRATCH / f"{vocabulary}.tiktoken"
-    path.write_bytes(as_published(read_tokens(vocabulary)))
+    path.write_bytes(format_published(read_tokens(vocabulary)))
     return path

@@ -20,11 +20,9 @@ from hold_gateway import MOST_DELAY, delays
 from texts import hostile
 
 from ullage.models import shipped
-from ullage.tokens import Engine, Meter, Steps, default_engine
+from ullage.tokens import Meter, Steps, default_engine
 
 MODELS = ("gpt-4", "gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro", "qwen3-32b", "deepseek-chat")
-SHIFTED = ("gpt-4o, shifted", "gpt-4o", "o200k_base")
-"""A column's heading, its model and vocabulary: as it is counted once the quicker way is ready."""
 MOST_MILLISECONDS, MOST_SECONDS = 20.0, 1.0
 ORDINARY = (
     "The committee met on Tuesday to go through 14 proposals; none was turned down outright.\n"
@@ -46,9 +44,9 @@ def run(steps: Steps[object]) -> tuple[float, float]:
         longest = max(longest, time.thread_time() - step)
 
 
-def measure(text: str, model: str, engine: Engine | None = None) -> tuple[float, float]:
+def measure(text: str, model: str) -> tuple[float, float]:
     """Seconds a megabyte, and the longest step in milliseconds, with the vocabulary loaded and the text unseen."""
-    meter = Meter(shipped(), engine=engine)
+    meter = Meter(shipped(), engine=default_engine(begins_short=False))
     meter.count("xqzptlk", model)
     gc.collect()
     spent, longest = run(meter.steps(text, model))
@@ -58,12 +56,10 @@ def measure(text: str, model: str, engine: Engine | None = None) -> tuple[float,
 def count_hostile() -> tuple[dict[str, float], list[str]]:
     """The figures of counting, and which texts and models missed a floor."""
     texts = {"ten ordinary megabytes": ORDINARY * (10_000_000 // len(ORDINARY.encode())), **hostile(1_000_000)}
-    print(f"{'seconds a MB / longest step in ms':36}" + "".join(f"{name:>20}" for name in (*MODELS, SHIFTED[0])))
-    worst, missed, engine = (0.0, 0.0), list[str](), default_engine()
-    if not engine.shift(SHIFTED[2]):
-        raise SystemExit("the quicker engine cannot be made here: it needs fastokens and a gibibyte of memory")
+    print(f"{'seconds a MB / longest step in ms':36}" + "".join(f"{name:>20}" for name in MODELS))
+    worst, missed = (0.0, 0.0), list[str]()
     for kind, text in texts.items():
-        row = {model: measure(text, model) for model in MODELS} | {SHIFTED[0]: measure(text, SHIFTED[1], engine)}
+        row = {model: measure(text, model) for model in MODELS}
         print(f"{kind:36}" + "".join(f"{spent:12.3f} / {longest:5.1f}" for spent, longest in row.values()))
         worst = max(worst[0], *(spent for spent, _ in row.values())), max(worst[1], *(step for _, step in row.values()))
         missed += [

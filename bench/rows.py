@@ -6,7 +6,8 @@ A row is a request body as it was sent with the number of input tokens its provi
 
 import json
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,14 @@ from typing import Any
 from ullage.errors import UllageError
 from ullage.messages import Format, Media, Request, read_request
 from ullage.models import Match, ModelTable
+from ullage.tokens import Meter
+from ullage.tokens.reach import kind_of
+
+sys.path.append(str(Path(__file__).parent.parent / "scripts"))
+
+import fit_bands
 
 DEFAULT_DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "usage"
-HIDDEN_PROMPTS = frozenset({"openrouter", "perplexity", "venice", "cohere", "writer", "snowflake"})
-"""Providers that put a prompt of their own before everybody's; nobody outside can count it."""
 _HOSTS = {"inference.baseten.co": "baseten", "integrate.api.nvidia.com": "nvidia", "us.inference.heroku.com": "heroku"}
 _PLAIN = frozenset({"cache_control", "count_tokens"})
 _TOOLS = _PLAIN | {"tools", "tool_turns", "thinking_cfg"}
@@ -36,6 +41,10 @@ class Row:
     kind: str
     """`plain`, `tools` or `other`."""
     repository: str
+    hidden: bool
+    """Whether its provider puts a prompt of its own before everybody's."""
+    redacted: bool
+    """Whether strings of it were changed after it was sent, so that its count cannot be exact."""
 
 
 @dataclass(slots=True)
@@ -83,6 +92,8 @@ def _read_row(raw: dict[str, Any], models: ModelTable, skipped: Skipped) -> Row 
         reported=raw["input_tokens"],
         kind=_kind(frozenset(raw["flags"]), request),
         repository=raw["source"].split("@")[0],
+        hidden=raw["provider"] in fit_bands.HIDDEN_PROMPTS,
+        redacted=bool(raw.get("redacted")) or "REDACTED" in json.dumps(raw["request"]),
     )
 
 
@@ -96,14 +107,13 @@ def _host(raw: dict[str, Any]) -> str:
 def _unfit(raw: dict[str, Any]) -> str | None:
     if not raw["input_tokens"]:
         return "no input tokens reported"
-    if raw["provider"] in HIDDEN_PROMPTS:
-        return f"hidden prompt: {raw['provider']}"
-    if format_of(raw) is None:
-        return f"not one of the four formats: {raw['provider']}"
+    if "server_state" in raw["flags"]:
+        return "refers to what its provider keeps"
     return None
 
 
 def format_of(raw: dict[str, Any]) -> Format | None:
+    """The format that the address tells; None where the body must tell it, as on Bedrock."""
     path = raw["endpoint"].partition("?")[0].partition("#")[0]
     if "contents" in raw["request"]:
         return Format.GEMINI
@@ -114,6 +124,21 @@ def format_of(raw: dict[str, Any]) -> Format | None:
     if path.endswith(("/v1/messages", "/count_tokens")):
         return Format.ANTHROPIC
     return None
+
+
+def samples_of(rows: Sequence[Row], meter_of: Callable[[Row], Meter]) -> list[fit_bands.Sample]:
+    """The rows as their rules weigh them, to fit bands to."""
+    return [
+        fit_bands.Sample(
+            host=row.match.host or row.match.card.provider,
+            maker=row.match.card.provider,
+            kind=kind_of(row.request),
+            repository=row.repository,
+            count=meter_of(row).weigh(row.request, f"{row.host}/{row.model}").total,
+            reported=row.reported,
+        )
+        for row in rows
+    ]
 
 
 def _kind(flags: frozenset[str], request: Request) -> str:

@@ -17,6 +17,7 @@ import search_languages
 import search_offline
 import search_quality
 import search_shape
+import search_unseen
 import search_uses
 from search_sets import Set, data_folder, read_sets
 
@@ -45,6 +46,7 @@ def _shown(measure: Callable[[Sequence[Set]], Found], report: Callable[[Found], 
 
 PARTS: Mapping[str, Part] = {
     "quality": _shown(search_quality.measure, search_quality.report),
+    "unseen": _shown(search_unseen.measure, search_unseen.report),
     "languages": _shown(search_languages.measure, search_languages.report),
     "shape": _shown(search_shape.measure, search_shape.report),
     "uses": _shown(search_uses.measure, search_uses.report),

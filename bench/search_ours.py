@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from search_sets import DEPTH, Row, Search, document
 
-from ullage.search import HybridIndex, LexicalIndex, load_encoder, load_table
+from ullage.search import Embedder, HybridIndex, LexicalIndex, load_encoder, load_table
 
-__all__ = ["Answers", "Kind", "answers"]
+__all__ = ["Answers", "Kind", "answers", "rankings_of"]
 
 Kind = Literal["static", "encoder"]
 Answers = dict[str, list[list[Sequence[str]]]]
@@ -29,11 +29,17 @@ def answers(kind: Kind, sets: Sequence[tuple[Sequence[Row], Sequence[str]]]) -> 
 
 
 def _rankings(kind: Kind, tools: Sequence[Row]) -> Mapping[str, Search]:
-    documents = [*map(document, tools)]
-    index = HybridIndex(documents, load_table() if kind == "static" else load_encoder())
     if kind == "static":
-        return {"lexical": _best(LexicalIndex(documents)), "static": _nearest(index), "fused": _best(index)}
+        return rankings_of(tools, load_table())
+    index = HybridIndex([*map(document, tools)], load_encoder())
     return {"encoder": _nearest(index), "fused+enc": _best(index)}
+
+
+def rankings_of(tools: Sequence[Row], table: Embedder) -> Mapping[str, Search]:
+    """By words, by a table and by both."""
+    documents = [*map(document, tools)]
+    index = HybridIndex(documents, table)
+    return {"lexical": _best(LexicalIndex(documents)), "static": _nearest(index), "fused": _best(index)}
 
 
 def _best(index: LexicalIndex | HybridIndex) -> Search:

@@ -26,7 +26,10 @@ __all__ = [
     "data_folder",
     "document",
     "judge",
+    "read_rows",
+    "read_set",
     "read_sets",
+    "shared_folder",
 ]
 
 _SHARED = Path(__file__).parents[2] / "shared" / "data" / "search"
@@ -53,6 +56,11 @@ class Set:
     queries: list[Query]
 
 
+def shared_folder() -> Path:
+    """The folder with `train`, beside that of the catalogues."""
+    return Path(os.environ.get("SHARED") or _SHARED)
+
+
 def data_folder() -> Path:
     return Path(os.environ.get("DATA") or _SHARED / "dev")
 
@@ -63,11 +71,11 @@ def catalogue_file() -> Path:
 
 
 def read_sets(folder: Path) -> list[Set]:
-    sets = (_read_set(path.parent) for path in sorted(folder.glob("*/queries.jsonl")))
+    sets = (read_set(path.parent) for path in sorted(folder.glob("*/queries.jsonl")))
     return [each for each in sets if each.queries]
 
 
-def _read_set(folder: Path) -> Set:
+def read_set(folder: Path) -> Set:
     tools = list({row["id"]: row for row in read_rows(folder / "tools.jsonl")}.values())
     ids = {row["id"] for row in tools}
     rows = ((row["query"], ids.intersection(row["relevant"])) for row in read_rows(folder / "queries.jsonl"))
