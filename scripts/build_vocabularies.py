@@ -13,8 +13,7 @@ from pathlib import Path
 
 import splintr
 
-from ullage.tokens.bpe.quick import as_published
-from ullage.tokens.bpe.ranks import pack_table
+from ullage.tokens.bpe.ranks import format_published, pack_table
 
 DATA = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "bpe" / "data"
 PUBLISHED = {
@@ -33,7 +32,7 @@ def main() -> None:
     DATA.mkdir(exist_ok=True)
     for name, (size, digest) in PUBLISHED.items():
         tokens = tokens_of(name, size)
-        found = hashlib.sha256(as_published(tokens)).hexdigest()
+        found = hashlib.sha256(format_published(tokens)).hexdigest()
         if found != digest:
             raise SystemExit(f"{name}: the rebuilt file has SHA-256 `{found}`, the published one `{digest}`")
         target = DATA / f"{name}.ranks"
