@@ -177,3 +177,43 @@ def test_what_a_summary_message_carries_comes_back_to_the_letter():
         later,
     )
     assert "<task>" in carried("", "", "", request="<task>x</task>")
+
+
+@pytest.mark.requirement("S2:task")
+async def test_a_digest_tells_what_came_of_calls_where_the_request_is_pinned_and_not_carried():
+    made = Context(model="gpt-4o", meter=METER, options=Options(context_window=16_000))
+    made.add(said("user", TASK), pinned=True)
+    made.add(*_runs(160))
+    prepared = await made.prepare()
+    assert "digest" in {shed.tier for shed in prepared.sheds}
+    summary = next(text for text in texts(prepared) if text.startswith("<context_summary>"))
+    assert "<original_request>" not in summary
+    assert "→ built in" in summary
+
+
+@pytest.mark.requirement("S2:task")
+async def test_results_beside_a_carried_request_are_part_of_the_digest():
+    """Anthropic: what the user says while tools work is in the message of their results."""
+    made = Context(model="claude-sonnet-4-5", meter=METER, options=Options(context_window=16_000))
+    made.add(said("user", TASK))
+    for step in range(200):
+        call = {"type": "tool_use", "id": f"t{step}", "name": "run", "input": {"command": f"make part_{step}"}}
+        told = {"type": "tool_result", "tool_use_id": f"t{step}", "content": f"{'compiling ' * 30}\nbuilt part {step}"}
+        beside = [{"type": "text", "text": "And never touch the table `ledger`."}] if step == 120 else []
+        made.add({"role": "assistant", "content": [call]}, {"role": "user", "content": [told, *beside]})
+    prepared = await made.prepare()
+    assert "digest" in {shed.tier for shed in prepared.sheds}
+    assert "<later_request>\nAnd never touch the table `ledger`.\n" in texts(prepared)[0]
+    assert texts(prepared)[0].count("never touch the table") == 1
+    assert "`make part_120` → built part 120" in texts(prepared)[0]
+
+
+def _runs(number: int) -> list[JsonObject]:
+    made = list[JsonObject]()
+    for step in range(number):
+        call = {"name": "run", "arguments": f'{{"command": "make part_{step}"}}'}
+        made += [
+            {"role": "assistant", "tool_calls": [{"id": f"r{step}", "type": "function", "function": call}]},
+            {"role": "tool", "tool_call_id": f"r{step}", "content": "compiling\n" * 30 + f"built in {step} s"},
+        ]
+    return made

@@ -4,7 +4,7 @@ A summary by a model where one is given and answers, a digest where none is give
 either, the identifiers that may be needed again, and how to find the rest. A model that keeps failing rests.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -66,6 +66,11 @@ class CarriedWords:
     """Of those, the ones that are carried as excerpts."""
     omitted: tuple[str, ...] = ()
     """Later requests of an earlier summary for which there is no room any more: they become part of the summary."""
+
+    @property
+    def whole(self) -> frozenset[int]:
+        """The places of the requests that are carried to the letter."""
+        return self.places.difference(self.cut)
 
     @property
     def message(self) -> Message:
@@ -155,11 +160,21 @@ class Teller:
         measure: int,
         must: bool,
         words: CarriedWords = CarriedWords(),  # noqa: B008
+        verbatim: Collection[int] = (),
         spare: int = 0,
     ) -> Account:
-        """Of a head, for one who still has what is beside it; `must` where there is no going on without one. `words`
-        are those of the user's that stand before the summary to the letter, `spare` the tokens that the tail left, of
-        which a small window's account takes some."""
+        """The account of a head, for a reader who still has what is beside it.
+
+        Args:
+            head: The entries that are dropped.
+            beside: The entries that stay.
+            measure: Tokens that the shares of the account are taken of.
+            must: Whether a digest is made where no model answers.
+            words: The user's words that are written before the summary.
+            verbatim: The indexes in `head` of the messages whose whole text is among `words`: a digest does not repeat
+                their text, only their results.
+            spare: Tokens that the tail left, of which a small window's account takes some.
+        """
         room = _summary_room(measure)
         more = max(0, min(spare, _SMALL - room - ledger_room(measure)))
         whole = ledger_room(measure) + room + more
@@ -173,8 +188,8 @@ class Teller:
             return Account(text=await self._carried(rest, earlier, (summary, words), (beside, whole), by_model=True))
         if self.summarizer is not None and not must:
             return Account(text=None, warning=warning)
-        verbatim = {words.request, *words.later}
-        messages = [entry.message for entry in rest if words_of(entry.message) not in verbatim]
+        repeated = {id(head[index]) for index in verbatim}
+        messages = [_without_texts(entry.message) if id(entry) in repeated else entry.message for entry in rest]
         said = await run_sync(
             partial(digest, messages, room=int(_PROSE * room) + more // 3, count=self.scale.count, earlier=earlier)
         )
@@ -248,6 +263,10 @@ def _earlier(head: Sequence[Entry]) -> tuple[Carried | None, list[Entry]]:
             rest.append(entry)
     whole = Carried("\n\n".join(one.summary for one in told), "\n".join(one.identifiers for one in told))
     return (whole if told else None), rest
+
+
+def _without_texts(message: Message) -> Message:
+    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Text)))
 
 
 def _text(entry: Entry) -> str:

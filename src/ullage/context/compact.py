@@ -214,6 +214,7 @@ class _Work:
             measure=parted.measure,
             must=self.is_over,
             words=parted.words,
+            verbatim=[index for index, place in enumerate(parted.gone) if place in parted.words.whole],
             spare=max(0, spare),
         )
         if account.text is None:
