@@ -390,6 +390,23 @@ def test_structure_is_read_from_what_programs_write(text: str, wanted: str) -> N
     assert write_value(read_structure(text)) == wanted
 
 
+@pytest.mark.parametrize("length", [119, 120, 121, 240, 241, 900, 5_000])
+def test_a_word_is_written_whole_or_not_at_all(length: int) -> None:
+    link = "https://shop.example/" + "q" * (length - 21)
+    written = write_value({"id": 7, "link": link, "cities": [link, "Rome"]})
+    whole, none = f"{{id=7, link={link}, cities=[{link}, Rome]}}", "{id=7, cities=[Rome]}"
+    assert written == (whole if length < 1_000 else none)
+
+
+@pytest.mark.parametrize("first", [3, 118, 119, 120, 121, 300])
+def test_prose_is_shortened_between_words_and_says_so(first: int) -> None:
+    text = " ".join(["x" * first, *(f"word{number}" for number in range(60))])
+    written = write_value({"id": 7, "note": text})
+    shown = written.removeprefix("{id=7, note=").removesuffix("…}")
+    assert f"{text} ".startswith(f"{shown} ")
+    assert len(shown) <= max(120, first)
+
+
 @pytest.mark.parametrize("text", ["", "The order is on its way.", "def f(x):\n    return {x: 1}", "{" * 5_000, "a: b"])
 def test_prose_and_code_are_no_structure(text: str) -> None:
     assert read_structure(text) is None

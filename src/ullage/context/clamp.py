@@ -1,10 +1,10 @@
 """Cuts the middle out of giant messages.
 
-A structured result is written in fewer words, none of its values cut. Another one, or a text that the user pasted, is
-cut in its middle, at the ends of lines where there are lines: the beginning says what it is and the end what came of
-it. Of the user's own words the constraints between them are kept as well. The gap says how much is missing and how to
-get it back. What is pinned, what the model wrote and what a provider's own tools gave is never cut. The tail, the
-user's first request and last words have a bound of their own.
+A structured result is written in fewer words: its long prose is shortened, and every other value is whole or left out.
+Another one, or a text that the user pasted, is cut in its middle, at the ends of lines where there are lines: the
+beginning says what it is and the end what came of it. Of the user's own words the constraints between them are kept as
+well. The gap says how much is missing and how to get it back. What is pinned, what the model wrote and what a
+provider's own tools gave is never cut. The tail, the user's first request and last words have a bound of their own.
 """
 
 import re
@@ -160,7 +160,7 @@ class _Clamping:
         return None
 
     def _condensed(self, text: str, tokens: int, query: str, media: Sequence[Part], most: int) -> str | None:
-        """A structured result in fewer words, none of its values cut; None where it is not structured."""
+        """A structured result in fewer words, as `write_value` writes it; None where it is not structured."""
         value = read_structure(text)
         # What is mostly one long text says more with its beginning and its end.
         if not is_record(value) or max(len(one) for _, one in scalars(value)) > len(text) // _MOSTLY:

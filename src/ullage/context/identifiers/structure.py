@@ -2,7 +2,8 @@
 
 Tool results mostly are records: reservations, products, files, pods. What makes them useful later is not the single
 words but which belong together. Written here, an object is `{id=M05KNL, cabin=economy}`, objects of one shape are a
-table with one head, `[flight_number, price: HAT110, 105 | HAT172, 102]`, and nothing is ever cut within a value.
+table with one head, `[flight_number, price: HAT110, 105 | HAT172, 102]`. No value is cut within a word: a single
+word is written whole or left out, and long prose is shortened to its first words and `…`.
 """
 
 import re
@@ -23,8 +24,9 @@ _LONGEST = 200_000
 """Characters of a text that is read; what is longer is data."""
 _DEPTH, _ROWS = 6, 1_000
 """Levels of a value, and items of a list, that are written."""
-_PROSE = 120
-"""Characters of a value that is shown whole; of a longer one, the first words."""
+_PROSE, _WORD = 120, 1_000
+"""Characters of prose that is shown whole, and of a single word (a link, a key); of longer prose the first words are
+shown, of a longer word nothing."""
 _WRAPPED = re.compile(r"""\btext=(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 """Results that a program wrote down as Python shows them: `[TextContent(type='text', text='…')]`."""
 _LINE = re.compile(
@@ -247,8 +249,11 @@ def _write_scalar(value: Json) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = " ".join(str(value).split())
-    if len(text) > _PROSE:
-        text = f"{text[:_PROSE].rsplit(' ', 1)[0]}…" if " " in text[:_PROSE] else text[: 2 * _PROSE]
+    if len(text) > _PROSE and " " in text:
+        shown = text[: _PROSE + 1].rpartition(" ")[0] or text.partition(" ")[0]
+        text = f"{shown}…"
+    if len(text) > _WORD:
+        return ""
     return f'"{text}"' if " " in text and _DELIMITER.search(text) else text
 
 
