@@ -1,4 +1,5 @@
 import re
+import tracemalloc
 from json import dumps
 
 import pytest
@@ -10,6 +11,7 @@ from ullage.context.identifiers import (
     Item,
     identifier_steps,
     identifiers,
+    is_record,
     read_identifiers,
     read_structure,
     write_value,
@@ -388,6 +390,18 @@ def test_records_of_an_earlier_ledger_go_on_until_a_newer_one_replaces_them() ->
 )
 def test_structure_is_read_from_what_programs_write(text: str, wanted: str) -> None:
     assert write_value(read_structure(text)) == wanted
+
+
+def test_results_that_were_read_leave_nothing_in_memory() -> None:
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(20):
+            assert is_record(read_structure(dumps([{"id": number, "place": place} for place in range(1_000)])))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 100_000
 
 
 @pytest.mark.parametrize("length", [119, 120, 121, 240, 241, 900, 5_000])

@@ -10,7 +10,6 @@ import re
 from ast import literal_eval
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from json import JSONDecodeError, JSONDecoder, loads
 from typing import cast
 
@@ -78,14 +77,12 @@ def _is_coded(value: Json) -> bool:
     return isinstance(value, str) and " " not in value and kind_of(value) in _CODES
 
 
-@lru_cache(maxsize=256)
 def read_structure(text: str) -> Json:
     """The value that a text holds, a list of values where it holds several; None where it is prose or code.
 
-    The value is shared between callers: nobody changes it.
+    Nothing is cached: results are large, many, and rarely read more than twice.
     """
-    text = text.strip()
-    if not text or len(text) > _LONGEST:
+    if len(text) > _LONGEST or not (text := text.strip()):
         return None
     quoted = [found["quoted"] for found in _WRAPPED.finditer(text)] if "text=" in text[:400] else []
     if quoted:
