@@ -14,6 +14,7 @@ from ullage.context.identifiers import (
     is_record,
     read_identifiers,
     read_structure,
+    records,
     write_value,
 )
 from ullage.context.identifiers.kinds import Kind, kind_of
@@ -22,6 +23,7 @@ from ullage.context.identifiers.words import slices
 from ullage.messages import Media, Message, Text, Thinking, ToolResult, Unknown
 from ullage.models import shipped
 from ullage.tokens import Meter, drain
+from ullage.tool import Json
 
 METER = Meter(shipped())
 BOOKING = {
@@ -402,6 +404,26 @@ def test_results_that_were_read_leave_nothing_in_memory() -> None:
     finally:
         tracemalloc.stop()
     assert after - before < 100_000
+
+
+def test_results_are_read_into_records_one_in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+
+    def noting(text: str) -> Json:
+        read.append(text)
+        return read_structure(text)
+
+    monkeypatch.setattr(records, "read_structure", noting)
+    orders = [dumps(ORDER | {"order_id": f"W{number}"}) for number in range(40)]
+    messages = [
+        message
+        for number, order in enumerate(orders)
+        for message in (called("get_order", number, order_id=f"W{number}"), answered(number, order))
+    ]
+    before, most = 0, 0
+    for _ in identifier_steps(messages, room=500, count=count):
+        before, most = len(read), max(most, len(read) - before)
+    assert (read, most) == (orders, 1)
 
 
 @pytest.mark.parametrize("length", [119, 120, 121, 240, 241, 900, 5_000])

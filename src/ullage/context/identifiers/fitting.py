@@ -68,9 +68,8 @@ def identifier_steps(  # noqa: PLR0913
     for text in earlier:
         _recall(said, text)
         yield
-    records = records_of(messages)
+    records = yield from records_of(messages)
     records = [*(one for text in earlier for one in read_records(text, records)), *records]
-    yield
     spoken = {word for found in (said.found, staying.found) for word, seen in found.items() if seen.seen & _SPOKEN}
     part = room / max(1, _gauged(messages, earlier))
     share = min(_RECORDS, _ALONE * part if alone else _BESIDE * part**2)

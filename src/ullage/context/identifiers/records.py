@@ -65,23 +65,22 @@ class Record:
         return sorted(dict.fromkeys(made), key=len, reverse=True) or [f"{MARK}{self.head}"]
 
 
-def records_of(messages: Sequence[Message]) -> list[Record]:
+def records_of(messages: Sequence[Message]) -> Steps[list[Record]]:
     """A record for each call with a structured result or with several short arguments, oldest first; of one thing, the
-    newest."""
-    found = _newest([record for record in map(_record, *_calls(messages)) if record is not None])[-_MOST:]
+    newest. A step for each result."""
+    read = list[Record]()
+    for one in pair(messages).answered:
+        if one.result is not None and (record := _record(one.call, one.result, one.place)) is not None:
+            read.append(record)
+        yield
+    found = _newest(read)[-_MOST:]
     bare = [record.place for record in found if record.value is None][-_BARE:]
     return [record for record in found if record.value is not None or record.place in bare]
 
 
-def _calls(messages: Sequence[Message]) -> tuple[list[Call | None], list[ToolResult | None], list[int]]:
-    answered = [one for one in pair(messages).answered if one.result is not None]
-    return [one.call for one in answered], [one.result for one in answered], [one.place for one in answered]
-
-
-def _record(call: Call | None, result: ToolResult | None, place: int) -> Record | None:
-    text = "\n".join(part.text for part in result.parts if isinstance(part, Text)) if result is not None else ""
-    value = read_structure(text)
-    head = _head(call) if call is not None else (result.name or "")[:_NAME] if result is not None else ""
+def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
+    value = read_structure("\n".join(part.text for part in result.parts if isinstance(part, Text)))
+    head = _head(call) if call is not None else (result.name or "")[:_NAME]
     if is_record(value):
         subject, keys = None, 0
         if isinstance(value, dict):
@@ -90,7 +89,7 @@ def _record(call: Call | None, result: ToolResult | None, place: int) -> Record 
             subject, keys = (key, str(first)) if is_plain else None, len(value)
         return Record(head=head, value=_without(value, call), place=place, subject=subject, keys=keys)
     is_related = call is not None and is_record(_arguments(call)) and len(head) <= _HEAD
-    return Record(head=head, place=place) if is_related and result is not None and not result.is_error else None
+    return Record(head=head, place=place) if is_related and not result.is_error else None
 
 
 def _without(value: Json, call: Call | None) -> Json:
@@ -147,8 +146,11 @@ def fit_records(
     for record in records:
         forms.append([(line, count(line) + 1) for line in record.lines(wanted)])
         yield
-    worths = [_worth(record, wanted, (place + 1) / len(records)) for place, record in enumerate(records)]
-    fit = _Fit(forms, [0] * len(forms), room)
+    worths = list[float]()
+    for place, record in enumerate(records):
+        worths.append(_worth(record, wanted, (place + 1) / len(records)))
+        yield
+    fit = _Fit(forms, room)
     if len(records) > _PART:
         fit.bound(max(_LEAST, room // _PART))
     fit.shorten()
@@ -157,41 +159,42 @@ def fit_records(
     return [forms[place][level][0] for place, level in enumerate(fit.levels) if level is not None]
 
 
-@dataclass(slots=True)
 class _Fit:
     """Records in the form that each has; None for those that found no place."""
 
-    forms: Sequence[Sequence[tuple[str, int]]]
-    """Of each record its lines, the longest first, with their tokens."""
-    levels: list[int | None]
-    room: int
-
-    @property
-    def excess(self) -> int:
+    def __init__(self, forms: Sequence[Sequence[tuple[str, int]]], room: int) -> None:
+        """`forms` are the lines of each record, the longest first, with their tokens."""
+        self.forms = forms
+        self.levels: list[int | None] = [0] * len(forms)
+        self.excess = sum(lines[0][1] for lines in forms) - room
         """Tokens that are too many."""
-        return (
-            sum(self.forms[place][level][1] for place, level in enumerate(self.levels) if level is not None) - self.room
-        )
+
+    def put(self, place: int, level: int | None) -> None:
+        """Gives a record another form, or none."""
+        now = self.levels[place]
+        self.excess -= 0 if now is None else self.forms[place][now][1]
+        self.excess += 0 if level is None else self.forms[place][level][1]
+        self.levels[place] = level
 
     def bound(self, most: int) -> None:
         """Where not all fit as they are, none keeps more than its part."""
         if self.excess > 0:
             for place, lines in enumerate(self.forms):
                 short = next((level for level, (_, tokens) in enumerate(lines) if tokens <= most), len(lines) - 1)
-                self.levels[place] = short
+                self.put(place, short)
 
     def shorten(self) -> None:
         """A step for each, the oldest first, then another."""
         for level in range(1, max(map(len, self.forms), default=0)):
             for place, lines in enumerate(self.forms):
                 if (self.levels[place] or 0) < level < len(lines) and self.excess > 0:
-                    self.levels[place] = level
+                    self.put(place, level)
 
     def drop(self, worths: Sequence[float]) -> None:
         for place in sorted(range(len(worths)), key=worths.__getitem__):
             if self.excess <= 0:
                 break
-            self.levels[place] = None
+            self.put(place, None)
 
     def lengthen(self) -> None:
         """What was dropped may have left room for others to be longer, the newest first."""
@@ -199,7 +202,7 @@ class _Fit:
             now = self.levels[place]
             for level in range(now or 0):
                 if now is not None and self.excess + self.forms[place][level][1] - self.forms[place][now][1] <= 0:
-                    self.levels[place] = level
+                    self.put(place, level)
                     break
 
 
