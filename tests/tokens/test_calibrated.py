@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splintr import Tokenizer
 
-from ullage.tokens.calibrated import CALIBRATIONS, VOCABULARIES, Features, measure, measure_steps
+from ullage.tokens.calibrated import CALIBRATIONS, VOCABULARIES, Features, at_once, measure, measure_steps
 from ullage.tokens.count import Count, Method
 from ullage.tokens.steps import drain
 
@@ -95,7 +95,7 @@ def test_a_longer_text_has_a_narrower_band() -> None:
 @pytest.mark.parametrize("letter", ["a", " ", "-", "0", "🙂", "好", "\n"])
 def test_a_megabyte_of_one_letter_is_counted_sanely(letter: str) -> None:
     text = letter * 200_000
-    count = CALIBRATIONS["claude_4_7"].count(drain(measure_steps(text, exactly)))
+    count = CALIBRATIONS["claude_4_7"].count(drain(measure_steps(text, at_once(exactly))))
     assert 500 <= count.tokens <= len(text.encode())
 
 
@@ -111,10 +111,10 @@ def test_the_features_of_a_long_text_are_those_of_its_slices() -> None:
         pieces.append(len(piece))
         return exactly(vocabulary, piece)
 
-    steps = measure_steps(text, watched)
+    steps = measure_steps(text, at_once(watched))
     assert sum(1 for _ in steps) > 5
     assert max(pieces) <= 16_384
-    whole, sliced = measure(text, exactly), drain(measure_steps(text, exactly))
+    whole, sliced = measure(text, exactly), drain(measure_steps(text, at_once(exactly)))
     assert sliced == whole
 
 

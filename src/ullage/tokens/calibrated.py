@@ -14,20 +14,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 
 from .count import Count, Method
-from .steps import Steps
+from .steps import Steps, drain
 
 __all__ = [
     "CALIBRATIONS",
     "VOCABULARIES",
     "Calibration",
+    "CountSteps",
     "CountTokens",
     "Features",
+    "at_once",
     "measure",
     "measure_steps",
 ]
 
 CountTokens = Callable[[str, str], int]
 """Counts exactly: the name of a vocabulary, then the text."""
+CountSteps = Callable[[str, str], Steps[int]]
+"""The same in steps, so that an event loop does not wait for a worker that counts."""
 
 VOCABULARIES = ("cl100k_base", "modernbert")
 """What `measure` asks for. ModernBERT's is light (27 ms to load) and the nearest of all to Claude 2's and 3's."""
@@ -102,26 +106,42 @@ class Calibration:
         return self.spread * tokens + self.jitter * tokens**0.5 + alike + 0.5 * strangeness + 0.08 * features.digits
 
 
-def measure_steps(text: str, count: CountTokens) -> Steps[Features]:
+def measure_steps(text: str, count: CountSteps) -> Steps[Features]:
     """The features of a text of any length, in steps of a few milliseconds."""
     seen, start = Features(), 0
     while start < len(text):
         end = _next_seam(text, start + _REACH)
-        seen += measure(text[start:end], count)
+        seen += yield from _measure_slice(text[start:end], count)
         start = end
         yield
     return seen
 
 
 def measure(text: str, count: CountTokens) -> Features:
-    """The features of a text; all but the two counts run in C over its bytes, in a third of their time."""
-    plain, foreign = _part_scripts(text, count)
+    """The features of a text, measured as one slice."""
+    return drain(_measure_slice(text, at_once(count)))
+
+
+def at_once(count: CountTokens) -> CountSteps:
+    """Counts in no step at all."""
+
+    def steps(vocabulary: str, text: str) -> Steps[int]:
+        yield from ()
+        return count(vocabulary, text)
+
+    return steps
+
+
+def _measure_slice(text: str, count: CountSteps) -> Steps[Features]:
+    """All but the two counts runs in C over the bytes of the slice, in a third of their time."""
+    plain, foreign = yield from _part_scripts(text, count)
     classes = _bytes_of(plain).translate(_CLASSES)
-    cl100k, words = count("cl100k_base", plain), set(text.split())
-    bare = count("modernbert", "")  # some engines count the marks that this vocabulary sets around a text
+    cl100k, words = (yield from count("cl100k_base", plain)), set(text.split())
+    bare = yield from count("modernbert", "")  # some engines count the marks that this vocabulary sets around a text
+    modernbert = yield from count("modernbert", plain)
     return Features(
         cl100k=cl100k,
-        modernbert=count("modernbert", plain) - bare,
+        modernbert=modernbert - bare,
         foreign=foreign,
         numbers=classes.count(b" 0"),
         humps=classes.count(b"aA"),
@@ -142,11 +162,12 @@ def _next_seam(text: str, limit: int) -> int:
     return seams[-1] if seams else limit
 
 
-def _part_scripts(text: str, count: CountTokens) -> tuple[str, int]:
+def _part_scripts(text: str, count: CountSteps) -> Steps[tuple[str, int]]:
     """The text without its foreign runs, and their tokens; a line's end between two runs keeps them from merging."""
     if text.isascii() or not _may_be_foreign(_bytes_of(text)) or not (runs := _FOREIGN.findall(text)):
         return text, 0
-    return _FOREIGN.sub("", text), count("cl100k_base", "\n".join(runs)) - len(runs) + 1
+    tokens = yield from count("cl100k_base", "\n".join(runs))
+    return _FOREIGN.sub("", text), tokens - len(runs) + 1
 
 
 def _may_be_foreign(data: bytes) -> bool:

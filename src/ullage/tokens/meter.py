@@ -209,18 +209,15 @@ class Meter:
         if all(map(self._engine.available, VOCABULARIES)):
             for vocabulary in VOCABULARIES:  # loaded in steps, where one is not yet
                 yield from self._engine.steps(vocabulary, "")
-            return calibration.count((yield from measure_steps(text, self._count_with)))
+            return calibration.count((yield from measure_steps(text, self._engine.steps)))
         count = calibration.count((yield from measure_steps(text, self._count_poorly)))
         return Count.within(count.tokens, _POOR_BAND, Method.ESTIMATED)
 
-    def _count_with(self, vocabulary: str, text: str) -> int:
-        return self._engine.counter(vocabulary)(text)
-
-    def _count_poorly(self, vocabulary: str, text: str) -> int:
+    def _count_poorly(self, vocabulary: str, text: str) -> Steps[int]:
         """For an engine that has not all the vocabularies of a calibration: the first stands for the others."""
         from .calibrated import VOCABULARIES
 
-        return self._count_with(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)
+        return self._engine.steps(vocabulary if self._engine.available(vocabulary) else VOCABULARIES[0], text)
 
 
 def _fitted_reaches() -> "Mapping[str, Reach]":

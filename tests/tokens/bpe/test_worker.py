@@ -5,17 +5,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
 from texts import hostile, texts
 
+from ullage.models import shipped
+from ullage.tokens import Meter
 from ullage.tokens.bpe import worker as worker_module
 from ullage.tokens.bpe.engine import BytePairEngine, default_engine
 from ullage.tokens.bpe.short_texts import LONG, MANY
 from ullage.tokens.bpe.worker import CountWorker, worker_command
 from ullage.tokens.bpe.worker_process import answer_questions
-from ullage.tokens.steps import drain
+from ullage.tokens.steps import Steps, drain
 
 WORDS = (
     "They can't count 12,345 of them: naïve, 数字 和 カタカナ, Ёлка 🦊.\r\n\n    return len(text)  # <|endoftext|>\n"
@@ -117,6 +120,54 @@ def test_a_worker_that_has_the_vocabulary_is_asked_for_all_but_short_texts(worke
     finally:
         worker.count = count  # pyright: ignore[reportAttributeAccessIssue]
     assert asked == [longer]
+
+
+class BusyWorker(CountWorker):
+    """Has every vocabulary and answers no question until it is released; to wait for it in `count` is an error."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: None)
+        self.released = Event()
+        self.asked = list[str]()
+
+    def is_ready(self, vocabulary: str) -> bool:
+        del vocabulary
+        return True
+
+    def count(self, vocabulary: str, text: str) -> int | None:
+        raise AssertionError(f"an event loop would wait for {len(text)} characters of {vocabulary}")
+
+    def steps(self, vocabulary: str, text: str) -> Steps[int | None]:
+        self.asked.append(text)
+        while not self.released.is_set():
+            yield self.released
+        return LOADED.counter(vocabulary)(text)
+
+
+LOADED = default_engine(begins_short=False)
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-2.1", "gpt-4", "gpt-4o"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The invoices of March were rounded half up.\n" * 300,
+        "油彩画の展覧会は三月に始まります。" * 600,
+        "it'ſ splintr who counts this",
+        "lone \ud83d surrogate, it'ſ",
+    ],
+    ids=["long", "foreign", "short", "surrogate"],
+)
+def test_no_step_of_a_count_waits_for_a_busy_worker(model: str, text: str):
+    made, worker = default_engine(), BusyWorker()
+    made.worker = worker
+    steps = Meter(shipped(), engine=made).steps(text, model)
+    while (awaited := next(steps)) is not worker.released:
+        if awaited is not None:  # another vocabulary is loaded meanwhile, by a thread
+            awaited.wait(1.0)
+    worker.released.set()
+    assert drain(steps) == Meter(shipped(), engine=LOADED).count(text, model)
+    assert worker.asked
 
 
 def test_many_short_texts_have_the_worker_load_the_vocabulary():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..steps import Steps, drain
 from .fallback import CARRIED, load_python
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .worker import CountWorker
 
 __all__ = ["BytePairEngine", "SplintrTokenizer", "default_engine", "load_splintr", "mended"]
+
+Counted = TypeVar("Counted", int, int | None)
 
 _PIECES_REACH = 16_384
 _WHOLE_REACH = 8_192
@@ -172,9 +174,10 @@ class BytePairEngine:
 
     def steps(self, vocabulary: str, text: str) -> Steps[int]:
         short = self._short_texts(vocabulary)
-        if short is not None and short.takes(text):
-            # The longest takes some 10 ms.
-            return self.counter(vocabulary)(text)
+        # The longest takes some 10 ms.
+        counted = None if short is None else _mending(short.try_count)(text)
+        if counted is not None:
+            return counted
         if len(text) <= _AT_ONCE and self.vocabularies[vocabulary].name in self.loaded:
             return self.counter(vocabulary)(text)
         worker = self._worker_for(vocabulary)
@@ -253,8 +256,8 @@ def _count_steps(tokenizer: "Tokenizer", text: str) -> Steps[int]:
     return count_steps(tokenizer, text)
 
 
-def _mending(plain: Callable[[str], int]) -> Callable[[str], int]:
-    def count(text: str) -> int:
+def _mending(plain: Callable[[str], Counted]) -> Callable[[str], Counted]:
+    def count(text: str) -> Counted:
         try:
             return plain(text)
         except UnicodeEncodeError:

@@ -52,11 +52,9 @@ class ShortTexts:
     def count(self, text: str) -> int:
         if self._loaded is not None:
             return self._loaded(text)
-        if self.takes(text):
-            counted = self._tokenizer.count_surely(text)
-            if counted is not None:
-                self._note(len(text))
-                return counted
+        counted = self.try_count(text)
+        if counted is not None:
+            return counted
         worker = self._worker()
         counted = None if worker is None else worker.count(self._name, text)
         if counted is not None:
@@ -64,14 +62,18 @@ class ShortTexts:
         self._loaded = self._load()
         return self._loaded(text)
 
-    def takes(self, text: str) -> bool:
-        """Whether the text is counted here, unless it is one that splintr counts otherwise."""
+    def try_count(self, text: str) -> int | None:
+        """Tokens of a text that is counted in Python, for which nothing is waited; None where another must count it:
+        the engine is loaded, the text is long, a worker counts it sooner, or splintr counts it otherwise."""
         if self._loaded is not None or len(text) > LONG:
-            return False
-        if len(text) <= _WORTH_ASKING:
-            return True
-        worker = self._worker()
-        return worker is None or not worker.is_ready(self._name)
+            return None
+        worker = self._worker() if len(text) > _WORTH_ASKING else None
+        if worker is not None and worker.is_ready(self._name):
+            return None
+        counted = self._tokenizer.count_surely(text)
+        if counted is not None:
+            self._note(len(text))
+        return counted
 
     def _note(self, characters: int) -> None:
         self._seen += characters
