@@ -4,9 +4,9 @@ import anyio
 import pytest
 
 from context.sessions import METER, Summarising
-from ullage.context import CachePrices, Context, Options, Shed
+from ullage.context import CachePrices, Context, Options, Shed, context
 from ullage.context.cost import cache_prices_of, price_per_call
-from ullage.models import shipped
+from ullage.models import ModelTable, shipped
 
 pytestmark = pytest.mark.requirement("S2:money")
 PRICES = CachePrices()
@@ -49,7 +49,7 @@ class Clock:
 
 
 def working(clock: Clock, *, lines: int = 550, **options: object) -> Context:
-    """A context at 55 % of its window, after a call."""
+    """A context after a call, with so many lines of results in a window of 40,000 tokens (550 fill 28 % of it)."""
     made = Context(
         model="gpt-4o",
         meter=METER,
@@ -81,6 +81,30 @@ def test_a_cold_cache_is_used_to_compact_before_the_threshold():
     clock.now += 301
     assert anyio.run(made.prepare).sheds
     assert made.status().usage_percent < 50
+
+
+def test_prices_are_looked_up_only_to_compact(monkeypatch: pytest.MonkeyPatch):
+    """The list of prices takes longer to import than a call takes to prepare."""
+    looked_up = list[str]()
+
+    def note(models: ModelTable, model: str, *, when: datetime) -> CachePrices:
+        looked_up.append(model)
+        return cache_prices_of(models, model, when=when)
+
+    monkeypatch.setattr(context, "cache_prices_of", note)
+    clock = Clock()
+    made = working(clock, lines=1_200)
+    assert not after(made, clock, 299)
+    assert looked_up == []
+    assert after(made, clock, 301)
+    assert looked_up == ["gpt-4o"]
+
+
+@pytest.mark.parametrize(("waited", "is_due"), [(3_599, False), (3_601, True)])
+def test_a_cache_is_cold_after_the_lifetime_that_is_given(waited: float, is_due: bool):  # noqa: FBT001
+    clock = Clock()
+    made = working(clock, lines=1_200, cache_prices=CachePrices(lifetime=3_600))
+    assert bool(after(made, clock, waited)) is is_due
 
 
 def test_a_cold_cache_is_no_reason_to_compact_a_window_that_is_hardly_used():

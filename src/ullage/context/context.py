@@ -211,7 +211,8 @@ class Context:
     @property
     def _cache_is_cold(self) -> bool:
         """Whether the provider's prompt cache has surely expired; unknown before the first call of this process."""
-        return self._called is not None and self._clock() - self._called > self._cache_prices.lifetime
+        lifetime = (self.options.cache_prices or CachePrices()).lifetime
+        return self._called is not None and self._clock() - self._called > lifetime
 
     @property
     def _cache_prices(self) -> CachePrices:
