@@ -54,6 +54,14 @@ def test_an_unknown_option_is_refused_with_those_there_are():
         {"cache_prices": {"read": -1}},
         {"cache_prices": {"read": "0.1"}},
         {"cache_prices": {"reading": 0.1}},
+        {"cache_prices": 5},
+        {"cachePrices": "cheap"},
+        {"cache_prices": [0.1, 1.25]},
+        {"keep": {"read": 0.1}},
+        {"target": {}},
+        {"keep": [0.3]},
+        {"disable_compaction": "false"},
+        {"waitForColdCache": 1},
         {"summary_timeout": 0},
         {"summary_timeout": float("inf")},
         {"summary_timeout": float("nan")},
@@ -68,3 +76,33 @@ def test_what_cannot_be_meant_is_refused(wrong: dict[str, object]):
 @pytest.mark.requirement("S2:money")
 def test_cache_prices_are_understood_as_json_writes_them():
     assert read_options({"cachePrices": {"read": 0.5, "write": 1}}).cache_prices == CachePrices(read=0.5, write=1)
+
+
+@pytest.mark.parametrize("wrong", [5, "cheap", [0.1, 1.25], True])
+def test_cache_prices_that_are_none_are_refused_with_those_there_are(wrong: object):
+    with pytest.raises(InvalidArguments, match="`cache_prices`") as refused:
+        read_options({"cachePrices": wrong})
+    assert refused.value.options == ("read", "write", "output", "lifetime")
+
+
+def test_an_object_where_a_number_is_wanted_is_not_taken_for_prices():
+    with pytest.raises(InvalidArguments, match="`keep` is a share"):
+        read_options({"keep": {"read": 0.1}})
+
+
+@pytest.mark.requirement("S2:options", "S2:money")
+@pytest.mark.parametrize(
+    ("given", "keep"),
+    [
+        ({"contextWindow": 9_000}, 0.30),
+        ({"compactThreshold": 0.5}, 0.30),
+        ({"disableCompaction": False}, 0.30),
+        ({"compactThreshold": 0.5, "coldThreshold": 0.9}, 0.30),
+        ({"compactThreshold": 0.5, "keep": 0.2}, 0.2),
+        ({"coldThreshold": 0.9}, None),
+        ({"waitForColdCache": True, "cachePrices": {"read": 0.5}}, None),
+        ({"leastGain": 0.2, "summaryTimeout": 5}, None),
+    ],
+)
+def test_only_the_originals_own_options_bring_the_originals_tail(given: dict[str, object], keep: float | None):
+    assert read_options(given).keep == keep

@@ -82,6 +82,15 @@ class Options:
             share = getattr(self, name)
             if not (_is_number(share) and 0 <= share < 1) and not (name == "keep" and share is None):
                 raise InvalidArguments(f"`{name}` is a share from 0 to 1, not `{share}`")
+        for name in ("disable_compaction", "wait_for_cold_cache"):
+            if not isinstance(said := getattr(self, name), bool):
+                raise InvalidArguments(f"`{name}` is true or false, not `{said}`")
+        if self.cache_prices is not None and not isinstance(self.cache_prices, CachePrices):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArguments(
+                f"`cache_prices` are prices by their names, not `{self.cache_prices}`",
+                suggestion='CachePrices(read=0.1, write=1.25), or {"read": 0.1, "write": 1.25} as an option',
+                options=tuple(CachePrices.__slots__),
+            )
         if not (_is_number(self.cold_threshold) and 0 < self.cold_threshold <= 1):
             raise InvalidArguments(f"`cold_threshold` is a share above 0 and up to 1, not `{self.cold_threshold}`")
         if not (_is_number(self.summary_timeout) and 0 < self.summary_timeout < inf):
@@ -116,6 +125,8 @@ _CHEAP_KEEP, _LEAST_TAIL = 0.10, 8_000
 """Share of the window, and tokens, of a tail of which nobody said how long it is. Under 8,000 tokens a tail is only a
 few results long, and there is little money in windows that small."""
 ORIGINAL_KEEP = 0.30
+_ORIGINAL = frozenset({"contextWindow", "compactThreshold", "disableCompaction"})
+"""The options of the original, in its spelling."""
 DEFAULTS = Options()
 _NAMES = tuple(one.name for one in fields(Options))
 
@@ -123,20 +134,22 @@ _NAMES = tuple(one.name for one in fields(Options))
 def read_options(given: Mapping[str, object]) -> Options:
     """Options by their names, in either spelling: `compact_threshold` or `compactThreshold`.
 
-    The second is the original's. Whoever uses it and says nothing of `keep` gets the original's 0.30.
+    The original's own three options in its own spelling (`contextWindow`, `compactThreshold`, `disableCompaction`) give
+    the original's tail of 0.30 where `keep` is not among the options.
+
+    Raises:
+        InvalidArguments: For a name that is none, or a value that its option cannot have.
     """
     spelt = {camel(name): name for name in _NAMES} | {name: name for name in _NAMES}
     unknown = next((key for key in given if key not in spelt), None)
     if unknown is not None:
         raise InvalidArguments(f"no option is called `{unknown}`", options=_NAMES)
-    named = {spelt[key]: _as_written(value) for key, value in given.items()}
-    if any(key not in _NAMES for key in given):
+    named = {spelt[key]: value for key, value in given.items()}
+    # JSON has lists where Python has tuples, and objects where Python has values.
+    if isinstance(threshold := named.get("compact_threshold"), list):
+        named["compact_threshold"] = tuple(cast("list[object]", threshold))
+    if isinstance(prices := named.get("cache_prices"), Mapping):
+        named["cache_prices"] = read_prices(cast("Mapping[str, object]", prices))
+    if not _ORIGINAL.isdisjoint(given):
         named.setdefault("keep", ORIGINAL_KEEP)
     return Options(**cast("dict[str, float]", named))  # pyright: ignore[reportArgumentType]
-
-
-def _as_written(value: object) -> object:
-    """JSON has lists where Python has tuples, and objects where Python has values."""
-    if isinstance(value, Mapping):
-        return read_prices(cast("Mapping[str, object]", value))
-    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
