@@ -8,7 +8,7 @@ from context.talks import PICTURE, Scale, assistant, call, entries_of, refusals,
 from ullage.context import Entry
 from ullage.context.clamp import clamp, water_level
 from ullage.context.difference import weight_of
-from ullage.context.requests import last_said, requests_of
+from ullage.context.requests import requests_of
 from ullage.context.words import lost_in
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolResult, Unknown
 from ullage.tokens import drain
@@ -41,7 +41,7 @@ def test_clamping_keeps_a_history_valid_and_touches_giants_alone(
     if change is None:
         return
     assert refusals([entry.message for entry in change.entries], messages) == []
-    spared = last_said(entries) | {*requests_of(entries).first} | pinned
+    spared = requests_of(entries).last | {*requests_of(entries).first} | pinned
     touched = [place for place, entry in enumerate(entries) if change.entries[place] is not entry]
     assert not spared.intersection(touched)
     for place in touched:

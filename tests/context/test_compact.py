@@ -1,7 +1,13 @@
+from collections.abc import Sequence
+
 import pytest
 
+import ullage.context.requests as reading
 from context.sessions import METER, Summarising, steps
 from ullage.context import Context, Options
+from ullage.context.pairing import Answered
+from ullage.context.text_protocol import text_results
+from ullage.messages import Message
 from ullage.tool import JsonObject
 
 pytestmark = pytest.mark.anyio
@@ -34,3 +40,25 @@ async def test_what_wins_nothing_is_not_done(window: int):
         made.add({"role": "user", "content": f"word {number} " * (number % 5 * 12 + 1)}, *steps(2, words=20))
         prepared = await made.prepare()
         assert prepared.before is None or prepared.status.used < prepared.before.used
+
+
+@pytest.mark.parametrize("summarizer", [None, Summarising()])
+@pytest.mark.parametrize("words", [60, 1_000, 12_000])
+async def test_a_history_is_searched_for_results_once_in_a_compaction(
+    monkeypatch: pytest.MonkeyPatch, summarizer: Summarising | None, words: int
+):
+    searched = list[tuple[int, ...]]()
+    histories = list[Sequence[Message]]()
+
+    def note(messages: Sequence[Message]) -> tuple[Answered, ...]:
+        searched.append(tuple(map(id, messages)))
+        histories.append(messages)  # or an id might be given to another message
+        return text_results(messages)
+
+    monkeypatch.setattr(reading, "text_results", note)
+    made = Context(model="gpt-4o", meter=METER, options=Options(context_window=WINDOW), summarizer=summarizer)
+    made.add({"role": "user", "content": "Mend the export."}, *steps(12_000 // words + 4, words=words))
+    prepared = await made.prepare()
+    assert prepared.compacted
+    assert searched
+    assert len(searched) == len(set(searched))

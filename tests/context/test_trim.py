@@ -19,7 +19,7 @@ from context.talks import (
     user,
 )
 from ullage.context.difference import difference, weight_of
-from ullage.context.requests import last_said, requests_of
+from ullage.context.requests import requests_of
 from ullage.context.trim import trim
 from ullage.messages import Message, Thinking
 
@@ -39,7 +39,8 @@ def test_trimming_keeps_a_history_valid_and_tells_whether_it_fits(
     assert left
     assert refusals([entry.message for entry in left], [entry.message for entry in (*entries, *left)]) == []
     same = {id(entry) for entry in trimmed.kept}
-    assert all(id(entries[place]) in same for place in last_said(entries) | {*requests_of(entries).first} | pinned)
+    asked = requests_of(entries)
+    assert all(id(entries[place]) in same for place in asked.last | {*asked.first} | pinned)
     assert all(id(entries[place]) in {id(entry) for entry in left} for place in pinned)
     assert trimmed.over == max(0, weight_of(left) - room)
     assert trimmed.fits == (weight_of(left) <= room)

@@ -8,7 +8,7 @@ provider's own tools gave is never cut. The tail, the user's first request and l
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -19,11 +19,10 @@ from ullage.tool import Json
 from .difference import difference
 from .entry import Entry
 from .identifiers import is_record, read_structure, scalars, write_value
-from .pairing import Answered, pair
+from .pairing import Answered
 from .remake import Remake
-from .requests import excerpt, requests_of
+from .requests import Reading, excerpt, read_history
 from .shed import Change
-from .text_protocol import text_results
 from .words import gap, is_placeholder, lost_in, query_of, said_in, text_of
 
 __all__ = ["clamp", "water_level"]
@@ -48,16 +47,19 @@ def clamp(  # noqa: PLR0913
     said_most: int | None = None,
     tail: int | None = None,
     tail_most: int | None = None,
+    reading: Reading | None = None,
 ) -> Change | None:
     """Every giant part cut down to `most` tokens; None where there is none.
 
     For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`;
     None spares them. A result that shows something beside its words is left whole. As a last resort it is not, its
-    media are dropped too, and whatever is above the bound is a giant.
+    media are dropped too, and whatever is above the bound is a giant. The `reading` is that of the entries, where there
+    is one already.
     """
     work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, spoken=_spoken(entries))
-    answers, asked = _by_place(entries), requests_of(entries)
-    said = asked.last.union(asked.first)
+    reading = reading or read_history(entries)
+    answers = {place: tuple(those) for place, those in groupby(reading.answered, key=lambda one: one.place)}
+    said = reading.requests.last.union(reading.requests.first)
     since = len(entries) if tail is None else tail
     left = list(entries)
     for place, entry in enumerate(entries):
@@ -79,12 +81,6 @@ def water_level(sizes: Sequence[int], room: int) -> int:
             return max(1, share)
         room -= size
     return max(1, room, *sizes)
-
-
-def _by_place(entries: Sequence[Entry]) -> Mapping[int, tuple[Answered, ...]]:
-    messages = [entry.message for entry in entries]
-    answered = sorted((*pair(messages).answered, *text_results(messages)), key=lambda one: one.place)
-    return {place: tuple(those) for place, those in groupby(answered, key=lambda one: one.place)}
 
 
 def _is_giant(entry: Entry, most: int) -> bool:

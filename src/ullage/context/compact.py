@@ -10,6 +10,7 @@ event loop goes on meanwhile.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from anyio.to_thread import run_sync
 
@@ -26,7 +27,6 @@ from .limits import Limits
 from .mask import mask
 from .noting import noted
 from .placing import assembled, bridges
-from .requests import requests_of
 from .shed import Change, Dropped, Fate, Shed, merge_dropped
 from .text_protocol import read_as_tools
 from .trim import trim
@@ -88,9 +88,9 @@ class _Parted:
     """What the shares of a summary are taken of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Work:
-    """One history on its way to fewer tokens."""
+    """One history on its way to fewer tokens. What is found out about it is found out once."""
 
     entries: tuple[Entry, ...]
     limits: Limits
@@ -100,6 +100,13 @@ class _Work:
     @property
     def is_over(self) -> bool:
         return self.limits.is_over(weight_of(self.entries))
+
+    @cached_property
+    def parting(self) -> Parting:
+        return Parting(self.entries)
+
+    def _parting_of(self, entries: tuple[Entry, ...]) -> Parting:
+        return self.parting if entries is self.entries else Parting(entries)
 
     async def run(self) -> Compaction:
         if self.limits.is_irreducible and not self.is_over:
@@ -141,20 +148,29 @@ class _Work:
         results of its turn, is larger than the tail's share.
         """
         giant = max(1, int(_GIANT * self.limits.measure))
-        start = Parting(work.entries).cut(self.limits.keep)
+        parting = self._parting_of(work.entries)
+        start = parting.cut(self.limits.keep)
         most, recalls = max(giant, self.limits.keep), self.teller.recalls
-        level = _level(work.entries[start:], most)
-        work = _after(
-            work,
-            clamp(work.entries, self.scale, giant, recalls=recalls, said_most=most, tail=start, tail_most=level),
+        clamped = clamp(
+            work.entries,
+            self.scale,
+            giant,
+            recalls=recalls,
+            said_most=most,
+            tail=start,
+            tail_most=_level(work.entries[start:], most),
+            reading=parting.reading,
         )
+        work = _after(work, clamped)
         if weight_of(work.entries) <= self.limits.goal:
             return work
-        return _after(work, mask(work.entries, self.scale, self.limits, recalls=recalls))
+        reading = parting.reading if clamped is None else None
+        return _after(work, mask(work.entries, self.scale, self.limits, recalls=recalls, reading=reading))
 
     def _truncated(self, work: Compaction) -> Compaction:
         """With the largest messages of the last turn truncated until all comes to the goal, where that can be."""
-        start = Parting(work.entries).places[-1]
+        parting = self._parting_of(work.entries)
+        start = parting.places[-1]
         room = self.limits.goal - weight_of(work.entries[:start])
         least = max(1, int(_GIANT * self.limits.measure))
         level = max(least, _level(work.entries[start:], room))
@@ -168,6 +184,7 @@ class _Work:
                 said_most=level,
                 tail=start,
                 tail_most=level,
+                reading=parting.reading,
             ),
         )
 
@@ -176,7 +193,7 @@ class _Work:
 
         Masking asks no model, but leaves more: it is read with every call, and the next compaction comes sooner.
         """
-        parted = self._parted()
+        parted = self.parted
         if parted is None or not eased.sheds:
             return True
         calls = max(1, sum(entry.message.role == "assistant" for entry in self.entries))
@@ -203,7 +220,7 @@ class _Work:
 
     async def _told(self) -> Compaction:
         """The head as a summary, or as a digest where no model makes one and something must be let go."""
-        parted = await run_sync(self._parted)
+        parted = await run_sync(lambda: self.parted)
         if parted is None:
             return self._untouched()
         read = await run_sync(self._read)
@@ -228,15 +245,16 @@ class _Work:
 
     def _read(self) -> list[Entry]:
         """The entries as a summary is made of them: with output that arrived as text read as results."""
-        messages = read_as_tools([entry.message for entry in self.entries])
+        messages = read_as_tools(self.parting.reading.messages, self.parting.reading.text_results)
         return [
             entry if message is entry.message else replace(entry, message=message)
             for entry, message in zip(self.entries, messages, strict=True)
         ]
 
-    def _parted(self) -> _Parted | None:
+    @cached_property
+    def parted(self) -> _Parted | None:
         """None where too little would be dropped to be worth it."""
-        parting, room, goal = Parting(self.entries), self.limits.keep, self.limits.goal
+        parting, room, goal = self.parting, self.limits.keep, self.limits.goal
         account = self.teller.room(self.limits.measure) + _BRIDGES * self._bridge
         parted = self._parted_at(parting, room)
         for _ in range(_ATTEMPTS):
@@ -347,7 +365,7 @@ class _Work:
             tokens = entry.weight.tokens - (now.weight.tokens if now is not None else 0)
             single.append(Dropped(first=place + 1, last=place + 1, fate=fate, tokens=tokens))
         work = replace(work, dropped=merge_dropped(single))
-        asked = requests_of(self.entries)
+        asked = self.parting.requests
         own = {place + 1 for place in (*asked.first, *asked.later)}
         cut = [one for one in single if one.first in own and one.fate in ("truncated", "excerpt_in_summary")]
         if cut:

@@ -14,9 +14,8 @@ from ullage.messages import Message, Thinking
 
 from .entry import Entry
 from .groups import groups, is_instruction, leading, speaks
-from .pairing import Pairing, pair
-from .requests import requests_of
-from .text_protocol import text_results
+from .pairing import Pairing
+from .requests import Requests, read_history
 
 __all__ = ["Parting", "tail_weights"]
 
@@ -25,14 +24,17 @@ class Parting:
     """A history, looked at once, that may be parted at several places."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._messages = [entry.message for entry in entries]
-        pairing = pair(self._messages)
-        self._groups = groups(self._messages, pairing, text_results(self._messages))
+        self.reading = read_history(entries)
+        self._messages = self.reading.messages
+        self._groups = groups(self._messages, self.reading.pairing, self.reading.text_results)
         self._weights = tail_weights(entries)
         self._group_at = [group for group in self._groups for _ in group]
-        self._bound = _bound(entries, pairing)
-        self.requests = requests_of(entries)
+        self._bound = _bound(entries, self.reading.pairing)
         self._turn = max((place for place, one in enumerate(self._messages) if speaks(one)), default=-1)
+
+    @property
+    def requests(self) -> Requests:
+        return self.reading.requests
 
     @property
     def places(self) -> list[int]:

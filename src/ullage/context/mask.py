@@ -15,11 +15,10 @@ from .cut import tail_weights
 from .difference import difference
 from .entry import Entry
 from .limits import Limits
-from .pairing import Answered, pair
+from .pairing import Answered
 from .remake import Remake
-from .requests import requests_of
+from .requests import Reading, read_history
 from .shed import Change
-from .text_protocol import text_results
 from .words import is_placeholder, lost_in, placeholder, text_of
 
 __all__ = ["mask"]
@@ -34,11 +33,14 @@ _BATCH, _SHARE = 25_000, 8
 """Tokens that masking must win in all, or that part of a small window."""
 
 
-def mask(entries: Sequence[Entry], scale: Remake, limits: Limits, *, recalls: bool = False) -> Change | None:
-    """The oldest results masked, as many as are needed to come to the goal; None where too little is to be had."""
+def mask(
+    entries: Sequence[Entry], scale: Remake, limits: Limits, *, recalls: bool = False, reading: Reading | None = None
+) -> Change | None:
+    """The oldest results masked, as many as are needed to come to the goal; None where too little is to be had. The
+    `reading` is that of the entries, where there is one already."""
     least = min(_BATCH, limits.window // _SHARE)
     weights = tail_weights(entries)
-    batches = _batches(entries, weights, limits.keep)
+    batches = _batches(entries, reading or read_history(entries), weights, limits.keep)
     if sum(entries[place].weight.tokens for place, _ in batches) < least:
         return None
     left, won = list(entries), 0
@@ -52,13 +54,13 @@ def mask(entries: Sequence[Entry], scale: Remake, limits: Limits, *, recalls: bo
     return difference("mask", entries, left) if won >= least else None
 
 
-def _batches(entries: Sequence[Entry], weights: Sequence[int], keep: int) -> list[tuple[int, list[Answered]]]:
+def _batches(
+    entries: Sequence[Entry], reading: Reading, weights: Sequence[int], keep: int
+) -> list[tuple[int, list[Answered]]]:
     """The results that are old enough, message by message."""
-    messages = [entry.message for entry in entries]
-    answered = sorted((*pair(messages).answered, *text_results(messages)), key=lambda one: one.place)
+    answered = reading.answered
     newest = answered[-_NEWEST].place if len(answered) >= _NEWEST else 0
-    asked = requests_of(entries)
-    said = asked.last.union(asked.first)
+    said = reading.requests.last.union(reading.requests.first)
     able = (one for one in answered if one.place < newest and weights[one.place] > keep and one.place not in said)
     return [
         (place, list(those)) for place, those in groupby(able, key=lambda one: one.place) if _is_free(entries[place])
@@ -80,7 +82,7 @@ def _masked(entry: Entry, answers: Sequence[Answered], scale: Remake, *, recalls
 
 
 def _first_only(line: str) -> Callable[[str], str]:
-    """Puts the line into the place of the first text of a message, and nothing into that of the others."""
+    """Replaces the first text of a message by the line and each other one by `…`: providers refuse an empty text."""
     lines = iter((line,))
     return lambda text: next(lines, "…") if text.strip() else text
 

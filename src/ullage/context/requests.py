@@ -6,17 +6,18 @@ query that finds the whole where an archive can be searched.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ullage.messages import Media, Message, Text, ToolResult
 
 from .entry import Entry
 from .groups import is_picture, speaks
+from .pairing import Answered, Pairing, pair
 from .text_protocol import text_results
 from .words import gap, lost_in, said_in
 
-__all__ = ["Requests", "excerpt", "last_said", "requests_of", "words_of"]
+__all__ = ["Reading", "Requests", "excerpt", "read_history", "requests_of", "words_of"]
 
 _TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
 _FIRM = re.compile(
@@ -59,11 +60,43 @@ class Requests:
     """The last words from the user's side, and the last that surely a person typed, where those are others."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a history is made of, found once for all who ask: a compaction looks at the same history many times."""
+
+    messages: tuple[Message, ...]
+    pairing: Pairing
+    """Calls and their results."""
+    text_results: tuple[Answered, ...]
+    """Results that arrive as text."""
+    requests: Requests
+
+    @property
+    def answered(self) -> list[Answered]:
+        """Results of both kinds, in order."""
+        return sorted((*self.pairing.answered, *self.text_results), key=lambda one: one.place)
+
+
+def read_history(entries: Sequence[Entry]) -> Reading:
+    messages = tuple(entry.message for entry in entries)
+    results = text_results(messages)
+    return Reading(
+        messages=messages,
+        pairing=pair(messages),
+        text_results=results,
+        requests=_requests(entries, {one.place for one in results}),
+    )
+
+
 def requests_of(entries: Sequence[Entry]) -> Requests:
+    """The requests of a history that is not read for anything else."""
+    return _requests(entries, {one.place for one in text_results([entry.message for entry in entries])})
+
+
+def _requests(entries: Sequence[Entry], results: Set[int]) -> Requests:
     """Tool output in the user's role is no request. Programs speak in the user's turn too: they put reminders beside
     results, pictures behind them, and their own words into tags; of these only the first and the last count. Behind a
     summary there is no first request: the summary has it."""
-    results = {one.place for one in text_results([entry.message for entry in entries])}
     said = [place for place, entry in enumerate(entries) if _has_words(entry) and place not in results]
     before = [None, *(entry.message for entry in entries)]
     typed = [place for place in said if _is_typed(entries[place].message, before[place])]
@@ -71,11 +104,6 @@ def requests_of(entries: Sequence[Entry]) -> Requests:
     first = set[int]() if is_begun else {*said[:1], *typed[:1]}
     later = {*typed, *said[-1:]} - first
     return Requests(tuple(sorted(first)), tuple(sorted(later)), frozenset((*said[-1:], *typed[-1:])))
-
-
-def last_said(entries: Sequence[Entry]) -> frozenset[int]:
-    """The places of the user's last words."""
-    return requests_of(entries).last
 
 
 def words_of(message: Message) -> str | None:

@@ -132,14 +132,14 @@ def text_results(messages: Sequence[Message]) -> tuple[Answered, ...]:
     return tuple(_answered(reply) for reply in replies if is_output(reply))
 
 
-def read_as_tools(messages: Sequence[Message]) -> tuple[Message, ...]:
+def read_as_tools(messages: Sequence[Message], results: Sequence[Answered] | None = None) -> tuple[Message, ...]:
     """The same messages with actions read as tool calls and the answers to them as tool results.
 
-    For readers that only look: what is sent stays as it was. Messages of other protocols are the same objects.
+    For readers that only look: what is sent stays as it was. Messages of other protocols are the same objects. The
+    `results` are the messages' `text_results`, where these are known already.
     """
-    found = text_results(messages)
     read = list(messages)
-    for number, one in enumerate(found):
+    for number, one in enumerate(text_results(messages) if results is None else results):
         assert one.result is not None
         identity = f"text-{number}"
         call = one.call

@@ -8,6 +8,7 @@ still too large.
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from .clamp import clamp
 from .cut import Parting
@@ -15,6 +16,7 @@ from .difference import difference, weight_of
 from .entry import Entry
 from .placing import assembled, bridges
 from .remake import Remake
+from .requests import read_history
 from .shed import Change
 
 __all__ = ["Trimmed", "trim"]
@@ -61,9 +63,10 @@ def _without_the_oldest(entries: Sequence[Entry], scale: Remake, room: int) -> t
 def _clamped(entries: tuple[Entry, ...], scale: Remake, room: int, *, recalls: bool) -> tuple[Entry, ...]:
     most = max(_SMALLEST, room // 2)
     while weight_of(entries) > room:
-        change = clamp(entries, scale, most, recalls=recalls, last_resort=True)
+        cut = partial(clamp, entries, scale, most, recalls=recalls, last_resort=True, reading=read_history(entries))
+        change = cut()
         if change is None or weight_of(change.entries) > room:
-            change = clamp(entries, scale, most, recalls=recalls, last_resort=True, said_most=most) or change
+            change = cut(said_most=most) or change
         entries = entries if change is None else change.entries
         if most == _SMALLEST:
             break
