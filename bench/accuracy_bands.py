@@ -6,8 +6,9 @@ anew: most of it is read from what makers publish.
 
 Floors for a provider and kind of at least 30 rows: 95 of 100 counts in their band, 98 of 100 exact counts right. On the
 recordings that come with this project also: a median band and a mean error no worse than before bands were fitted
-(`accuracy_before.json`), apart from the groups in `EXCEPTIONS`, and a share of exact counts at most five points lower.
-Those three are taken of what ships, for that is what is compared. A band's width is a share of the reported count.
+(`accuracy_before.json`), and a share of exact counts at most five points lower. The groups in `EXCEPTIONS` may have a
+wider band, and no larger error. Those three are taken of what ships, for that is what is compared. A band's width is a
+share of the reported count.
 """
 
 import json
@@ -39,7 +40,6 @@ EXCEPTIONS: Mapping[str, str] = {
     "google-vertex other": _MEDIA,
     "google-vertex tools": "thoughts behind signatures, which Vertex counts at times, were left out",
     "groq tools": f"{_MISSED} 77.9%",
-    "llamacpp tools": f"{_MISSED} 94.0%",
     "xai other": f"{_MISSED} 35.0%",
     "xai plain": f"{_MISSED} 31.6%; most names are answered by a newer model with a prompt of its own, some are not",
 }
@@ -99,19 +99,18 @@ class Group:
     def misses(self, before: Mapping[str, float] | None) -> list[str]:
         if self.hidden or len(self.shipped.counts) < LEAST_ROWS:
             return []
-        missed = [f"in band {self.left_out.covered:.1%} < 95%"] if self.left_out.covered < COVERED else []
+        missed = [f"in band {self.left_out.covered:.1%} < {COVERED:.0%}"] if self.left_out.covered < COVERED else []
         right = self.left_out.right
         if right is not None and right < RIGHT:
-            missed.append(f"exact right {right:.1%} < 98%")
+            missed.append(f"exact right {right:.1%} < {RIGHT:.0%}")
         return missed + (self._worse(before) if before is not None else [])
 
     def _worse(self, before: Mapping[str, float]) -> list[str]:
         missed = []
-        if self.name not in EXCEPTIONS:
-            for figure in ("width", "mean"):
-                now = getattr(self.shipped, figure)
-                if now > before[figure] * TOLERANCE + 0.0005:
-                    missed.append(f"{figure} {now:.2%} > {before[figure]:.2%} before")
+        for figure in ("mean",) if self.name in EXCEPTIONS else ("width", "mean"):
+            now = getattr(self.shipped, figure)
+            if now > before[figure] * TOLERANCE + 0.0005:
+                missed.append(f"{figure} {now:.2%} > {before[figure]:.2%} before")
         if self.shipped.exact < before["exact"] - SHARE_LOST:
             missed.append(f"called exact {self.shipped.exact:.1%}, {before['exact']:.1%} before")
         return missed
@@ -158,7 +157,7 @@ def report(groups: Sequence[Group], before: Mapping[str, Mapping[str, float]]) -
     covered = sum(judged.covered * len(judged.counts) for judged in everything) / rows
     print(f"{'all but hidden prompts':34}{rows:>6}{'':6}{covered:>9.1%}")
     for name, reason in EXCEPTIONS.items():
-        print(f"  allowed to be wider or farther off than before: {name}: {reason}")
+        print(f"  allowed a wider band than before: {name}: {reason}")
     return missed
 
 
