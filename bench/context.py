@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import context_alone
 import context_continuity
 import context_crash
 import context_money
@@ -26,10 +27,8 @@ from context_traces import data_folder
 SEED = 7
 
 
-class Figures(Protocol):
+class Figures(context_alone.Figures, Protocol):
     """What a part found."""
-
-    def missed(self) -> list[str]: ...
 
     def to_json(self) -> Mapping[str, object]: ...
 
@@ -50,10 +49,12 @@ def _shown(run: Callable[[Path], Found], report: Callable[[Found], None]) -> Par
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Where a part has no data."""
+    """Where a part has no data: its floors are missed."""
+
+    reason: str
 
     def missed(self) -> list[str]:
-        return []
+        return [self.reason]
 
     def to_json(self) -> dict[str, object]:
         return {}
@@ -62,8 +63,7 @@ class Nothing:
 def _weighing(data: Path) -> Figures:
     if any((data / "pi").glob("*.jsonl")):
         return _shown(context_weighing.run, context_weighing.report)(data)
-    print("left out: no session of `pi` is there, whose answers bear what the provider reported")
-    return Nothing()
+    return Nothing("no session of `pi` is there, whose answers bear what the provider reported")
 
 
 def _crash(_data: Path) -> Figures:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from context_traces import MODELS, Trace, data_folder, read_traces
+from context_alone import run_alone
+from context_traces import MODELS, Trace, read_traces
 from context_validity import Says
 
 from ullage.context import Entry, Options, Summarizer
@@ -279,14 +280,5 @@ def report(figures: Figures) -> None:
         print(f"{family:34}{compactions:>12,}{shares}")
 
 
-def main() -> int:
-    figures = run(data_folder())
-    report(figures)
-    missed = figures.missed()
-    for line in missed:
-        print(f"BELOW THE FLOOR  {line}")
-    return 1 if missed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_alone(run, report))

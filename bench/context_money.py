@@ -1,11 +1,11 @@
 """Price of compaction policies, replayed call by call over recorded sessions with prompt-cache prices.
 
 Part of `make bench-context`; alone, `python bench/context_money.py`. The sessions are those of `pi`, whose answers bear
-time stamps and the provider's usage. Each runs through a real `Context` by the
-clock of the recording: unchanged leading messages are read from
-the cache, the rest is written to it, and after a pause longer than the cache's lifetime everything is written again. A
-summarising call is charged in full, as input that no cache holds. The agent is assumed to behave the same afterwards,
-which flatters every policy that keeps less; the identifiers beside each price are what that assumption rests on.
+time stamps and the provider's usage. Each runs through a real `Context` by the clock of the recording: unchanged
+leading messages are read from the cache, the rest is written to it, and after a pause longer than the cache's lifetime
+everything is written again. A summarising call is charged in full, as input that no cache holds. The agent is assumed
+to behave the same afterwards, which flatters every policy that keeps less; the identifiers beside each price are what
+that assumption rests on.
 
 A single threshold says little, for it decides at which moment a session is cut: a policy's price is the mean over five
 thresholds around its own, with the lowest and the highest of them. Baselines: the session's own compactions replayed
@@ -21,19 +21,20 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from context_alone import run_alone
 from context_continuity import Figures as Identifiers
-from context_continuity import Reading, reading_of, tell
-from context_traces import data_folder, mended, read_pi
+from context_continuity import Reading, reading_of, rounded, tell
+from context_traces import mended, read_pi
 
-from ullage.context import Context, Options, SummaryAnswer, SummaryRequest
+from ullage.context import CachePrices, Context, Options, SummaryAnswer, SummaryRequest
 from ullage.context.weighing import Scale
 from ullage.messages import Format, Message, write_messages
 from ullage.models import shipped
 from ullage.tokens import Meter, drain
 
 MODEL, WINDOW = "claude-opus-4-5", 200_000
-READ, WRITE, OUTPUT, TTL = 0.1, 1.25, 5.0, 300.0
-"""Price of a token read from the cache, written to it and put out, in tokens of plain input; seconds of its life."""
+PRICES = CachePrices()
+"""Anthropic's, in tokens of plain input."""
 SUMMARY = 1_000
 """Tokens that the summarising model puts out; the recorded summaries have about as many."""
 AROUND = (-0.05, -0.025, 0.0, 0.025, 0.05)
@@ -104,12 +105,12 @@ class Meterman:
     """The time of the last call."""
 
     def is_cold(self, time: float) -> bool:
-        return self.last is None or time - self.last > TTL
+        return self.last is None or time - self.last > PRICES.lifetime
 
     def charge(self, call: Call, prompt: int, common: int) -> None:
         """`common` is what begins the prompt as it began the last one."""
         read = 0 if self.is_cold(call.time) else common
-        self.total += READ * read + WRITE * (prompt - read) + OUTPUT * call.output
+        self.total += PRICES.read * read + PRICES.write * (prompt - read) + PRICES.output * call.output
         self.last = call.time
 
 
@@ -138,7 +139,7 @@ def recorded(recording: Recording) -> float:
     meter, before = Meterman(), 0
     for call in recording.calls:
         if call.prompt < before:
-            meter.total += before + OUTPUT * SUMMARY
+            meter.total += before + PRICES.output * SUMMARY
         meter.charge(call, call.prompt, recording.fixed if call.prompt < before else before)
         before = call.prompt
     return meter.total
@@ -151,7 +152,7 @@ def plain_cut(recording: Recording, threshold: float, keep: float) -> float:
         used += max(0, call.prompt - before) if call.prompt >= before else 0
         before, common = call.prompt, sent
         if used >= threshold * WINDOW:
-            meter.total += used + OUTPUT * SUMMARY
+            meter.total += used + PRICES.output * SUMMARY
             used = int(recording.fixed + SUMMARY + keep * WINDOW)
             common = recording.fixed
         meter.charge(call, used, common)
@@ -166,7 +167,6 @@ class Replay:
     recording: Recording
     scale: Scale
     options: Options
-    summarises: bool = True
     meter: Meterman = field(default_factory=Meterman)
     compactions: int = 0
     kept: Identifiers = field(default_factory=Identifiers)
@@ -185,7 +185,7 @@ class Replay:
             format=self.scale.format,
             system="word " * max(0, fixed - 20),
             options=self.options,
-            summarizer=summarising if self.summarises else None,
+            summarizer=summarising,
             clock=lambda: now,
         )
         for call, (*answer, last) in zip(self.recording.calls, natives, strict=True):
@@ -201,7 +201,7 @@ class Replay:
             common = fixed + self._weigh(_common(sent, ready.messages)) if sent else 0
             self.meter.charge(call, fixed + self._weigh(ready.messages), common)
             sent = ready.messages
-        self.meter.total += summarising.sent + OUTPUT * SUMMARY * summarising.calls
+        self.meter.total += summarising.sent + PRICES.output * SUMMARY * summarising.calls
         return self.meter.total
 
     def _weigh(self, natives: Sequence[object]) -> int:
@@ -210,12 +210,6 @@ class Replay:
                 self.weights[id(native)] = drain(self.scale.entries([native]))[0].weight.tokens
                 self.held.append(native)
         return sum([self.weights[id(native)] for native in natives])
-
-    @property
-    def identifiers(self) -> float:
-        """The share of what later calls need that is there, of the definition that fares worst."""
-        shares = (kept.share for kept in self.kept.found.values())
-        return min((share for share in shares if share is not None), default=1.0)
 
 
 def _common(before: Sequence[object], after: Sequence[object]) -> Sequence[object]:
@@ -245,7 +239,9 @@ class Priced:
     costs: tuple[float, ...]
     """One for each threshold around the policy's own."""
     compactions: float
-    identifiers: float
+    identifiers: float | None
+    """The share of what later calls need that is there, of the definition that fares worst; None where none needs any.
+    """
 
     @property
     def mean(self) -> float:
@@ -267,13 +263,17 @@ class Figures:
         return mean / self.own[name] - 1, mean / self.nine[name] - 1
 
     def missed(self) -> list[str]:
+        if not self.recordings:
+            return ["no recording of `pi` bears times and usage, so nothing is measured"]
         found = list[str]()
         for name in self.recordings:
             if any(change > CEILING for change in self.against(name, DEFAULT)):
                 own, nine = self.against(name, DEFAULT)
                 found.append(f"{name}: the default costs {own:+.1%} and {nine:+.1%}, more than {CEILING:+.0%}")
             kept = self.policies[name, DEFAULT].identifiers
-            if kept < FLOOR:
+            if kept is None:
+                found.append(f"{name}: no call after a compaction needs an identifier, so nothing is measured")
+            elif kept < FLOOR:
                 found.append(f"{name}: the default keeps {kept:.1%} of identifiers, under {FLOOR:.0%}")
         return found
 
@@ -283,7 +283,7 @@ class Figures:
                 policy: {
                     "own": round(self.against(name, policy)[0], 4),
                     "nine": round(self.against(name, policy)[1], 4),
-                    "identifiers": round(self.policies[name, policy].identifiers, 4),
+                    "identifiers": rounded(self.policies[name, policy].identifiers),
                 }
                 for policy in POLICIES
             }
@@ -328,10 +328,12 @@ async def _priced(
         for name in {own for (_, own), kept in needed if kept.needed}
     ]
     compactions = sum(one.compactions for one in runs) / len(runs)
-    return Priced(costs=tuple(costs), compactions=compactions, identifiers=min(shares, default=1.0))
+    return Priced(costs=tuple(costs), compactions=compactions, identifiers=min(shares, default=None))
 
 
 def report(figures: Figures) -> None:
+    if not figures.recordings:
+        print("no recording of `pi` bears times and usage")
     for name, recording in figures.recordings.items():
         own, nine = figures.own[name], figures.nine[name]
         print(f"{name}: {len(recording.calls)} calls, billed ${recording.bill:.2f}; in tokens of plain input:")
@@ -342,20 +344,13 @@ def report(figures: Figures) -> None:
             print(f"{title:42}{cost / 1e6:>9.2f}{cost / own - 1:>+8.1%}{cost / nine - 1:>+11.1%}")
         for policy in POLICIES:
             priced, against = figures.policies[name, policy], figures.against(name, policy)
+            kept = "-" if priced.identifiers is None else f"{priced.identifiers:.1%}"
             low, high = min(priced.costs) / nine - 1, max(priced.costs) / nine - 1
             print(
                 f"{policy:42}{priced.mean / 1e6:>9.2f}{against[0]:>+8.1%}{against[1]:>+11.1%}{low:>+8.1%}{high:>+8.1%}"
-                f"{priced.compactions:>13.1f}{priced.identifiers:>13.1%}"
+                f"{priced.compactions:>13.1f}{kept:>13}"
             )
 
 
-def main() -> int:
-    figures = run(data_folder())
-    report(figures)
-    for line in figures.missed():
-        print(f"BELOW THE FLOOR  {line}")
-    return 1 if figures.missed() else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_alone(run, report))
