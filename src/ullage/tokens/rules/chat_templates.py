@@ -361,8 +361,11 @@ _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
     (r"command", r"bedrock", {"start": "", "system": ("", ""), "assistant": ("", ""), "tools": "", "tool": tool_words}),
     (r"llama-?4", r"bedrock", {"tools": marks(90)}),
     (r"llama-?4", r"groq", {"tools": marks(640), "band": 0.04}),
-    (r"gpt-oss", r"groq", {"start": marks(67), "tools": marks(26), "forced": marks(6)}),
-    (r"gpt-oss", r"groq", {"json": marks(24), "shown": marks(50)}),
+    (
+        r"gpt-oss",
+        r"groq",
+        {"start": marks(67), "tools": marks(26), "forced": marks(6), "json": marks(24), "shown": marks(50)},
+    ),
     (r"gpt-oss", r"groq|together|baseten", {"keeps_tools": True}),
     (r"gpt-oss", r"together", {"tools": marks(32), "joint": "\n"}),
     (r"gpt-oss", r"baseten", {"start": marks(74), "tools": marks(26), "json": marks(13)}),
