@@ -7,10 +7,8 @@ came of that, what failed, and what it means to do next. Nothing is understood t
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from json import loads
-from typing import cast
 
-from ullage.messages import Message, Text, ToolResult
+from ullage.messages import Message, ToolResult, join_texts
 from ullage.tool import Json
 
 from .clipping import line_of
@@ -81,7 +79,7 @@ def deeds(messages: Sequence[Message]) -> list[Deed]:
 
 
 def _deed(call: Call, result: ToolResult | None) -> Deed:
-    asked = _arguments(call.arguments)
+    asked = call.asked if isinstance(call.asked, dict) else {}
     kind = _kind(call, asked)
     files = () if kind & _SEARCHES else tuple(dict.fromkeys(_files(asked)))
     changes = _is_change(kind, asked)
@@ -94,7 +92,7 @@ def _deed(call: Call, result: ToolResult | None) -> Deed:
         outcome=outcome,
         failed=failed,
         acts=bool(kind & _ACTS),
-        recorded=result is not None and not files and is_record(read_structure(_text(result))),
+        recorded=result is not None and not files and is_record(read_structure(join_texts(result.parts))),
     )
 
 
@@ -115,14 +113,6 @@ def _is_change(kind: frozenset[str], asked: dict[str, Json]) -> bool:
 
 def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORDS.findall(name[:_PATH])]
-
-
-def _arguments(text: str) -> dict[str, Json]:
-    try:
-        asked = cast("Json", loads(text))
-    except (ValueError, RecursionError):
-        return {}
-    return asked if isinstance(asked, dict) else {}
 
 
 def _files(value: Json, *, named: bool = False, depth: int = 3) -> Iterator[str]:
@@ -166,7 +156,7 @@ def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
     none of the agent's."""
     if result is None:
         return "", False
-    text = _text(result)
+    text = join_texts(result.parts)
     if is_placeholder(text):
         return "", result.is_error
     ends = text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}"
@@ -174,7 +164,3 @@ def _outcome(result: ToolResult | None, *, is_read: bool) -> tuple[str, bool]:
     lines = [line for line in ends.split("\n") if line.strip()]
     told = wrong[-2:] or lines[-1:]
     return line_of(" · ".join(told), _OUTCOME), bool(wrong) or result.is_error
-
-
-def _text(result: ToolResult) -> str:
-    return "\n".join(part.text for part in result.parts if isinstance(part, Text))

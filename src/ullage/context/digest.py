@@ -8,7 +8,7 @@ same account, and it never has more tokens than it may.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ullage.messages import Message, Text
+from ullage.messages import Message, join_texts
 
 from .carried import Carried
 from .clipping import clipped, fitted
@@ -136,4 +136,4 @@ def _aged(section: Section, texts: Sequence[str], worth: float, halved: float) -
 
 
 def _said(message: Message) -> str:
-    return "\n".join(part.text for part in message.parts if isinstance(part, Text)).strip()
+    return join_texts(message.parts).strip()

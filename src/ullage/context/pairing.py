@@ -8,7 +8,8 @@ and an id may come again in a later turn.
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from json import dumps
+from json import dumps, loads
+from typing import cast
 
 from ullage.messages import Message, ToolCall, ToolResult, Unknown
 from ullage.tool import Json
@@ -35,6 +36,14 @@ class Call:
     id: str | None = None
     takes_text: bool = True
     """Whether its result may be a plain text."""
+
+    @property
+    def asked(self) -> Json:
+        """The arguments, read; None where they are no JSON."""
+        try:
+            return cast("Json", loads(self.arguments))
+        except (ValueError, RecursionError):
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

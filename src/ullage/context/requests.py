@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from ullage.messages import Media, Message, Text, ToolResult
+from ullage.messages import Media, Message, Text, ToolResult, join_texts
 
 from .entry import Entry
 from .groups import is_picture, speaks
@@ -111,7 +111,7 @@ def words_of(message: Message) -> str | None:
     parts = [part for part in message.parts if not isinstance(part, ToolResult)]
     if not all(isinstance(part, Text) for part in parts):
         return None
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
+    return join_texts(parts)
 
 
 def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from json import dumps, loads
 from typing import Any, cast
 
-from ullage.messages import Message, Part, Text, ToolCall, ToolResult
+from ullage.messages import Message, Part, Text, ToolCall, ToolResult, join_texts
 
 from .pairing import Answered, Call
 from .words import is_placeholder
@@ -155,7 +155,7 @@ def read_as_tools(messages: Sequence[Message], results: Sequence[Answered] | Non
 
 
 def _without_action(message: Message) -> tuple[Part, ...]:
-    text = _text(message)
+    text = join_texts(message.parts)
     found = _action(text)
     rest = text if found is None else text[: found.start].rstrip()
     others = tuple(part for part in message.parts if not isinstance(part, Text))
@@ -167,12 +167,12 @@ def _replies(messages: Sequence[Message]) -> list[_Reply]:
     for place, message in enumerate(messages):
         if message.role == "assistant":
             is_text = not any(isinstance(part, ToolCall) for part in message.parts)
-            action = _action(_text(message)) if is_text else None
+            action = _action(join_texts(message.parts)) if is_text else None
             call = None if action is None else Call(place=place, name=action.name, arguments=action.arguments)
         elif message.role != "user":
             is_text = False
         elif is_text and message.parts and all(isinstance(part, Text) for part in message.parts):
-            text = _text(message)
+            text = join_texts(message.parts)
             if text.strip():
                 found.append(_Reply(place, text, call, _lead(text), _last(text)))
     return found
@@ -327,7 +327,3 @@ def _json(text: str) -> Any:  # noqa: ANN401
         return loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _text(message: Message) -> str:
-    return "\n".join(part.text for part in message.parts if isinstance(part, Text))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from json import dumps, loads
 from typing import cast
 
-from ullage.messages import Format, Media, Part, Text, ToolResult
+from ullage.messages import Format, Media, Part, ToolResult, join_texts
 from ullage.tool import Json
 
 from .pairing import Call
@@ -73,7 +73,7 @@ def lost_in(text: str) -> int:
 
 def text_of(result: ToolResult, format: Format) -> str:  # noqa: A002
     """What a result says, in one text. Gemini's are objects; of one that holds a text and nothing else, that text."""
-    text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    text = join_texts(result.parts)
     held = _read(text) if format is Format.GEMINI else None
     only = next(iter(held.values())) if isinstance(held, dict) and len(held) == 1 else None
     return only if isinstance(only, str) else text

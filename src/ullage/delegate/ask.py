@@ -5,7 +5,7 @@ An ask as its caller puts it, and as it goes to one candidate. Who that is, and 
 
 from dataclasses import dataclass, replace
 
-from ullage.messages import Media, Message, Part, Text, Thinking, ToolDefinition
+from ullage.messages import Media, Message, Part, Thinking, ToolDefinition, join_texts
 from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
 
 from .exchange import Outgoing
@@ -47,7 +47,7 @@ class Ask:
 def last_words(messages: tuple[Message, ...]) -> str:
     """The text that the user said last."""
     users = [message for message in messages if message.role == "user"]
-    return "\n".join(part.text for part in users[-1].parts if isinstance(part, Text)) if users else ""
+    return join_texts(users[-1].parts) if users else ""
 
 
 def has_images(messages: tuple[Message, ...]) -> bool:

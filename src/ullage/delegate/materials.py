@@ -6,7 +6,7 @@ Protocols only; who reads and keeps them is decided where the gateway is put tog
 from dataclasses import dataclass
 from typing import Protocol
 
-from ullage.messages import Media, Message, Text
+from ullage.messages import Media, Message, join_texts
 from ullage.tool import Caller
 
 __all__ = ["Answers", "Conversation", "Files", "Held"]
@@ -48,7 +48,7 @@ class Conversation:
 
     @property
     def answer(self) -> str:
-        return "\n".join(part.text for part in self.messages[-1].parts if isinstance(part, Text))
+        return join_texts(self.messages[-1].parts)
 
 
 class Answers(Protocol):

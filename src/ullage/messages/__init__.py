@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ToolDefinition,
         ToolResult,
         Unknown,
+        join_texts,
     )
     from .read import read_request
     from .response import Answer, read_answer
@@ -53,6 +54,7 @@ else:
             "detect_messages": "detect",
             "faults": "valid",
             "from_json": "neutral",
+            "join_texts": "parts",
             "plain": "native",
             "read_answer": "response",
             "read_message": "native",
@@ -92,6 +94,7 @@ __all__ = [
     "detect_messages",
     "faults",
     "from_json",
+    "join_texts",
     "plain",
     "read_answer",
     "read_message",

@@ -13,6 +13,8 @@ from typing import cast
 
 from ullage.tool import Json
 
+from .fields import table_at, tables_at
+
 __all__ = ["is_converse", "rewrite_converse", "unwrap_count_tokens"]
 
 Table = Mapping[str, Json]
@@ -34,8 +36,8 @@ def is_converse(body: Table) -> bool:
     if body.keys() & _BODY_KEYS:
         return True
     system: Table = {"content": body.get("system")}
-    holders = [*_tables(body.get("messages")), system]
-    blocks = [block for holder in holders for block in _tables(holder.get("content"))]
+    holders = [*tables_at(body, "messages"), system]
+    blocks = [block for holder in holders for block in tables_at(holder, "content")]
     return bool(blocks) and all("type" not in block for block in blocks) and any(map(_is_block, blocks))
 
 
@@ -59,32 +61,32 @@ def unwrap_count_tokens(body: Table) -> Table:
 
 def rewrite_converse(body: Table) -> dict[str, Json]:
     """The same request as Anthropic's Messages API would have it; keys without a counterpart are kept."""
-    config, extra = _table(body.get("toolConfig")), _table(body.get("additionalModelRequestFields"))
+    config, extra = table_at(body, "toolConfig"), table_at(body, "additionalModelRequestFields")
     rewritten: dict[str, Json] = {key: value for key, value in body.items() if key not in _READ_KEYS}
-    rewritten |= _table(body.get("inferenceConfig")) | extra
+    rewritten |= {**table_at(body, "inferenceConfig"), **extra}
     if isinstance(model := body.get("modelId", body.get("model")), str):
         rewritten["model"] = model
     if isinstance(system := body.get("system"), list) and system:
-        rewritten["system"] = _blocks(system)
+        rewritten["system"] = _blocks(body, "system")
     messages: list[Json] = [
-        {**message, "content": _blocks(message["content"])} if isinstance(message.get("content"), list) else {**message}
-        for message in _tables(body.get("messages"))
+        {**message, "content": _blocks(message, "content")} if isinstance(message.get("content"), list) else {**message}
+        for message in tables_at(body, "messages")
     ]
     rewritten["messages"] = messages
-    tools: list[Json] = [tool for each in _tables(config.get("tools")) if (tool := _tool(each)) is not None]
+    tools: list[Json] = [tool for each in tables_at(config, "tools") if (tool := _tool(each)) is not None]
     if tools:
         rewritten["tools"] = tools
-    if choice := _table(config.get("toolChoice")):
-        kind, details = next(iter(choice.items()))
-        rewritten["tool_choice"] = {"type": kind, **_table(details)}
-    if schema := _answer_schema(_table(body.get("outputConfig"))):
+    if choice := table_at(config, "toolChoice"):
+        kind = next(iter(choice))
+        rewritten["tool_choice"] = {"type": kind, **table_at(choice, kind)}
+    if schema := _answer_schema(table_at(body, "outputConfig")):
         rewritten["output_format"] = {"type": "json_schema", "schema": schema}
     return rewritten
 
 
 def _answer_schema(config: Table) -> Json:
     """The schema of a structured answer, which Converse carries as JSON text."""
-    wanted = _table(_table(_table(config.get("textFormat")).get("structure")).get("jsonSchema")).get("schema")
+    wanted = table_at(table_at(table_at(config, "textFormat"), "structure"), "jsonSchema").get("schema")
     try:
         return cast("Json", loads(wanted)) if isinstance(wanted, str) else wanted
     except ValueError:
@@ -95,10 +97,10 @@ def _tool(tool: Table) -> Json:
     """A definition; a cache point is none, and a tool that Amazon runs stays as it is."""
     if "cachePoint" in tool:
         return None
-    spec = _table(tool.get("toolSpec"))
+    spec = table_at(tool, "toolSpec")
     if not spec:
         return dict(tool)
-    schema = _table(spec.get("inputSchema")).get("json")
+    schema = table_at(spec, "inputSchema").get("json")
     kept: dict[str, Json] = {key: value for key, value in spec.items() if key != "inputSchema"}
     return {**kept, "input_schema": schema}
 
@@ -108,8 +110,8 @@ def _is_block(block: Table) -> bool:
     return "text" in block or any(isinstance(block.get(key), dict) for key in _BLOCK_KEYS)
 
 
-def _blocks(content: Json) -> list[Json]:
-    return [_block(block) for block in _tables(content) if "cachePoint" not in block]
+def _blocks(holder: Table, key: str) -> list[Json]:
+    return [_block(block) for block in tables_at(holder, key) if "cachePoint" not in block]
 
 
 def _block(block: Table) -> Json:
@@ -118,7 +120,7 @@ def _block(block: Table) -> Json:
     if isinstance(block.get("text"), str):
         return {"type": "text", **block}
     kind = next(iter(block), "")
-    inner = _table(block.get(kind))
+    inner = table_at(block, kind)
     match kind:
         case "toolUse":
             named: dict[str, Json] = {"name": inner.get("name"), "input": inner.get("input")}
@@ -127,7 +129,7 @@ def _block(block: Table) -> Json:
             return {
                 "type": "tool_result",
                 "tool_use_id": inner.get("toolUseId"),
-                "content": [_result(item) for item in _tables(inner.get("content"))],
+                "content": [_result(item) for item in tables_at(inner, "content")],
                 "is_error": inner.get("status") == "error",
             }
         case "reasoningContent":
@@ -135,10 +137,10 @@ def _block(block: Table) -> Json:
         case "image" | "document" | "video" | "audio":
             return _medium(kind, inner) or dict(block)
         case "citationsContent":
-            texts = [text for item in _tables(inner.get("content")) if isinstance(text := item.get("text"), str)]
+            texts = [text for item in tables_at(inner, "content") if isinstance(text := item.get("text"), str)]
             return {"type": "text", "text": "".join(texts)}
         case "guardContent":
-            text = _table(inner.get("text")).get("text")
+            text = table_at(inner, "text").get("text")
             return {"type": "text", "text": text} if isinstance(text, str) else dict(block)
         case _:
             return dict(block)
@@ -152,7 +154,7 @@ def _result(item: Table) -> Json:
 
 
 def _reasoning(inner: Table) -> Json:
-    said = _table(inner.get("reasoningText"))
+    said = table_at(inner, "reasoningText")
     if isinstance(said.get("text"), str):
         signature: dict[str, Json] = {"signature": said["signature"]} if "signature" in said else {}
         return {"type": "thinking", "thinking": said["text"], **signature}
@@ -162,7 +164,7 @@ def _reasoning(inner: Table) -> Json:
 
 def _medium(kind: str, inner: Table) -> Json:
     """An image, a document, a film or a sound: its bytes in base64, its text, or its address in Amazon's store."""
-    source, form = _table(inner.get("source")), inner.get("format")
+    source, form = table_at(inner, "source"), inner.get("format")
     about: dict[str, Json] = {"title": inner["name"]} if kind == "document" and "name" in inner else {}
     about |= {key: inner[key] for key in ("context", "citations") if key in inner}
     if isinstance(data := source.get("bytes"), str):
@@ -173,7 +175,7 @@ def _medium(kind: str, inner: Table) -> Json:
         return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}, **about}
     if isinstance(text := source.get("text"), str):
         return {"type": kind, "source": {"type": "text", "media_type": "text/plain", "data": text}, **about}
-    address = _table(source.get("s3Location")).get("uri")
+    address = table_at(source, "s3Location").get("uri")
     return {"type": kind, "source": {"type": "url", "url": address}, **about} if isinstance(address, str) else None
 
 
@@ -185,12 +187,3 @@ def _decoded_text(data: str) -> str | None:
         return a2b_base64(data).decode("utf-8")
     except ValueError:
         return None
-
-
-def _table(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def _tables(value: Json) -> list[Table]:
-    items = value if isinstance(value, list) else []
-    return [cast("Table", item) for item in items if isinstance(item, dict)]

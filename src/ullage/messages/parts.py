@@ -4,7 +4,7 @@ The neutral parts that the readers make of a request body. Nothing is dropped: w
 `Unknown` with its JSON value. Nothing is weighed here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -25,6 +25,7 @@ __all__ = [
     "ToolDefinition",
     "ToolResult",
     "Unknown",
+    "join_texts",
 ]
 
 
@@ -101,6 +102,11 @@ class Unknown:
 
 
 Part = Text | Thinking | Media | ToolCall | ToolResult | Unknown
+
+
+def join_texts(parts: Iterable[Part]) -> str:
+    """The texts among parts, a line's end between each two; what is no `Text` says nothing here."""
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,8 @@ later one of the same call or of the same thing replaces is left out, so that wh
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from json import loads
-from typing import cast
 
-from ullage.messages import Message, Text, ToolResult
+from ullage.messages import Message, ToolResult, join_texts
 from ullage.tokens import Steps
 from ullage.tool import Json
 
@@ -79,7 +77,7 @@ def records_of(messages: Sequence[Message]) -> Steps[list[Record]]:
 
 
 def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
-    value = read_structure("\n".join(part.text for part in result.parts if isinstance(part, Text)))
+    value = read_structure(join_texts(result.parts))
     head = _head(call) if call is not None else (result.name or "")[:_NAME]
     if is_record(value):
         subject, keys = None, 0
@@ -88,13 +86,13 @@ def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
             is_plain = isinstance(first, str | int) and not isinstance(first, bool)
             subject, keys = (key, str(first)) if is_plain else None, len(value)
         return Record(head=head, value=_without(value, call), place=place, subject=subject, keys=keys)
-    is_related = call is not None and is_record(_arguments(call)) and len(head) <= _HEAD
+    is_related = call is not None and is_record(call.asked) and len(head) <= _HEAD
     return Record(head=head, place=place) if is_related and not result.is_error else None
 
 
 def _without(value: Json, call: Call | None) -> Json:
     """An object without what the call says already, where something else is left."""
-    asked = None if call is None else _arguments(call)
+    asked = None if call is None else call.asked
     if not (isinstance(value, dict) and isinstance(asked, dict)):
         return value
     left = {key: inner for key, inner in value.items() if key not in asked or asked[key] != inner}
@@ -102,16 +100,9 @@ def _without(value: Json, call: Call | None) -> Json:
 
 
 def _head(call: Call) -> str:
-    asked = _arguments(call)
+    asked = call.asked
     inner = write_value(asked) if isinstance(asked, dict) else ""
     return f"{' '.join(call.name.split())[:_NAME]}({inner[1:-1]})"
-
-
-def _arguments(call: Call) -> Json:
-    try:
-        return cast("Json", loads(call.arguments))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _newest(records: Sequence[Record]) -> list[Record]:

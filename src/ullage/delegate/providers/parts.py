@@ -1,6 +1,6 @@
 """What does the system say, for wires that keep it apart?"""
 
-from ullage.messages import Message, Text
+from ullage.messages import Message, join_texts
 
 from ..exchange import Outgoing
 
@@ -11,8 +11,4 @@ def before(outgoing: Outgoing) -> tuple[str, tuple[Message, ...]]:
     """The system's words, and the messages without them."""
     system = [message for message in outgoing.messages if message.role in ("system", "developer")]
     rest = tuple(message for message in outgoing.messages if message.role not in ("system", "developer"))
-    return "\n\n".join(filter(None, map(_text, system))), rest
-
-
-def _text(message: Message) -> str:
-    return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    return "\n\n".join(filter(None, (join_texts(message.parts) for message in system))), rest
