@@ -1,8 +1,16 @@
 """Random views, generated columns and copies over a table with planted secrets, in the SQL that every engine reads."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ullage.errors import UllageError
+from ullage.options import DatabaseSettings
+from ullage.sql import SqlSource, open_engine
+from ullage.tool import Call
 
 SECRET = "zq7secret"
 """Part of every planted value; letters and digits only, so that no change of case or quoting hides it."""
@@ -106,3 +114,23 @@ class Planting:
                     f"SELECT {column}, count(*) FROM {name} GROUP BY {column}",
                 )
             )
+
+
+@asynccontextmanager
+async def opened(url: str, *masked: str) -> AsyncGenerator[SqlSource]:
+    """A source over a planted database."""
+    settings = DatabaseSettings(name="planted", url=url, masked=masked)
+    source = SqlSource(settings=settings, engine=open_engine(settings, sample=Path()), weigh=lambda _: len)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def said(source: SqlSource, tool: str, **arguments: Any) -> str:  # noqa: ANN401
+    """All that a tool says to its caller, be it an answer or a refusal."""
+    try:
+        reply = await source.call(Call(tool=tool, arguments=arguments))
+    except UllageError as error:
+        return f"{error.message} {error.suggestion} {error.options}"
+    return str(reply.content[0]["text"])

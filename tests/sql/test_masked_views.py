@@ -1,20 +1,16 @@
 """Masked values do not show through views, generated columns, virtual tables or samples of a database file."""
 
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
-from sql.planted import PLAIN, SECRET, TABLES, Planting
-from ullage.errors import UllageError
-from ullage.options import DatabaseSettings
-from ullage.sql import Column, SqlSource, Structure, Table, open_engine
+from sql.planted import PLAIN, SECRET, TABLES, Planting, opened, said
+from ullage.sql import Column, Structure, Table
 from ullage.sql.masking import mask_plan
-from ullage.tool import Call
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
 
@@ -33,24 +29,6 @@ def make_duckdb(folder: Path, statements: Sequence[str]) -> str:
         for statement in statements:
             connection.execute(statement)
     return str(folder / "planted.duckdb")
-
-
-@asynccontextmanager
-async def opened(url: str, *masked: str) -> AsyncGenerator[SqlSource]:
-    settings = DatabaseSettings(name="planted", url=url, masked=masked)
-    source = SqlSource(settings=settings, engine=open_engine(settings, sample=Path()), weigh=lambda _: len)
-    try:
-        yield source
-    finally:
-        await source.close()
-
-
-async def said(source: SqlSource, tool: str, **arguments: Any) -> str:  # noqa: ANN401
-    try:
-        reply = await source.call(Call(tool=tool, arguments=arguments))
-    except UllageError as error:
-        return f"{error.message} {error.suggestion} {error.options}"
-    return str(reply.content[0]["text"])
 
 
 @pytest.mark.parametrize("make", [make_sqlite, make_duckdb])

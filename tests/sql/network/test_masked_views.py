@@ -1,8 +1,7 @@
 """Masked values do not show through what a server derives from them, nor to the role that Ullage's own SQL makes."""
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
@@ -13,11 +12,10 @@ from psycopg import sql as quoting
 from sqlalchemy import URL
 
 from sql.network.servers import NAME, PASSWORD, Stage, connected, run
-from sql.planted import PLAIN, SECRET, TABLES, Planting
-from ullage.errors import UllageError
-from ullage.options import DatabaseSettings
-from ullage.sql import Asking, SqlSource, open_engine
-from ullage.tool import ANONYMOUS, Asked, Call
+from sql.planted import PLAIN, SECRET, TABLES, Planting, said
+from sql.planted import opened as planted_source
+from ullage.sql import Asking, SqlSource
+from ullage.tool import ANONYMOUS, Asked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
 
@@ -75,26 +73,8 @@ def _role(kind: str) -> str:
     return ROLE if kind == "postgresql" else f"'{ROLE}'@'%'"
 
 
-def settings(url: URL) -> DatabaseSettings:
-    return DatabaseSettings(name="planted", url=url.render_as_string(hide_password=False), masked=MASKED)
-
-
-@asynccontextmanager
-async def opened(url: URL) -> AsyncGenerator[SqlSource]:
-    chosen = settings(url)
-    source = SqlSource(settings=chosen, engine=open_engine(chosen, sample=Path()), weigh=lambda _: len)
-    try:
-        yield source
-    finally:
-        await source.close()
-
-
-async def said(source: SqlSource, tool: str, **arguments: Any) -> str:  # noqa: ANN401
-    try:
-        reply = await source.call(Call(tool=tool, arguments=arguments))
-    except UllageError as error:
-        return f"{error.message} {error.suggestion} {error.options}"
-    return str(reply.content[0]["text"])
+def opened(url: URL) -> AbstractAsyncContextManager[SqlSource]:
+    return planted_source(url.render_as_string(hide_password=False), *MASKED)
 
 
 async def test_no_planted_secret_shows_through_what_a_server_derives(planted: tuple[Stage, URL]):
@@ -119,7 +99,7 @@ async def test_the_role_of_our_own_sql_may_not_read_masked_columns(planted: tupl
     stage, url = planted
     async with opened(url) as source:
         asked = Asked(caller=ANONYMOUS)
-        _, sql = await Asking.of(settings(url), source.engine).role_sql(asked)
+        _, sql = await Asking.of(source.settings, source.engine).role_sql(asked)
     sql = sql.replace("ullage_reader", ROLE).replace("<password>", quoting.Literal(PASSWORD).as_string())
     parts = [sql] if stage.kind == "postgresql" else [one for one in sql.strip().split(";\n") if one.strip()]
     await anyio.to_thread.run_sync(run, url, *parts)
