@@ -32,9 +32,9 @@ def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys:
                gpt-4         window 8,192  gpt-4-turbo         window 128,000
 notes/one.txt      4  exact         <0.1%            4  exact           <0.1%
 gpt-4 retired 2026-10-23, use gpt-5.6-sol
-gpt-4: 0.00012 USD as input, at 30 a million tokens
+gpt-4: 0.00012 USD as input, at 30 USD per million tokens
 gpt-4-turbo retired 2026-10-23, use gpt-5.6-sol
-gpt-4-turbo: 0.000040 USD as input, at 10 a million tokens
+gpt-4-turbo: 0.000040 USD as input, at 10 USD per million tokens
 """)
 
 
@@ -48,7 +48,7 @@ notes/                 25  exact           <0.1%
   one.txt               4  exact           <0.1%
   two.md               10  exact           <0.1%
 gpt-4-turbo retired 2026-10-23, use gpt-5.6-sol
-gpt-4-turbo: 0.00025 USD as input, at 10 a million tokens
+gpt-4-turbo: 0.00025 USD as input, at 10 USD per million tokens
 not counted, because it cannot be opened or is not text: notes/picture.png
 """)
 

@@ -19,7 +19,7 @@ def test_a_card_says_where_each_figure_comes_from(capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert "you wrote `anthropic/claude-3.5-sonnet`" in out
     assert re.search(r"window +200,000 tokens +\S+", out)
-    assert re.search(r"price +USD a million tokens: 3 in, 15 out", out)
+    assert re.search(r"price +USD per million tokens: 3 in, 15 out", out)
 
 
 def test_json_has_the_card_and_its_price(capsys: pytest.CaptureFixture[str]):

@@ -222,7 +222,8 @@ def _print_lines(
             emit(f"{match.asked} {note}")
         if price is not None and price.input is not None:
             cost, rate = count.tokens * price.input, price.input * _MILLION
-            emit(dim(f"{match.asked}: {cost:.2g} {price.currency} as input, at {rate.normalize():f} a million tokens"))
+            each = f"{rate.normalize():f} {price.currency} per million tokens"
+            emit(dim(f"{match.asked}: {cost:.2g} {price.currency} as input, at {each}"))
     if skipped:
         named = ", ".join(map(plain, skipped[:3]))
         emit(dim(f"not counted, because it cannot be opened or is not text: {named}{_and_more(skipped)}"))

@@ -117,7 +117,7 @@ def _price_text(price: Price | None) -> str:
         return "unknown"
     parts = {"in": price.input, "out": price.output, "cache read": price.cache_read, "cache write": price.cache_write}
     said = ", ".join(f"{(each * _PER).normalize():f} {name}" for name, each in parts.items() if each is not None)
-    return f"{price.currency} a million tokens: {said}"
+    return f"{price.currency} per million tokens: {said}"
 
 
 def price_json(price: Price | None) -> Json:
