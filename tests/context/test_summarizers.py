@@ -104,11 +104,32 @@ async def test_an_answer_that_ended_for_want_of_room_is_incomplete():
     assert (answer.text, answer.complete) == ("Half", False)
 
 
-async def test_a_function_that_gives_no_text_is_a_failure_and_ends_no_session():
-    made = Context(model="gpt-4o", meter=METER, options=Options(context_window=4_000), summarizer=lambda prompt: None)
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (None, "the function that summarises returned NoneType, not a text"),
+        (7, "the function that summarises returned int, not a text"),
+        ({"summary": SAID}, "the function that summarises returned dict, not a text"),
+        (" \n", "the answer was empty"),
+    ],
+)
+async def test_a_function_that_gives_no_text_is_named_and_a_digest_is_made(given: object, told: str):
+    asked = list[str]()
+
+    def summarise(prompt: str) -> object:
+        asked.append(prompt)
+        return given
+
+    made = Context(model="gpt-4o", meter=METER, options=Options(context_window=4_000), summarizer=summarise)
     made.add(*talk(30))
+    before = made.status().used
     prepared = await made.prepare()
-    assert prepared.warning is not None
+    assert asked
+    assert told in str(prepared.warning)
+    assert [shed.tier for shed in prepared.sheds] == ["digest"]
+    assert prepared.status.used < before / 2
+    made.add({"role": "user", "content": "Go on."})
+    assert (await made.prepare()).messages[-1] == {"role": "user", "content": "Go on."}
 
 
 @pytest.mark.parametrize("wrong", [42, "", "gpt-4o", object(), str, SimpleNamespace(messages=None)])

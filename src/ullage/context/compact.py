@@ -370,10 +370,11 @@ class _Work:
         cut = [one for one in single if one.first in own and one.fate in ("truncated", "excerpt_in_summary")]
         if cut:
             work = _warned(
-                work, f"{_numbered(cut)} of the user's lost the middle: the beginning, the end and constraints are kept"
+                work,
+                f"{_numbered(cut)} of the user's cut in the middle: the beginning, the end and constraints are kept",
             )
         if gone := [one for one in single if one.fate == "dropped"]:
-            work = _warned(work, f"{_numbered(gone)} dropped with nothing in the place: the window is full")
+            work = _warned(work, f"{_numbered(gone)} dropped and nothing put in the place: the window is full")
         return work
 
     def _broken(self, entries: Sequence[Entry]) -> str | None:
