@@ -173,7 +173,8 @@ from ullage.tool import ANONYMOUS
 async def main():
     database = Database.open(sys.argv[1], patience=60)
     set_to = Ceilings(by_scope={"day": Ceiling(tokens=1000)})
-    purse = StoredPurse(database=database, ceilings=lambda: set_to)
+    told = lambda alert: print(alert.scope, alert.part, flush=True)
+    purse = StoredPurse(database=database, ceilings=lambda: set_to, alert=told)
     for _ in range(40):
         try:
             ticket = await purse.reserve(Spend(tokens=10, dollars=Decimal(0)), ANONYMOUS, None)
@@ -190,9 +191,40 @@ anyio.run(main)
 def test_processes_that_race_for_one_budget_spend_it_and_no_more(tmp_path: Path):
     place = tmp_path / "store.db"
     Database.open(place).close()
-    racers = [subprocess.Popen([sys.executable, "-c", _RACER, str(place)]) for _ in range(4)]
-    assert [racer.wait(60) for racer in racers] == [0] * 4
+    command = [sys.executable, "-c", _RACER, str(place)]
+    racers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    told = "".join(racer.communicate(timeout=60)[0] for racer in racers)
+    assert [racer.returncode for racer in racers] == [0] * 4
+    assert sorted(told.splitlines()) == ["day 0.5", "day 0.8", "day 1"]
     with sqlite3.connect(place) as connection:
         (total,) = connection.execute("SELECT sum(tokens) FROM ullage_spends").fetchone()
     connection.close()
     assert total == 1000
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("S4:budgets")
+async def test_each_threshold_is_told_once_over_sessions_principals_and_restarts(tmp_path: Path):
+    told = list[Alert]()
+
+    async def heard(*spends: tuple[str, list[int]]) -> list[str]:
+        """What is told while each principal spends, all of them by connections of their own."""
+        told.clear()
+        for name, each in spends:
+            opened = Database.open(tmp_path / "store.db")
+            one = purse(opened, told, month=Ceiling(tokens=500), session=Ceiling(tokens=100))
+            for tokens in each:
+                # What a call really takes may be more than what was set aside for it.
+                ticket = await one.reserve(spend(1), Caller(principal=name, session="one"), None)
+                await one.settle(ticket, spend(tokens))
+            opened.close()
+        return [f"{alert.scope} {alert.part}" for alert in told]
+
+    assert await heard(("ann", [10] * 7), ("ben", [10] * 7), ("cem", [10] * 7)) == ["session 0.5"] * 3
+    assert await heard(("ann", [10]), ("dan", [10] * 7)) == ["session 0.8", "month 0.5", "session 0.5"]
+    # From 70 % to 120 % at once: the highest that was passed is told.
+    assert await heard(("ben", [50])) == ["session 1"]
+    assert await heard(("eva", [70]), ("fay", [30]), ("fay", [1])) == ["month 0.8", "session 0.5"]
+    assert await heard(("cem", [120])) == ["month 1", "session 1"]
+    with pytest.raises(OverBudget):
+        await heard(("gus", [1]))
