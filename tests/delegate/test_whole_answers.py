@@ -334,3 +334,83 @@ async def test_a_connection_error_says_of_which_kind_it_is(cause: Exception, sai
     assert said in failed.value.message
     assert failed.value.suggestion
     assert "secret.test" not in failed.value.message
+
+
+TWICE = {"choices": [{"delta": {"content": "ha"}}]}
+ENDED = {"choices": [{"delta": {"content": "!"}, "finish_reason": "stop"}]}
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("afterwards", AFTERWARDS)
+def test_an_end_that_is_held_back_for_its_twin_is_read_when_the_stream_breaks(afterwards: bytes | float | Exception):
+    """A stream that begins with the same piece twice may be a doubled one, and its end that of a pair."""
+    assert answer(Body([*events([TWICE, TWICE, ENDED]), afterwards]), provider("chat")).text == "haha!"
+
+
+@pytest.mark.requirement("S4:stream")
+def test_keep_alives_behind_a_whole_answer_are_not_waited_through():
+    body, began = Body([*events(ANSWERS["chat"][:3]), *[1.0, COMMENT] * 1_000]), list[float]()
+
+    async def ask() -> float:
+        began.append(anyio.current_time())
+        async with body.client() as client:
+            assert (await attempt(client, provider("chat"), ASKED, lambda _: None)).text == "Hello there"
+        return anyio.current_time() - began[0]
+
+    assert run_in_virtual_time(ask) < 10
+
+
+WHOLE = {
+    "chat": {"choices": [{"message": {"content": "Hello there"}, "finish_reason": "stop"}], "usage": {}},
+    "anthropic": {"type": "message", "content": [{"type": "text", "text": "Hello there"}], "stop_reason": "end_turn"},
+    "gemini": [{"candidates": [{"content": {"parts": [{"text": "Hello there"}]}, "finishReason": "STOP"}]}],
+}
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("wire", list(WHOLE))
+@pytest.mark.parametrize(
+    "afterwards", [httpx2.ReadError("reset"), httpx2.RemoteProtocolError("no last chunk"), 10_000.0]
+)
+def test_a_whole_answer_that_was_not_streamed_outlives_a_connection_that_breaks(
+    wire: str, afterwards: float | Exception
+):
+    body = Body([json.dumps(WHOLE[wire]).encode(), afterwards], media_type="application/json")
+    assert answer(body, provider(wire)).text == "Hello there"
+    half = Body([json.dumps(WHOLE[wire]).encode()[:-20], afterwards], media_type="application/json")
+    with pytest.raises(ProviderFailed) as failed:
+        answer(half, provider(wire))
+    assert failed.value.kind in ("cut", "first_byte")
+
+
+ODD = [
+    b"\xff\xfe\x00 no text at all\n\n",
+    b"data: \xff\xfe\n\n",
+    b"data: [DONE]\n\ndata: [DONE]\n\n",
+    b"data: null\n\n",
+    b'data: "[DONE]"\n\n',
+    b"data: " + b"9" * 5_000 + b"\n\n",
+    b'data: {"usage": {"prompt_tokens": ' + b"9" * 5_000 + b"}}\n\n",
+    b"data: " + b"[" * 100_000 + b"\n\n",
+]
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("wire", list(ANSWERS))
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_odd_bytes_are_a_failure_before_the_end_and_nothing_behind_it(wire: str, odd: bytes):
+    assert answer(Body([*events(ANSWERS[wire]), odd]), provider(wire)).text == "Hello there"
+    assert answer(Body([b"".join([*events(ANSWERS[wire]), odd])]), provider(wire)).text == "Hello there"
+    first, *_ = events(ANSWERS[wire])
+    with pytest.raises(ProviderFailed):
+        answer(Body([first, odd]), provider(wire))
+
+
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize(
+    "text", ["[DONE]", "data: [DONE]\n\n", 'event: message_stop\ndata: {"type": "message_stop"}\n\n']
+)
+def test_an_end_marker_within_a_text_ends_nothing(text: str):
+    said = json.loads(json.dumps(ANSWERS).replace('"Hello"', json.dumps(f"Hello {text}")))
+    for wire in ("chat", "anthropic", "gemini"):
+        assert answer(Body([*events(said[wire])]), provider(wire)).text == f"Hello {text} there"

@@ -172,9 +172,10 @@ class _Listening:
     def deadline(self) -> float:
         """Until when there must be another sign of life."""
         limits, first = self.timeouts, self.asked + self.timeouts.first_byte
+        if self.carried is not None and self.reader.is_whole:
+            # A keep-alive behind the answer is none of it.
+            return self.carried + (_TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
         wait = limits.first_byte if self.carried is None else limits.idle
-        if self.reader.is_whole:
-            wait = min(wait, _TRAILER if self.reader.so_far().output is None else _TRAILER_COUNTED)
         last = max(first, (self.asked if self.carried is None else self.carried) + limits.keep_alive)
         return min(anyio.current_time() + wait, last)
 
@@ -196,35 +197,50 @@ async def _listen(response: httpx2.Response, listening: _Listening) -> None:
         silence.deadline = listening.deadline()
 
     response.stream = _Stream(cast("httpx2.AsyncByteStream", response.stream), touch)
-    with _translated(), anyio.CancelScope(deadline=listening.asked + listening.timeouts.first_byte) as silence:
-        events = aiter(httpx2.EventSource(response, _EVENT))
-        async for event in events:
-            listening.take(event)
-            touch()
-            if listening.is_over:
-                with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
-                    async for _ in events:
-                        pass
-                return
-        listening.read(listening.repeats.held_back())
-    if silence.cancelled_caught:
-        raise listening.silent()
+    silence = anyio.CancelScope(deadline=listening.asked + listening.timeouts.first_byte)
+    try:
+        with _translated(), silence:
+            events = aiter(httpx2.EventSource(response, _EVENT))
+            async for event in events:
+                listening.take(event)
+                touch()
+                if listening.is_over:
+                    with anyio.move_on_after(_CLOSING), suppress(httpx2.HTTPError):
+                        async for _ in events:
+                            pass
+                    return
+            listening.read(listening.repeats.held_back())
+        if silence.cancelled_caught:
+            raise listening.silent()
+    finally:
+        if not listening.is_over:
+            # However the stream broke, the end of the answer may be among what waited for its twin.
+            with suppress(ProviderFailed):
+                listening.read(listening.repeats.held_back())
 
 
 async def _read_whole(response: httpx2.Response, reader: Reader, timeouts: Timeouts, hear: Hear) -> None:
-    """Reads an answer of a provider that does not stream, although it was asked to."""
-    body = bytearray()
-    with _translated(), _within(timeouts.first_byte, "first_byte"):
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > _EVENT:
-                raise ProviderFailed("answered with more than can be read", kind="malformed")
+    """Reads an answer of a provider that does not stream, although it was asked to. One that is whole is not lost where
+    the response is not ended."""
+    body, broken = bytearray(), None
+    try:
+        with _translated(), _within(timeouts.first_byte, "first_byte"):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _EVENT:
+                    break
+    except ProviderFailed as failed:
+        broken = failed
+    if len(body) > _EVENT:
+        raise ProviderFailed("answered with more than can be read", kind="malformed")
     said = _read(bytes(body))
+    if broken is not None and isinstance(said, str):
+        raise broken
     for one in said if isinstance(said, list) else [said]:
         for heard in reader.feed(None, json.dumps(one)):
             hear(heard)
     if not reader.is_whole:
-        raise ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
+        raise broken or ProviderFailed("answered with neither a stream of events nor a whole answer", kind="malformed")
 
 
 def _media_type(response: httpx2.Response) -> str:
