@@ -78,7 +78,10 @@ def test_what_is_swapped_for_a_link_after_the_check_is_not_read(root: Path, monk
 @pytest.mark.requirement("S4:schema")
 @pytest.mark.parametrize(
     "name",
-    [".env", ".ENV.local", "prod.env", "server.key", "cert.PEM", "id_ed25519", ".ssh/config", ".git/config", ".npmrc"],
+    [
+        *(".env", ".ENV.local", ".env~", ".env-prod", ".env_prod", "prod.env", ".envrc", "server.key", "cert.PEM"),
+        *("AuthKey_1.p8", "http.keytab", "id_ed25519", ".ssh/config", ".git/config", ".npmrc"),
+    ],
 )
 def test_what_is_called_like_a_secret_is_refused(root: Path, name: str):
     (root / name).parent.mkdir(exist_ok=True)
@@ -93,6 +96,8 @@ def test_what_is_called_like_a_secret_is_refused(root: Path, name: str):
     [
         "-----BEGIN OPENSSH PRIVATE KEY-----",
         "-----BEGIN RSA PRIVATE KEY-----",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+        "sk_" + "live_" + "a1" * 12,
         "AKIA" + "A1B2C3D4E5F6G7H8",
         "ghp_" + "a1" * 18,
         "sk-ant-" + "x1" * 20,
@@ -117,6 +122,52 @@ def test_ignore_files_are_respected_up_to_the_repository(root: Path):
         (root / name).write_text("x", encoding="utf-8")
         with pytest.raises(Denied, match="is named in a"):
             roots(root).texts((name,))
+    assert roots(root).texts(("src/a.py",))
+
+
+@pytest.mark.requirement("S4:schema")
+@pytest.mark.parametrize(
+    ("files", "is_read"),
+    [
+        ({".gitignore": "*.txt\n!a.txt\n"}, True),
+        ({".gitignore": "*.txt", "in/.gitignore": "!a.txt"}, True),
+        ({".gitignore": "!*", "in/.gitignore": "a.txt"}, False),
+        ({".gitignore": "in/", "in/.gitignore": "!*"}, False),
+        ({".gitignore": "deep", "in/.gitignore": "!deep/"}, True),
+        ({".gitignore": "*.txt\n!a.txt\n", ".aiignore": "a.txt"}, False),
+        ({"in/.gitignore": "!a.txt", ".cursorignore": "*.txt"}, False),
+        ({".aiignore": "*.txt", ".gitignore": "!a.txt"}, False),
+        ({".aiignore": "*.txt", "in/deep/.aiignore": "!a.txt"}, True),
+    ],
+)
+def test_a_file_is_taken_back_only_by_the_kind_of_ignore_file_that_names_it(
+    root: Path,
+    files: dict[str, str],
+    is_read: bool,  # noqa: FBT001
+):
+    (root / "in" / "deep").mkdir(parents=True)
+    (root / "in" / "deep" / "a.txt").write_text("x", encoding="utf-8")
+    for name, content in files.items():
+        (root / name).write_text(content, encoding="utf-8")
+    if is_read:
+        assert roots(root).texts(("in/deep/a.txt",)) == {"in/deep/a.txt": "x"}
+    else:
+        with pytest.raises(Denied, match="is named in a"):
+            roots(root).texts(("in/deep/a.txt",))
+
+
+@pytest.mark.requirement("S4:schema")
+def test_nothing_is_read_around_an_ignore_file_that_cannot_be_read(root: Path):
+    (root / "rules").write_text("a.py\n", encoding="utf-8")
+    (root / ".gitignore").symlink_to(root / "rules")
+    with pytest.raises(Denied, match=r"a \.gitignore around it cannot be read"):
+        roots(root).texts(("src/a.py",))
+    (root / ".gitignore").unlink()
+    (root / "src" / ".aiignore").write_text("# much\n" * 20_000, encoding="utf-8")
+    with pytest.raises(Denied, match=r"a \.aiignore around it cannot be read"):
+        roots(root).texts(("src/a.py",))
+    (root / "src" / ".aiignore").unlink()
+    (root / ".ignore").mkdir()  # a folder of that name says nothing
     assert roots(root).texts(("src/a.py",))
 
 

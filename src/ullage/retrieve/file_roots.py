@@ -10,7 +10,7 @@ import base64
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ __all__ = ["FileRoots", "Image"]
 
 _IGNORE_FILES = (".gitignore", ".ignore", ".aiignore", ".aiexclude", ".cursorignore", ".geminiignore")
 _LARGEST_IGNORE_FILE = 100_000
-"""Bytes; a longer one is none."""
+"""Bytes; a longer one is not read, and neither is what lies around it."""
 _MOST_FILES = 50
 _IMAGES: dict[str, re.Pattern[bytes]] = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
@@ -35,11 +35,12 @@ _IMAGES: dict[str, re.Pattern[bytes]] = {
 }
 _DATA_URI = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=\s]+)")
 _SECRETS = re.compile(
-    rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"
+    rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
     rb"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     rb"|\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{32,}"
     rb"|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{50,}|\bglpat-[A-Za-z0-9_-]{20,}"
-    rb"|\bxox[abprs]-[A-Za-z0-9-]{20,}|\bAIza[0-9A-Za-z_-]{35}\b|\bhf_[A-Za-z0-9]{30,}|\bnpm_[A-Za-z0-9]{36}\b"
+    rb"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    rb"|\bxox[abeprs]-[A-Za-z0-9-]{20,}|\bAIza[0-9A-Za-z_-]{35}\b|\bhf_[A-Za-z0-9]{30,}|\bnpm_[A-Za-z0-9]{36}\b"
 )
 """Private keys, and keys of services that have a shape of their own."""
 _EXCLUDED = Patterns(EXCLUDED, any_case=True)
@@ -159,24 +160,45 @@ def _covers(patterns: Patterns, parts: Parts) -> bool:
 
 
 def _check_ignored(path: str, root: Path, parts: Parts) -> None:
-    """By the ignore files of every folder from the file's own up to its repository's, or to the root."""
-    for folder, below in _around(root, parts):
-        for name in _IGNORE_FILES:
+    """By the ignore files of every folder from the file's own up to its repository's, or to the root.
+
+    The files of each name are read as Git reads its own: of those around a folder or a file the innermost that names it
+    decides, and what lies in an ignored folder is ignored, whatever is said further in. What one name takes back, the
+    others may still ignore. A file that cannot be read (a link, or too large) may say anything, so that nothing around
+    it is read.
+    """
+    around = list(_around(root, parts))
+    for name in _IGNORE_FILES:
+        rules = list[tuple[Patterns, Parts]]()
+        for folder, below in around:
             lines = read_lines(folder, (name,), _LARGEST_IGNORE_FILE)
-            said = None if isinstance(lines, Unread) else _says(Patterns(lines), below)
-            if said:
+            if not isinstance(lines, Unread):
+                rules.append((Patterns(lines), below))
+            elif os.path.lexists(folder / name) and ((folder / name).is_symlink() or not (folder / name).is_dir()):
                 raise Denied(
-                    f"`{path[:200]}` is named in a {name}, and is not read",
-                    suggestion="give the part that matters in the prompt, if it may be sent",
+                    f"`{path[:200]}` is not read, because a {name} around it cannot be read",
+                    suggestion=f"make the {name} a plain text file of less than {_LARGEST_IGNORE_FILE:,} bytes",
                 )
-            if said is False and name == ".gitignore":
-                return
+        if _is_ignored(rules):
+            raise Denied(
+                f"`{path[:200]}` is named in a {name}, and is not read",
+                suggestion="give the part that matters in the prompt, if it may be sent",
+            )
 
 
-def _says(patterns: Patterns, parts: Parts) -> bool | None:
-    if any(patterns.says(parts[:depth], is_folder=True) for depth in range(1, len(parts))):
-        return True
-    return patterns.says(parts, is_folder=False)
+def _is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
+    """Whether a file, or a folder that it lies in, is ignored; `rules` are the innermost first, each with the path from
+    its folder to the file."""
+    depth = max((len(below) for _, below in rules), default=0)
+    for left in range(depth - 1, -1, -1):
+        said = (
+            patterns.says(below[: len(below) - left], is_folder=left > 0)
+            for patterns, below in rules
+            if len(below) > left
+        )
+        if next((one for one in said if one is not None), False):
+            return True
+    return False
 
 
 def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:

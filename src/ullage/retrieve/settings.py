@@ -6,8 +6,21 @@ from pathlib import Path
 __all__ = ["EXCLUDED", "Bounds", "RetrieveSettings"]
 
 _SECRETS = (
-    *(".env", ".env.*", "*.env", ".envrc", "!.env.example", "!.env.sample", "!.env.template"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.asc", "*.gpg"),
+    *(".env", ".env.*", ".env[-_~]*", "*.env", ".envrc", "!.env.example", "!.env.sample", "!.env.template"),
+    *(
+        "*.pem",
+        "*.key",
+        "*.p8",
+        "*.keytab",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+        "*.keystore",
+        "*.kdbx",
+        "*.ppk",
+        "*.asc",
+        "*.gpg",
+    ),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", ".docker/"),
     *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault-token"),
     *("credentials", "credentials.json", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml"),
