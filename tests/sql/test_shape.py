@@ -129,7 +129,7 @@ def test_a_row_is_never_cut_in_the_middle():
 def test_json_is_the_originals_shape_in_fewer_tokens():
     shaped = shape(answer((1, "Ada"), (Decimal("2.50"), None), more=True), asked(format="json"), weigh)
     assert shaped.text == snapshot(
-        '{"query":"SELECT 1","rowCount":2,"maxRowsReached":100,"columnNames":["id","name"],'
+        '{"query":"SELECT 1","rowCount":2,"truncated":true,"maxRowsReached":100,"columnNames":["id","name"],'
         '"data":[{"id":1,"name":"Ada"},{"id":2.50,"name":null}]}'
     )
     assert shaped.truncated
@@ -160,7 +160,23 @@ def test_the_original_is_kept_key_by_key():
 
 def test_json_that_cannot_hold_its_own_question_says_only_that():
     shaped = shape(answer(*ROWS), asked(format="json", sql="SELECT " + "'x', " * 900, budget=50), weigh)
-    assert (shaped.text, shaped.rows, shaped.truncated) == ('{"rowCount":0}', 0, True)
+    assert (shaped.text, shaped.rows, shaped.truncated) == ('{"rowCount":0,"truncated":true,"data":[]}', 0, True)
+    nothing = shape(answer(), asked(format="json", sql="SELECT " + "'x', " * 900, budget=50), weigh)
+    assert (nothing.text, nothing.rows, nothing.truncated) == ('{"rowCount":0,"data":[]}', 0, False)
+
+
+@pytest.mark.requirement("S0:sql:query")
+@pytest.mark.parametrize("rows", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize("more", [False, True])
+def test_json_says_itself_whether_rows_are_missing_at_every_budget(rows: int, more: bool):  # noqa: FBT001
+    given = answer(*((number, f"name {number}") for number in range(rows)), more=more)
+    whole = weigh(shape(given, asked(format="json"), weigh).text)
+    for budget in (1, 20, *range(30, whole + 10, 3), whole, whole - 1):
+        shaped = shape(given, asked(format="json", budget=budget), weigh)
+        read = json.loads(shaped.text)
+        assert len(read["data"]) == read["rowCount"] == shaped.rows
+        assert read.get("truncated", False) is shaped.truncated is (more or shaped.rows < rows)
+        assert shaped.rows == rows or budget < whole
 
 
 def test_a_column_that_comes_twice_loses_no_value_in_json():

@@ -100,13 +100,17 @@ def _record(answer: Answer) -> str:
 
 
 def _json(answer: Answer, asked: QueryAsked, weigh: Weigh) -> Shaped:
+    """All rows, or as many as fit. What is not all says so itself, for a model does not see the reply's `_meta`."""
     write = _pretty if asked.format == "original" else _compact
     shown = len(answer.rows)
-    if asked.budget is not None:
-        shown = most_that_fit(shown, lambda rows: weigh(write(answer, asked, rows)), asked.budget)
+    if asked.budget is not None and weigh(write(answer, asked, shown)) > asked.budget:
+        shown = most_that_fit(shown - 1, lambda rows: weigh(write(answer, asked, rows)), asked.budget)
+    truncated = answer.more or shown < len(answer.rows)
     if shown < 0:
-        return Shaped(text='{"rowCount":0}', rows=0, truncated=True)
-    return Shaped(text=write(answer, asked, shown), rows=shown, truncated=answer.more or shown < len(answer.rows))
+        truncated = answer.more or bool(answer.rows)
+        said = ',"truncated":true' if truncated else ""
+        return Shaped(text=f'{{"rowCount":0{said},"data":[]}}', rows=0, truncated=truncated)
+    return Shaped(text=write(answer, asked, shown), rows=shown, truncated=truncated)
 
 
 def most_that_fit(things: int, weight: Callable[[int], int], budget: int) -> int:
@@ -127,6 +131,8 @@ def _pretty(answer: Answer, asked: QueryAsked, rows: int) -> str:
 
 
 def _head(answer: Answer, asked: QueryAsked, rows: int) -> dict[str, Json]:
-    """In the original, `maxRowsReached` is how many rows there may be."""
+    """In the original, `maxRowsReached` is how many rows there may be, and there is no `truncated`."""
     names: list[Json] = [*answer.columns]
-    return {"query": asked.sql.strip(), "rowCount": rows, "maxRowsReached": asked.rows, "columnNames": names}
+    is_cut = asked.format != "original" and (answer.more or rows < len(answer.rows))
+    said: dict[str, Json] = {"query": asked.sql.strip(), "rowCount": rows, **({"truncated": True} if is_cut else {})}
+    return {**said, "maxRowsReached": asked.rows, "columnNames": names}
