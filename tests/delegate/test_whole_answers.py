@@ -273,6 +273,8 @@ def failing(kind: str) -> Any:  # noqa: ANN401 - whatever a scripted provider an
     return {
         "refused": httpx2.ConnectError("no"),
         "503": httpx2.Response(503),
+        "504": httpx2.Response(504),
+        "524": httpx2.Response(524),
         "lost": httpx2.RemoteProtocolError("Server disconnected without sending a response."),
         "empty": [],
         "cut": [{"choices": [{"delta": {}}]}],
@@ -280,7 +282,10 @@ def failing(kind: str) -> Any:  # noqa: ANN401 - whatever a scripted provider an
 
 
 @pytest.mark.requirement("S4:cost", "S4:budgets")
-@pytest.mark.parametrize(("kind", "output"), [("refused", 0), ("503", 0), ("lost", 2048), ("empty", 2048)])
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [("refused", 0), ("503", 0), ("504", 2048), ("524", 2048), ("lost", 2048), ("empty", 2048), ("cut", 2048)],
+)
 @pytest.mark.anyio
 async def test_a_call_that_may_have_been_billed_is_booked_at_its_estimate(kind: str, output: int):
     purse, both = FakePurse(), Both(Scripted([failing(kind)]))
@@ -414,3 +419,18 @@ def test_an_end_marker_within_a_text_ends_nothing(text: str):
     said = json.loads(json.dumps(ANSWERS).replace('"Hello"', json.dumps(f"Hello {text}")))
     for wire in ("chat", "anthropic", "gemini"):
         assert answer(Body([*events(said[wire])]), provider(wire)).text == f"Hello {text} there"
+
+
+@pytest.mark.requirement("S4:usage", "S4:stream")
+@pytest.mark.parametrize("wire", list(ANSWERS))
+def test_a_number_of_any_length_loses_no_answer(wire: str):
+    """Python reads no whole number of more than 4,300 digits."""
+    text = json.dumps(ANSWERS[wire])
+    for number in ("39", "38", "5"):
+        text = text.replace(f": {number}", f': "{number} digits"')
+    long = [
+        one.replace(b'"39 digits"', b"9" * 5_000).replace(b'"5 digits"', b"9" * 5_000)
+        for one in events(json.loads(text))
+    ]
+    assert b"9" * 5_000 in b"".join(long)
+    assert answer(Body([*long]), provider(wire)).text == "Hello there"

@@ -32,6 +32,8 @@ promises; `exhausted`: the account has no money, or no quota before another day;
 that it was sent, or seals none; `refused`: the provider will not, for a reason of its own; `no_key`: nobody was
 asked."""
 
+_PROXY_TIMEOUTS = frozenset({504, 524})
+
 
 class ProviderFailed(Unavailable):
     """One attempt that came to nothing. Holds no body, no key and no prompt."""
@@ -59,5 +61,6 @@ class ProviderFailed(Unavailable):
 
     @property
     def may_be_billed(self) -> bool:
-        """Whether the provider may have worked on the request: it was sent, and not refused by an HTTP status."""
-        return self.status is None and self.was_sent
+        """Whether the provider may have worked on the request: it was sent, and either no HTTP status came, or one by
+        which a proxy says that the provider behind it took too long."""
+        return self.was_sent and (self.status is None or self.status in _PROXY_TIMEOUTS)

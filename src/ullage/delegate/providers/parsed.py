@@ -13,9 +13,18 @@ __all__ = ["parsed"]
 def parsed(data: str) -> JsonObject:
     """An event's data; raises `ProviderFailed` where it is no JSON object."""
     try:
-        value = cast("Json", json.loads(data))
+        value = _read(data)
     except (ValueError, RecursionError) as error:
         raise ProviderFailed("an event of the stream is not JSON", kind="malformed") from error
     if not isinstance(value, dict):
         raise ProviderFailed("an event of the stream is not an object", kind="malformed")
     return value
+
+
+def _read(data: str) -> Json:
+    try:
+        return cast("Json", json.loads(data))
+    except ValueError:
+        # Python refuses whole numbers of more than 4,300 digits, which are JSON all the same: no answer is lost over
+        # one. As floats they are infinite, which no reader takes for a count.
+        return cast("Json", json.loads(data, parse_int=float))
