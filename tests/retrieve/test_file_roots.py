@@ -32,6 +32,16 @@ def test_a_file_is_read_by_its_path_from_a_root_or_from_the_file_system(root: Pa
 
 
 @pytest.mark.requirement("S4:schema")
+def test_files_of_two_roots_with_the_same_path_are_both_read(root: Path):
+    other = root.parent / "other"
+    (other / "src").mkdir(parents=True)
+    (other / "src" / "a.py").write_text("another", encoding="utf-8")
+    paths = (str(root / "src" / "a.py"), str(other / "src" / "a.py"), "src/../src/a.py")
+    found = roots(root, other).texts(paths)
+    assert found == {"src/a.py": "one\r\ntwo\n", (other.resolve() / "src" / "a.py").as_posix(): "another"}
+
+
+@pytest.mark.requirement("S4:schema")
 @pytest.mark.parametrize("path", ["../outside.txt", "/etc/passwd", "src/../../outside.txt", ".", "", "a\0b", "~root/x"])
 def test_what_lies_outside_is_not_read(root: Path, path: str):
     with pytest.raises((Denied, InvalidArguments, UnreadableFile)) as refused:

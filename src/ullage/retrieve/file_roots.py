@@ -65,7 +65,7 @@ class FileRoots:
     """Values that no file may hold, such as the providers' own keys."""
 
     def texts(self, paths: tuple[str, ...]) -> dict[str, str]:
-        """The contents of files, by the path of each from its root.
+        """The contents of files, by the path of each from its root; by the whole path where another root has the same.
 
         Args:
             paths: absolute, or from a root; of two roots that have it the first is meant.
@@ -76,11 +76,13 @@ class FileRoots:
             InvalidArguments: there are more than can be read at once.
         """
         _check_number(paths, "files")
-        found = dict[str, str]()
+        found, places = dict[str, str](), dict[str, Path]()
         for path in paths:
-            name, content = self._read(path, self.max_bytes)
+            place, name, content = self._read(path, self.max_bytes)
             if is_binary(content[:HEAD]):
                 raise UnreadableFile(f"`{path}` is no text", suggestion="give images under `images`")
+            if places.setdefault(name, place) != place:
+                name = place.as_posix()
             found[name] = content.decode("utf-8", "replace")
         return found
 
@@ -98,14 +100,15 @@ class FileRoots:
                 raise InvalidArguments("an image is no base64", suggestion="give a path instead") from error
             name = "the image"
         else:
-            _, content = self._read(name, self.max_image_bytes)
+            _, _, content = self._read(name, self.max_image_bytes)
         kind = next((kind for kind, begins in _IMAGES.items() if begins.match(content)), None)
         if kind is None or len(content) > self.max_image_bytes:
             why = "is no image" if kind is None else f"has more than {self.max_image_bytes:,} bytes"
             raise UnreadableFile(f"`{name[:200]}` {why}", suggestion=f"give one of {', '.join(_IMAGES)}")
         return Image(kind, base64.b64encode(content).decode("ascii"))
 
-    def _read(self, path: str, most: int) -> tuple[str, bytes]:
+    def _read(self, path: str, most: int) -> tuple[Path, str, bytes]:
+        """Where a file lies, its path from its root, and what it holds."""
         root, parts = self._place(path)
         _check_name(path, parts)
         _check_ignored(path, root, parts)
@@ -115,7 +118,7 @@ class FileRoots:
                 f"`{path[:200]}` holds what looks like a key",
                 suggestion="move the key out of the file, or give the part that matters in the prompt",
             )
-        return "/".join(parts), content
+        return root.joinpath(*parts), "/".join(parts), content
 
     def _place(self, path: str) -> tuple[Path, Parts]:
         """The root that a file lies in once every link is followed, and its path from there."""
