@@ -128,6 +128,15 @@ def test_a_chat_that_has_finished_needs_neither_usage_nor_end_marker(afterwards:
     assert answer(Body([*events(ANSWERS["chat"][:3]), afterwards]), provider("chat")).text == "Hello there"
 
 
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("afterwards", [b"", *AFTERWARDS])
+def test_a_message_that_has_said_why_it_ended_needs_no_end_marker(afterwards: bytes | float | Exception):
+    found = answer(Body([*events(ANSWERS["anthropic"][:-1]), afterwards]), provider("anthropic"))
+    assert (found.text, found.usage.output) == ("Hello there", 5)
+    with pytest.raises(ProviderFailed):
+        answer(Body([*events(ANSWERS["anthropic"][:-2]), afterwards]), provider("anthropic"))
+
+
 @pytest.mark.requirement("S4:stream", "S4:cost")
 @pytest.mark.parametrize("wire", list(ANSWERS))
 def test_an_open_socket_after_the_end_marker_costs_one_call(wire: str):

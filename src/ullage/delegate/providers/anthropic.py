@@ -1,6 +1,6 @@
 """How does Anthropic's Messages wire look?
 
-`POST {base}/v1/messages`. An answer is whole when `message_stop` has come after a `message_delta` that says why.
+`POST {base}/v1/messages`. An answer is whole when a `message_delta` has said why it ended; `message_stop` marks the end.
 """
 
 import json
@@ -141,7 +141,7 @@ class AnthropicReader:
 
     @property
     def is_whole(self) -> bool:
-        return self._stopped and self._reason is not None
+        return self._reason is not None
 
     @property
     def is_over(self) -> bool:
