@@ -274,6 +274,23 @@ async def test_no_figure_that_a_provider_reports_loses_a_paid_answer(wire: str, 
     assert 0 < (purse.settled[0].dollars or 0) < 2
 
 
+@pytest.mark.requirement("S4:usage", "S4:cost")
+@pytest.mark.parametrize("wire", list(ANSWERS))
+@pytest.mark.anyio
+async def test_a_report_that_nothing_was_used_makes_no_answer_free(wire: str):
+    text = json.dumps(ANSWERS[wire])
+    for number in ("39", "38", "5", "1"):
+        text = text.replace(f": {number}", ": 0")
+    said, purse = json.loads(text), FakePurse()
+    if wire == "chat":
+        said[3]["usage"]["cost"] = 0
+    async with Scripted([said]).client() as client:
+        asking = replace(delegate(client, purse), providers={"openai": provider(wire)})
+        outcome = await asking.run(replace(ASK, language="en"))
+    assert not outcome.usage_reported
+    assert 0 < (purse.settled[0].dollars or 0) < 0.01
+
+
 def test_whole_numbers_with_a_point_are_counts():
     assert read_usage({"prompt_tokens": 39.0, "completion_tokens": 5}, Format.OPENAI_CHAT) == Usage(input=39, output=5)
 

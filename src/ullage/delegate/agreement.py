@@ -44,8 +44,8 @@ delle è sono che per uno het een zijn van op te voor met dat
 _SMALL = frozenset(_SMALL_TEXT.split())
 _NEGATIONS_TEXT = """
 not no never none neither nor nothing nobody nowhere without cannot n't hardly scarcely barely false incorrect wrong
-não nunca jamais nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai nessun senza
-niet geen nooit zonder
+não nunca jamais nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai
+nessun senza niet geen nooit zonder
 """
 _NEGATIONS = frozenset(_NEGATIONS_TEXT.split())
 _RELATIONS_TEXT = """
