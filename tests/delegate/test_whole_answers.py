@@ -367,6 +367,17 @@ async def test_a_connection_error_says_of_which_kind_it_is(cause: Exception, sai
     assert "secret.test" not in failed.value.message
 
 
+@pytest.mark.requirement("S4:cost", "S4:fallback")
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999/v1", "ftp://127.0.0.1/v1", "http:///v1"])
+@pytest.mark.anyio
+async def test_an_address_that_cannot_be_is_a_failure_that_costs_nothing(address: str):
+    async with httpx2.AsyncClient() as client:
+        with pytest.raises(ProviderFailed) as failed:
+            await attempt(client, replace(provider("chat"), base_url=address), ASKED, lambda _: None)
+    assert not failed.value.may_be_billed
+    assert "base_url" in failed.value.suggestion
+
+
 TWICE = {"choices": [{"delta": {"content": "ha"}}]}
 ENDED = {"choices": [{"delta": {"content": "!"}, "finish_reason": "stop"}]}
 

@@ -326,7 +326,15 @@ def _translated(otherwise: FailureKind = "cut") -> Generator[None]:
         said, hint = _unreachable(error)
         raise ProviderFailed(f"cannot be reached{said}", kind="connect", suggestion=hint) from error
     except (httpx2.DecodingError, httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
-        raise ProviderFailed(f"cannot be spoken to: {type(error).__name__}", kind="malformed") from error
+        hint = "check the provider's `base_url`"
+        failed = ProviderFailed(f"cannot be spoken to: {type(error).__name__}", kind="malformed", suggestion=hint)
+        failed.was_sent = isinstance(error, httpx2.DecodingError)
+        raise failed from error
+    except ExceptionGroup as error:
+        if error.subgroup(OverflowError) is None:
+            raise
+        said = "cannot be reached: its port is above 65535"
+        raise ProviderFailed(said, kind="connect", suggestion="check the provider's `base_url`") from error
     except httpx2.HTTPError as error:
         failed = ProviderFailed(f"broke the connection: {type(error).__name__}", kind=otherwise)
         # A request that was written may have been worked on, though no answer came.
