@@ -23,13 +23,18 @@ _IDENTITY = re.compile(
     r'"(?:id|responseId|item_id|created|created_at|sequence_number|obfuscation)":\s*(?:"[^"\\]*"|[\d.]+)'
 )
 """What may differ between two copies of an event."""
+_MARKERS = ('"message_start"', '"response.created"', '"role"')
+"""Of a first event that has one, its copies have it too; most streams are known by that to be one copy."""
 _OPENINGS = frozenset({"message_start", "response.created"})
 
 
 def single_copy(events: Sequence[RawEvent]) -> list[RawEvent] | None:
     """The events of one copy in their order; None where the stream holds no more than one."""
+    marker = next((one for one in _MARKERS if events and one in events[0][1]), "")
+    if sum(marker in data for _, data in events) < 2:
+        return None
     keys = [(name, _IDENTITY.sub("", data)) for name, data in events]
-    if not keys or keys.count(keys[0]) < 2 or not _is_opening(keys, events):
+    if keys.count(keys[0]) < 2 or not _is_opening(keys, events):
         return None
     kept, places = _first_copy(keys, keep_pace=True)
     if any(place < len(kept) - 1 for place in places):
