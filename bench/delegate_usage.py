@@ -31,7 +31,7 @@ class Read:
     unknown: int = 0
     """Without input or output."""
     beside: Counter[str] = field(default_factory=Counter[str])
-    """Those whose input is not what the recording names, by why."""
+    """Those whose input is not what the recording, or the provider's total, names, by why."""
     untotalled: Counter[str] = field(default_factory=Counter[str])
     """Those whose input and output are not the provider's total, by provider."""
 
@@ -61,7 +61,9 @@ def _add(read: Read, raw: Mapping[str, Any], usage: Usage) -> None:
     if usage.input != raw["input_tokens"]:
         read.beside[_why(raw["usage"], usage.input - raw["input_tokens"])] += 1
     total = raw["usage"].get("total_tokens", raw["usage"].get("totalTokenCount"))
-    if total is not None and total != usage.input + usage.output:
+    if total is not None and total < usage.input:
+        read.beside["a total of the provider's that is less than its own prompt"] += 1
+    elif total is not None and total != usage.input + usage.output:
         read.untotalled[raw["provider"]] += 1
 
 

@@ -56,6 +56,40 @@ def test_every_link_in_the_docs_leads_somewhere(path: Path):
     assert [link for link in local if not (path.parent / link).exists()] == []
 
 
+MEASURED = re.compile(
+    r"\d\.\d+ ?%|\d (?:ms|µs)\b|\d s of CPU|\bMB/s|nDCG|\bmeasured \d|times (?:faster|cheaper|smaller)"
+    r"|\d times tiktoken|\d % (?:less|more|cheaper) than|\d of \d+ \w+ (?:right|wrong)|\d(?:\.\d+)? of the tokens"
+)
+"""Words around figures that somebody measured; bounds and defaults are put otherwise."""
+
+
+def claims(text: str) -> list[tuple[str, str]]:
+    """Paragraphs and rows with a measured figure, each with the text that must name the command that prints it: the
+    section that it stands in, and of a table of decisions the row alone."""
+    prose = re.sub(r"(?s:```.*?```)|(?m:^    .*$)", "", text)
+    found = list[tuple[str, str]]()
+    for section in re.split(r"(?m)^(?=#)", prose):
+        is_mixed = section.startswith("## Decisions")
+        units = section.splitlines() if is_mixed else section.split("\n\n")
+        found += [(unit, unit if is_mixed else section) for unit in units if MEASURED.search(unit)]
+    return found
+
+
+@pytest.mark.parametrize("path", [PAGES[0], *PAGES[3:]], ids=lambda path: path.name)
+def test_every_measured_figure_has_a_command_that_prints_it(path: Path):
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    for figure, near in claims(path.read_text(encoding="utf-8")):
+        named = set(re.findall(r"make ((?:bench|test|fuzz)[a-z-]*)", near))
+        assert named, f"no command prints: {figure}"
+        assert named <= targets
+
+
+def test_measured_figures_are_found():
+    text = "# A\n\nIt is 3 times faster.\n\n`make bench-count`\n\n## Decisions\n\n| a | takes 0.3 s of CPU |\n"
+    assert [figure for figure, near in claims(text) if "make" not in near] == ["| a | takes 0.3 s of CPU |"]
+    assert len(claims(text)) == 2
+
+
 BODY = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi there"}]}
 LONGER = {**BODY, "messages": [*BODY["messages"], {"role": "assistant", "content": "Hello"}]}
 

@@ -21,6 +21,9 @@ AGREE = [
     ("Yes.", "Yes, that is correct."),
     ("In 2008 Obama beat McCain.", "Obama beat McCain in 2008."),
     ("法国的首都是巴黎。", "巴黎是法国的首都。"),
+    ("No.", "No, it doesn't."),
+    ("Turn on the flag.", "Turn the flag on."),
+    ("x < -3", "The answer is x < -3."),
 ]
 DISAGREE = [
     ("Paris is the capital of France.", "Lyon is the capital of France."),
@@ -45,6 +48,18 @@ DISAGREE = [
     ("The river flows from north to south.", "The river flows from south to north."),
     ("フランスの首都はパリです。", "フランスの首都はリヨンです。"),
     ("The answer is 42.", "Hello there"),
+    ("-5", "5"),
+    ("The temperature is −3 degrees.", "The temperature is 3 degrees."),
+    ("x > 5", "x < 5"),
+    ("Turn the flag on.", "Turn the flag off."),
+    ("The deadline is in May.", "The deadline is in June."),
+    ("There is hardly any risk.", "There is a risk."),
+    (
+        "It is stable and runs in linear time on sorted input.",
+        "It is unstable and runs in linear time on sorted input.",
+    ),
+    ("The sun revolves around the earth.", "The earth revolves around the sun."),
+    ("C#", "C++"),
 ]
 
 

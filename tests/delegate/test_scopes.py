@@ -216,6 +216,11 @@ async def test_the_substitute_of_a_model_that_cools_down_is_a_fallback():
             told: Any = reply.meta[DELEGATE]
             assert (told["decision"]["alias"], told["meta"]["fallback_used"]) == ("long-context", True)
             assert len(told["meta"]["attempts"]) == attempts
+        both.google.answers = [httpx2.Response(503)]
+        with pytest.raises(ProviderFailed) as raised:
+            await source.call(Call(tool="delegate.run", arguments={"prompt": "Please write hello"}))
+    lost: Any = failed(raised.value).meta[DELEGATE]
+    assert lost["meta"]["fallback_used"] is True
 
 
 @pytest.mark.requirement("S4:cost")

@@ -295,12 +295,15 @@ async def test_a_consensus_of_one_is_refused_and_of_none_raises_what_went_wrong(
     with pytest.raises(InvalidArguments, match="needs two"):
         await called(Both(Scripted([saying("x")])), "delegate.consensus", {"prompt": "x", "models": ["reasoning"]})
     down = Scripted([httpx2.Response(400)])
-    with pytest.raises(ProviderFailed, match="400"):
+    with pytest.raises(ProviderFailed, match="400") as failed:
         await called(
-            Both(down, Scripted([httpx2.Response(400)])),
+            Both(down, Scripted([httpx2.Response(401)])),
             "delegate.consensus",
             {"prompt": "x", "models": ["chat-default", "long-context"]},
         )
+    assert {"chat-default: ", "long-context: "} <= {line[:14] for line in failed.value.message.split("\n  ")}
+    assert "401" in str(failed.value)
+    assert failed.value.suggestion
 
 
 async def test_a_client_that_wants_to_know_hears_how_far_it_is():

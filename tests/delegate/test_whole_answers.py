@@ -128,6 +128,15 @@ def test_a_chat_that_has_finished_needs_neither_usage_nor_end_marker(afterwards:
     assert answer(Body([*events(ANSWERS["chat"][:3]), afterwards]), provider("chat")).text == "Hello there"
 
 
+@pytest.mark.requirement("S4:stream")
+@pytest.mark.parametrize("afterwards", [b"", *AFTERWARDS])
+def test_a_message_that_has_said_why_it_ended_needs_no_end_marker(afterwards: bytes | float | Exception):
+    found = answer(Body([*events(ANSWERS["anthropic"][:-1]), afterwards]), provider("anthropic"))
+    assert (found.text, found.usage.output) == ("Hello there", 5)
+    with pytest.raises(ProviderFailed):
+        answer(Body([*events(ANSWERS["anthropic"][:-2]), afterwards]), provider("anthropic"))
+
+
 @pytest.mark.requirement("S4:stream", "S4:cost")
 @pytest.mark.parametrize("wire", list(ANSWERS))
 def test_an_open_socket_after_the_end_marker_costs_one_call(wire: str):
@@ -265,6 +274,23 @@ async def test_no_figure_that_a_provider_reports_loses_a_paid_answer(wire: str, 
     assert 0 < (purse.settled[0].dollars or 0) < 2
 
 
+@pytest.mark.requirement("S4:usage", "S4:cost")
+@pytest.mark.parametrize("wire", list(ANSWERS))
+@pytest.mark.anyio
+async def test_a_report_that_nothing_was_used_makes_no_answer_free(wire: str):
+    text = json.dumps(ANSWERS[wire])
+    for number in ("39", "38", "5", "1"):
+        text = text.replace(f": {number}", ": 0")
+    said, purse = json.loads(text), FakePurse()
+    if wire == "chat":
+        said[3]["usage"]["cost"] = 0
+    async with Scripted([said]).client() as client:
+        asking = replace(delegate(client, purse), providers={"openai": provider(wire)})
+        outcome = await asking.run(replace(ASK, language="en"))
+    assert not outcome.usage_reported
+    assert 0 < (purse.settled[0].dollars or 0) < 0.01
+
+
 def test_whole_numbers_with_a_point_are_counts():
     assert read_usage({"prompt_tokens": 39.0, "completion_tokens": 5}, Format.OPENAI_CHAT) == Usage(input=39, output=5)
 
@@ -339,6 +365,17 @@ async def test_a_connection_error_says_of_which_kind_it_is(cause: Exception, sai
     assert said in failed.value.message
     assert failed.value.suggestion
     assert "secret.test" not in failed.value.message
+
+
+@pytest.mark.requirement("S4:cost", "S4:fallback")
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999/v1", "ftp://127.0.0.1/v1", "http:///v1"])
+@pytest.mark.anyio
+async def test_an_address_that_cannot_be_is_a_failure_that_costs_nothing(address: str):
+    async with httpx2.AsyncClient() as client:
+        with pytest.raises(ProviderFailed) as failed:
+            await attempt(client, replace(provider("chat"), base_url=address), ASKED, lambda _: None)
+    assert not failed.value.may_be_billed
+    assert "base_url" in failed.value.suggestion
 
 
 TWICE = {"choices": [{"delta": {"content": "ha"}}]}

@@ -52,6 +52,19 @@ def test_what_lies_outside_is_not_read(root: Path, path: str):
 
 
 @pytest.mark.requirement("S4:schema")
+def test_a_text_is_read_in_its_encoding_or_not_at_all(root: Path):
+    (root / "wide.txt").write_bytes("café".encode("utf-16"))
+    (root / "marked.txt").write_bytes("\ufeffcafé".encode())
+    (root / "old.txt").write_bytes("café".encode("latin-1"))
+    (root / "key.txt").write_bytes("-----BEGIN PRIVATE KEY-----".encode("utf-16"))
+    assert roots(root).texts(("wide.txt", "marked.txt")) == {"wide.txt": "café", "marked.txt": "\ufeffcafé"}
+    with pytest.raises(UnreadableFile, match="UTF-8"):
+        roots(root).texts(("old.txt",))
+    with pytest.raises(Denied, match="key"):
+        roots(root).texts(("key.txt",))
+
+
+@pytest.mark.requirement("S4:schema")
 def test_a_link_is_judged_by_where_it_leads(root: Path):
     (root / "out.txt").symlink_to(root.parent / "outside.txt")
     (root / "up").symlink_to(root.parent)

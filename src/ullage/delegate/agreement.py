@@ -25,7 +25,11 @@ _LONG = 40
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 """Scripts without spaces between words; their characters are compared one by one."""
-_TOKEN = re.compile(rf"[{_CJK}]|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+")
+_COMPARED = r"(?<=[\w)]\s)(?:[<>]=?|[≤≥≠]|[!=]=)(?=\s)"
+"""A comparison between two things, and no quotation mark or tag."""
+_TOKEN = re.compile(
+    rf"{_COMPARED}|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
+)
 
 _SMALL_TEXT = """
 a an the this that these those it its he she they them we you i my your his her our their is are was were be been
@@ -39,17 +43,25 @@ delle è sono che per uno het een zijn van op te voor met dat
 """
 _SMALL = frozenset(_SMALL_TEXT.split())
 _NEGATIONS_TEXT = """
-not no never none neither nor nothing nobody nowhere without cannot n't false incorrect wrong não nunca jamais
-nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai nessun senza
-niet geen nooit zonder
+not no never none neither nor nothing nobody nowhere without cannot n't hardly scarcely barely false incorrect wrong
+não nunca jamais nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai
+nessun senza niet geen nooit zonder
 """
 _NEGATIONS = frozenset(_NEGATIONS_TEXT.split())
 _RELATIONS_TEXT = """
-than before after above below over under beats exceeds inside outside from to into towards more less
+than before after above below over under around against beats exceeds inside outside from to into towards more less
 causes precedes follows que als dan plus moins mehr weniger 比 より から 到
 """
 _RELATIONS = frozenset(_RELATIONS_TEXT.split())
 """Words whose two sides are not to be exchanged."""
+_ALTERNATIVES_TEXT = """
+on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
+january february march april may june july august september october november december
+"""
+_ALTERNATIVES = tuple(frozenset(line.split()) for line in re.split(r"[;\n]", _ALTERNATIVES_TEXT.strip()))
+"""Words of which one in an answer, and another in its place in the other, is a contradiction."""
+_OPPOSED = ("un", "in", "im", "ir", "il", "dis", "non")
+"""Beginnings that make a word its opposite."""
 _COPULAS_TEXT = "is are was were be equals é es est ist è são son sont sind sono"
 _COPULAS = frozenset(_COPULAS_TEXT.split())
 _DIGITS_TEXT = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -89,7 +101,7 @@ class _Answer:
     @cached_property
     def numbers(self) -> list[str]:
         found = (_DIGITS.get(word.lower(), word) for word in self.tokens)
-        return [_number(word) for word in found if word[0].isdigit()]
+        return [_number(word) for word in found if word[0].isdigit() or (word[0] in "-−" and len(word) > 1)]
 
     @cached_property
     def is_negative(self) -> bool:
@@ -155,10 +167,15 @@ def _alike(one: _Answer, other: _Answer) -> float:
     named, other_named = _named(one, other)
     if _differ(one.numbers, other.numbers) or _differ(named, other_named) or _is_turned_round(one, other):
         return 0.0
+    if _is_opposed(one, other):
+        return 0.0
     left = one.content - set(one.names) | set(named) | (set(one.names) & other.content)
     right = other.content - set(other.names) | set(other_named) | (set(other.names) & one.content)
     if not left or not right:
-        return float(left == right and one.words == other.words)
+        is_part = one.words <= other.words or other.words <= one.words
+        return float(
+            left == right and is_part and one.is_negative == other.is_negative and bool(one.words & other.words)
+        )
     if one.is_negative != other.is_negative and min(len(left), len(right)) < _LONG:
         return 0.0
     shared = len(left & right)
@@ -169,6 +186,15 @@ def _alike(one: _Answer, other: _Answer) -> float:
         return 0.0 if is_short else alike
     is_part = shared <= _SHORT and max(len(left), len(right)) <= _LONG
     return 0.8 + 0.2 * alike if is_part else alike
+
+
+def _is_opposed(one: _Answer, other: _Answer) -> bool:
+    """Whether a word of one stands where the other has its opposite."""
+    left, right = one.words - other.words, other.words - one.words
+    if any(group & left and group & right for group in _ALTERNATIVES):
+        return True
+    negated = {f"{beginning}{word}" for beginning in _OPPOSED for word in left | right}
+    return bool(negated & (left | right))
 
 
 def _differ(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -216,7 +242,7 @@ def _order(answer: _Answer) -> list[str]:
 
 def _number(word: str) -> str:
     """`1,000.50` and `1000.5` alike; a comma before other than three digits is a decimal one."""
-    plain = re.sub(r",(?=\d{3}(?:\D|$))", "", word).replace(",", ".")
+    plain = re.sub(r",(?=\d{3}(?:\D|$))", "", word.replace("−", "-")).replace(",", ".")
     if plain.count(".") > 1:
         return plain.replace(".", "")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain.lstrip("0") or "0"
@@ -226,7 +252,7 @@ def _stem(word: str) -> str:
     """Without accents, case and an English ending: `capitals` is `capital`."""
     folded = unicodedata.normalize("NFKD", _DIGITS.get(word.lower(), word.lower()))
     plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
-    if plain[:1].isdigit():
+    if plain.lstrip("-−")[:1].isdigit():
         return _number(plain)
     plain = _IRREGULAR.get(plain, plain)
     for ending in _ENDINGS:

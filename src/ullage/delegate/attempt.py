@@ -10,7 +10,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import cast
@@ -20,11 +20,12 @@ import httpx2
 
 from ullage.tool import Json
 
+from .copies import single_copy
 from .exchange import Completion, Event, Outgoing, Reader, ThinkingDelta
 from .failure import FailureKind, ProviderFailed
 from .provider import Provider, Timeouts
 from .providers import failed_with
-from .repeats import RawEvent, RepeatFilter
+from .repeats import Numbers, RawEvent, RepeatFilter
 from .unquoted import unquoted
 
 __all__ = ["Hear", "attempt"]
@@ -63,7 +64,7 @@ async def attempt(
     Raises:
         ProviderFailed: there was no whole answer.
     """
-    reader, asked = reader or provider.wire.reader(), anyio.current_time()
+    reader, asked, came = reader or provider.wire.reader(), anyio.current_time(), list[RawEvent]()
     timeouts = provider.timeouts.for_reasoning() if outgoing.thinks else provider.timeouts
     try:
         try:
@@ -72,20 +73,40 @@ async def attempt(
                     await _read_whole(response, reader, timeouts, hear)
                 else:
                     listening = _Listening(
-                        reader=reader, timeouts=timeouts, asked=asked, hear=hear, is_reasoning=outgoing.thinks
+                        reader=reader,
+                        timeouts=timeouts,
+                        asked=asked,
+                        hear=hear,
+                        came=came,
+                        is_reasoning=outgoing.thinks,
                     )
                     await _listen(response, listening)
         except ProviderFailed:
             # Whatever broke after the answer was whole took nothing away from it.
             if not reader.is_whole:
                 raise
-        return reader.finish()
+        return _finish(reader, provider, came)
     except ProviderFailed as failure:
         failure.usage = reader.so_far()
         secrets = (provider.key, *provider.headers.values())
         failure.message = unquoted(failure.message, outgoing.messages, secrets)
         failure.args = (failure.message,)
         raise
+
+
+def _finish(reader: Reader, provider: Provider, came: Sequence[RawEvent]) -> Completion:
+    """The answer; of a stream that holds several copies of it, one of them, read anew."""
+    answer, single = reader.finish(), single_copy(came)
+    if single is None:
+        return answer
+    again = provider.wire.reader()
+    try:
+        for name, data in single:
+            again.feed(name, data)
+        return again.finish()
+    except ProviderFailed:
+        # What came behind the end of the first copy is no part of it; without that end there is only this answer.
+        return again.finish() if again.is_whole else answer
 
 
 @asynccontextmanager
@@ -145,8 +166,11 @@ class _Listening:
     timeouts: Timeouts
     asked: float
     hear: Hear
+    came: list[RawEvent]
+    """The events that were read, in their order."""
     is_reasoning: bool = False
     repeats: RepeatFilter = field(default_factory=RepeatFilter)
+    numbers: Numbers = field(default_factory=Numbers)
     carried: float | None = None
     """When the last event came that was no keep-alive; None before the first."""
 
@@ -157,13 +181,16 @@ class _Listening:
     def take(self, event: httpx2.ServerSentEvent) -> None:
         if event.event not in _KEEP_ALIVES and event.data.strip():
             self.carried = anyio.current_time()
-            self.read(self.repeats.pass_on((event.event, event.data), is_whole=self.reader.is_whole))
+            came = (event.event, event.data)
+            if not self.numbers.is_replay(event.id, came):
+                self.read(self.repeats.pass_on(came, is_whole=self.reader.is_whole))
 
     def read(self, events: Iterable[RawEvent]) -> None:
         for name, data in events:
             if data.strip() == _END:
                 self.repeats.is_over = True
                 return
+            self.came.append((name, data))
             for heard in self.reader.feed(name, data):
                 if isinstance(heard, ThinkingDelta) and not self.is_reasoning:
                     self.timeouts, self.is_reasoning = self.timeouts.for_reasoning(), True
@@ -299,7 +326,15 @@ def _translated(otherwise: FailureKind = "cut") -> Generator[None]:
         said, hint = _unreachable(error)
         raise ProviderFailed(f"cannot be reached{said}", kind="connect", suggestion=hint) from error
     except (httpx2.DecodingError, httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
-        raise ProviderFailed(f"cannot be spoken to: {type(error).__name__}", kind="malformed") from error
+        hint = "check the provider's `base_url`"
+        failed = ProviderFailed(f"cannot be spoken to: {type(error).__name__}", kind="malformed", suggestion=hint)
+        failed.was_sent = isinstance(error, httpx2.DecodingError)
+        raise failed from error
+    except ExceptionGroup as error:
+        if error.subgroup(OverflowError) is None:
+            raise
+        said = "cannot be reached: its port is above 65535"
+        raise ProviderFailed(said, kind="connect", suggestion="check the provider's `base_url`") from error
     except httpx2.HTTPError as error:
         failed = ProviderFailed(f"broke the connection: {type(error).__name__}", kind=otherwise)
         # A request that was written may have been worked on, though no answer came.

@@ -62,7 +62,7 @@ async def consensus(
         for name in names:
             tasks.start_soon(one, name)
     if not outcomes:
-        raise list(errors.values())[-1]
+        raise _nobody(errors)
     ordered = {name: outcomes[name] for name in names if name in outcomes}
     judged = None
     if judge is not None:
@@ -77,6 +77,15 @@ async def consensus(
         judged=judged,
         cost=call.cost,
     )
+
+
+def _nobody(errors: dict[str, UllageError]) -> UllageError:
+    """The last error, which then names every member and why it gave no answer."""
+    last = list(errors.values())[-1]
+    last.message = "\n  ".join(("no model answered:", *(f"{name}: {one.message}" for name, one in errors.items())))
+    last.args = (last.message,)
+    last.suggestion = "; ".join(dict.fromkeys(one.suggestion for one in errors.values() if one.suggestion))
+    return last
 
 
 def _different(names: tuple[str, ...], policy: Policy) -> tuple[str, ...]:

@@ -5,14 +5,44 @@ text would be doubled. Events are compared as they were sent. A stream that real
 passes: only one whose events come in pairs from its first event on is a doubled one.
 """
 
+import re
 from dataclasses import dataclass, field
 
-__all__ = ["RawEvent", "RepeatFilter"]
+__all__ = ["Numbers", "RawEvent", "RepeatFilter"]
 
 RawEvent = tuple[str | None, str]
 """An event's name, where it has one, and its data."""
 _CERTAIN = 2
 """Pairs from the beginning after which a stream is taken to be doubled."""
+
+
+_NUMBER = re.compile(r'"sequence_number":\s*(\d+)')
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Recognises events that are sent again, after a connection was resumed, by the number that each of them has."""
+
+    _seen: dict[str, RawEvent] = field(default_factory=dict[str, RawEvent])
+    _are_unique: bool = True
+    """Whether no two different events had one number; others say nothing."""
+
+    def is_replay(self, identity: str, event: RawEvent) -> bool:
+        """Whether this very event came before.
+
+        Args:
+            identity: the event's id, or an empty text.
+            event: the next of the stream. On a wire whose events have sequence numbers, that is its number.
+        """
+        numbered = _NUMBER.search(event[1])
+        number = numbered[1] if numbered else identity
+        if not number or not self._are_unique:
+            return False
+        if number not in self._seen:
+            self._seen[number] = event
+            return False
+        self._are_unique = self._seen[number] == event
+        return self._are_unique
 
 
 @dataclass(slots=True)

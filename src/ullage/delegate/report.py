@@ -59,7 +59,8 @@ def report_failure(happened: Sequence[Happening]) -> dict[str, Json]:
         "usage": {"estimated_input_tokens": sum(one.estimated_input for one in happened)},
         "cost": cost_json(together([one.cost for one in attempts]) if attempts else None),
         "meta": {
-            "fallback_used": len({(one.provider, one.model) for one in attempts}) > 1,
+            "fallback_used": any(one.route.preferred for one in happened)
+            or len({(one.provider, one.model) for one in attempts}) > 1,
             "attempts": [_attempt(one) for one in attempts],
         },
     }

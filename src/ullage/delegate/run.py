@@ -35,7 +35,7 @@ from .retry import Next, Patience, after, unanswered
 from .route import Candidate, Route, RouteRequest, route, without
 from .shortening import Shortened, TooLong, shortened
 from .spending import Purse, Unlimited
-from .tally import NOTHING, as_reported, completed, dearest, price_attempt, spent
+from .tally import NOTHING, as_reported, believable, completed, dearest, price_attempt, spent
 from .weighing import counted_as, to_be_weighed
 
 if TYPE_CHECKING:
@@ -244,14 +244,15 @@ class Delegate:
 
     def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
         # Counted only where the provider did not: a long answer takes its time.
-        came = 0 if answer.usage.output is not None else self._count(_written(trial.text, answer), trial.candidate)
-        usage, reported = completed(answer.usage, sent=course.estimated, came=came)
+        said = believable(answer.usage)
+        came = 0 if said.output is not None else self._count(_written(trial.text, answer), trial.candidate)
+        usage, reported = completed(said, sent=course.estimated, came=came)
         reckoned = self._price(trial.candidate, usage)
         cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
         return trial.ended(usage=usage, reported=reported, cost=cost)
 
     def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
-        usage, reported, said = NOTHING, True, trial.so_far()
+        usage, reported, said = NOTHING, True, believable(trial.so_far())
         if trial.text or said.input is not None or failed.may_be_billed:
             # What is reported of an answer that broke off may be from its beginning. Where nothing came, or thoughts
             # that nobody sees may have, the answer is booked at the most that it could have been.

@@ -14,9 +14,26 @@ from ullage.models import Cost, ModelTable, Usage, cost_of
 from .policy import ModelEntry
 from .spending import Spend
 
-__all__ = ["NOTHING", "as_reported", "completed", "dearest", "least", "price_attempt", "spent", "together"]
+__all__ = [
+    "NOTHING",
+    "as_reported",
+    "believable",
+    "completed",
+    "dearest",
+    "least",
+    "price_attempt",
+    "spent",
+    "together",
+]
 
 NOTHING = Usage(input=0, output=0)
+
+
+def believable(said: Usage) -> Usage:
+    """Without what cannot be of a request that was answered: that it had no input, or took nothing at all."""
+    if said.input != 0:
+        return said
+    return replace(said, input=None, output=said.output or None)
 
 
 def completed(said: Usage, *, sent: int, came: int) -> tuple[Usage, bool]:
@@ -44,8 +61,9 @@ def price_attempt(
 
 
 def as_reported(cost: Cost | None, reported: str | None, provider: str, when: datetime) -> Cost | None:
-    """What whoever bills says it was wins over what we reckon."""
-    if reported is None:
+    """What whoever bills says it was wins over what we reckon. A report of nothing for what has a price does not: a
+    router says so of a call that is billed to an account of the user's own elsewhere."""
+    if reported is None or (Decimal(reported) == 0 and cost is not None and cost.total):
         return cost
     unknown = Cost(input=None, output=None, currency="USD", source="", date=when.date())
     return replace(cost or unknown, reported=Decimal(reported), source=f"reported by {provider}")

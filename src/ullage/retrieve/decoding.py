@@ -6,7 +6,7 @@ all have no lines. Reads no files.
 
 import codecs
 
-__all__ = ["HEAD", "is_binary", "lines_of"]
+__all__ = ["HEAD", "decode_text", "is_binary", "lines_of"]
 
 HEAD = 8_192
 """Bytes at the beginning of a file that show whether it is text."""
@@ -28,6 +28,15 @@ def is_binary(head: bytes) -> bool:
         return False
     text = head.decode("utf-8", "replace")
     return b"\0" in head or text.count(_UNREADABLE) > _TOLERATED * len(text)
+
+
+def decode_text(content: bytes) -> str | None:
+    """The whole text, with its line breaks and a mark at its beginning as they are, so that a patch of it applies; None
+    where some of it stands for no character."""
+    try:
+        return content.decode(_wide(content) or "utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def lines_of(content: bytes) -> list[str]:

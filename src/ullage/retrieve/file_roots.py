@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ullage.errors import Denied, InvalidArguments, UnreadableFile
 
-from .decoding import HEAD, is_binary
+from .decoding import decode_text
 from .patterns import Parts, Patterns
 from .reading import Unread, open_below, read_lines
 from .settings import EXCLUDED
@@ -79,11 +79,17 @@ class FileRoots:
         found, places = dict[str, str](), dict[str, Path]()
         for path in paths:
             place, name, content = self._read(path, self.max_bytes)
-            if is_binary(content[:HEAD]):
-                raise UnreadableFile(f"`{path}` is no text", suggestion="give images under `images`")
+            text = decode_text(content)
+            if text is None or "\0" in text:
+                raise UnreadableFile(
+                    f"`{path[:200]}` is no text in UTF-8",
+                    suggestion="save it as UTF-8, or give the part that matters in the prompt; for images use `images`",
+                )
+            if text.encode("utf-8", "replace") != content:
+                self._check_secrets(path, text.encode("utf-8", "replace"))
             if places.setdefault(name, place) != place:
                 name = place.as_posix()
-            found[name] = content.decode("utf-8", "replace")
+            found[name] = text
         return found
 
     def images(self, names: tuple[str, ...]) -> tuple[Image, ...]:
@@ -113,12 +119,15 @@ class FileRoots:
         _check_name(path, parts)
         _check_ignored(path, root, parts)
         content = _content(path, root, parts, most)
+        self._check_secrets(path, content)
+        return root.joinpath(*parts), "/".join(parts), content
+
+    def _check_secrets(self, path: str, content: bytes) -> None:
         if _SECRETS.search(content) or any(secret.encode() in content for secret in self.secrets if len(secret) > 5):
             raise Denied(
                 f"`{path[:200]}` holds what looks like a key",
                 suggestion="move the key out of the file, or give the part that matters in the prompt",
             )
-        return root.joinpath(*parts), "/".join(parts), content
 
     def _place(self, path: str) -> tuple[Path, Parts]:
         """The root that a file lies in once every link is followed, and its path from there."""

@@ -24,7 +24,16 @@ _SECRETS = (
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", ".docker/"),
     *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault-token"),
     *("credentials", "credentials.json", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml"),
-    *("service-account*.json", "*.tfstate", "*.tfstate.*", "*.tfvars"),
+    *(
+        "service-account*.json",
+        "client_secret*.json",
+        "*_rsa",
+        "*_ed25519",
+        "*.ovpn",
+        "*.tfstate",
+        "*.tfstate.*",
+        "*.tfvars",
+    ),
 )
 _MACHINERY = (".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
 """What programs write for programs; a worktree's `.git` is a file."""

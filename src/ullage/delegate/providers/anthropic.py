@@ -1,6 +1,6 @@
 """How does Anthropic's Messages wire look?
 
-`POST {base}/v1/messages`. An answer is whole when `message_stop` has come after a `message_delta` that says why.
+`POST {base}/v1/messages`. An answer is whole when a `message_delta` has said why it ended; `message_stop` comes last.
 """
 
 import json
@@ -82,7 +82,9 @@ class AnthropicReader:
 
     def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
         said = parsed(data)
-        match text_at(said, "type") or event:
+        kind = text_at(said, "type")
+        # An event without a name is called `message`, which is also the type of a whole answer.
+        match kind or ("error" if "error" in said else event if event != "message" else None):
             case "error":
                 fail_in_band(said.get("error") or "an error")
             case "message_start":
@@ -141,7 +143,7 @@ class AnthropicReader:
 
     @property
     def is_whole(self) -> bool:
-        return self._stopped and self._reason is not None
+        return self._reason is not None
 
     @property
     def is_over(self) -> bool:

@@ -99,6 +99,9 @@ class ResponsesReader:
         response = table_at(said, "response")
         if response:
             self._usage = read_usage(table_at(response, "usage"), Format.OPENAI_RESPONSES)
+        if kind == "response.created":
+            # A second one is the answer begun anew: what came before it is not part of it.
+            self._gathered = Gathered()
         if kind == "response.failed":
             fail_in_band(response.get("error") or "the response failed")
         if kind in ("response.completed", "response.incomplete"):
