@@ -38,7 +38,7 @@ _SHORT, _AMPLE = 800, 0.30
 """Tokens of a first request that is kept whole even where its share is less, and the share up to which that holds."""
 _SMALL = 2_000
 """Tokens that both may have together in a window however small, where the tail leaves them."""
-_PROSE = 0.5
+_PROSE = 0.15
 """Share of a summary's room for a digest: it says less than a model would, and the records beside it say more."""
 _NOTHING, _MANY = "-", 10_000
 """What stands in a frame whose own size is wanted."""

@@ -49,7 +49,9 @@ class _Item:
 def digest(
     messages: Sequence[Message], *, room: int, count: Callable[[str], int], earlier: Carried | None = None
 ) -> str:
-    """An account of messages in at most so many tokens."""
+    """An account of messages in at most so many tokens; empty where these are too few to say anything."""
+    if room < _LEAST // 2:
+        return ""
     items = _once((*_earlier(earlier), *_words(messages), *_deeds(deeds(messages))))
     sizes = [count(clipped(item.text, room * _WIDE)) + _FRAME for item in items]
     best, budget = "", room
