@@ -5,7 +5,7 @@ short, older results lose first what identifies nothing, then what lies deep, th
 later one of the same call or of the same thing replaces is left out, so that what is written is the state.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ullage.messages import Message, ToolResult, join_texts
@@ -28,6 +28,10 @@ _NAME, _HEAD = 60, 300
 _SHALLOW, _MANY, _FEW, _FEWER = 3, 12, 4, 3
 """Levels of a value, and items of a list, that are shown where room is short, shorter
 and very short."""
+_NAMED = 500
+"""Values that are looked at to see how many things a line names."""
+_NEARLY = 0.75
+"""The share of the things that a shorter line names which a longer one must name, too."""
 _LEAST, _PART = 100, 6
 """Tokens that a record may always have, and the part of the room that is one's at most where they do not all fit."""
 _HITS = 6
@@ -64,8 +68,19 @@ class Record:
             write_value(self.value, wanted=frozenset(), rows=_FEW, bare=True),
             write_value(self.value, wanted=frozenset(), rows=_FEWER, depth=_SHALLOW, bare=True),
         )
-        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in shown if one]
-        return sorted(dict.fromkeys(made), key=len, reverse=True) or [f"{MARK}{self.head}"]
+        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in self._best(shown)]
+        return made or [f"{MARK}{self.head}"]
+
+    def _best(self, shown: Iterable[str]) -> list[str]:
+        """The longest first, without those that name far fewer things than a shorter one."""
+        named = {text for _, (key, text) in zip(range(_NAMED), scalars(self.value), strict=False) if is_name(key)}
+        best, most = list[str](), 0
+        for text in sorted(filter(None, dict.fromkeys(shown)), key=len):
+            names = sum(name in text for name in named)
+            if names >= _NEARLY * most:
+                best.append(text)
+                most = max(most, names)
+        return best[::-1]
 
 
 def records_of(messages: Sequence[Message]) -> Steps[list[Record]]:
@@ -115,14 +130,18 @@ def _head(call: Call) -> str:
 
 
 def _newest(records: Sequence[Record]) -> list[Record]:
-    """Without those that a later one replaces: the same call, or an object about the same with as many keys."""
+    """Without those that a later one replaces: the same call, the same result, or an object about the same with as many
+    keys."""
     heads, subjects, left = set[str](), dict[tuple[str, str], int](), list[Record]()
+    values = set[str]()
     for record in reversed(records):
         subject = record.subject
         is_newer = subject is not None and subjects.get(subject, 0) >= record.keys
-        if (record.head and record.head in heads) or is_newer:
+        value = "" if record.value is None else write_value(record.value)
+        if (record.head and record.head in heads) or is_newer or value in values:
             continue
         heads.add(record.head)
+        values.update(filter(None, (value,)))
         if subject is not None:
             subjects[subject] = record.keys
         left.append(record)

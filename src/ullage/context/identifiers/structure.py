@@ -46,14 +46,16 @@ _STATE = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}")
 _OPENING = re.compile(r"[\[{]")
 _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
 _LEAST_LINES = 2
+_SCOPES = "namespace|server|owner|repo|repository|project|branch|bucket|database|channel|region"
 _NAMING = re.compile(
-    r"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount)s?$", re.IGNORECASE
+    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount|{_SCOPES})s?$",
+    re.IGNORECASE,
 )
 """Keys whose values are what later calls are made of."""
 _STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
 """Keys whose values say when a thing was written down."""
-_BARE = re.compile(r"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku)s?$", re.IGNORECASE)
-"""Keys whose values name a thing and nothing about it."""
+_BARE = re.compile(rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE)
+"""Keys whose values name a thing, or what it belongs to, and say nothing else about it."""
 _IDENTIFYING = re.compile(
     r"(?:^|[_\-a-z ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
     r"|hash|sha|ref|uuid|slug|version|branch|amount|price|cost|total|balance|status|state|type|kind|namespace|zip|user"
