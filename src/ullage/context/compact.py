@@ -46,6 +46,8 @@ _LEAST_ACCOUNT, _LEAST_EXCERPT = 0.4, 0.5
 excerpt of these words has then."""
 _LEAST_NOTE = 0.25
 """The share of a ledger's room that the identifiers of what was truncated or masked have at least."""
+_FRAME = 16
+"""Tokens of a message beside its text."""
 _ATTEMPTS = 4
 """How often the tail is cut anew, for what the summary carries depends on where that is."""
 _SPARE = 0.05
@@ -174,6 +176,8 @@ class _Work:
     def _shortened(self, work: Compaction) -> Compaction:
         """With the last turn truncated as far as it must be, and old results masked where that is not enough."""
         work = self._truncated(work)
+        if weight_of(work.entries) > self.limits.goal:
+            work = _after(work, mask(work.entries, self.scale, self.limits, recalls=self.teller.recalls))
         return work if weight_of(work.entries) <= self.limits.goal else self._masked(work)
 
     def _truncated(self, work: Compaction) -> Compaction:
@@ -181,7 +185,7 @@ class _Work:
         parting = self._parting_of(work.entries)
         start = parting.places[-1]
         note = int(_LEAST_NOTE * ledger_room(self.limits.measure))
-        room = self.limits.goal - weight_of(work.entries[:start]) - note
+        room = self.limits.goal - weight_of(work.entries[:start]) - note - _FRAME
         least = max(1, int(_GIANT * self.limits.measure))
         level = max(least, _level(work.entries[start:], room))
         return _after(
@@ -247,8 +251,8 @@ class _Work:
         if account.text is None:
             return self._untouched(account.warning)
         told = await run_sync(self._with_account, parted, account)
-        # What stays may itself be too much: a tail of one giant result, say. Each way begins with what is whole, for what
-        # was truncated once would be truncated anew in the middle of a value.
+        # What stays may itself be too much: a tail of one giant result, say. Each way begins with what is whole, for
+        # what was truncated once would be truncated anew in the middle of a value.
         for shrink in (self._masked, self._shortened):
             if weight_of(told.entries) > self.limits.goal:
                 shrunk = await run_sync(shrink, told)

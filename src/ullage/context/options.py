@@ -122,9 +122,9 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 _CHEAP_KEEP, _LEAST_TAIL, _SMALL_KEEP = 0.10, 8_000, 0.20
-"""Share of the window, and tokens, of a tail of which nobody said how long it is, and its share of a small window. Under
-8,000 tokens a tail is only a few results long, and there is little money in windows that small; a longer one would
-leave a summary or digest too little room to say what belongs together."""
+"""Share of the window, and tokens, of a tail of which nobody said how long it is, and its share of a small window.
+Under 8,000 tokens a tail is only a few results long, and there is little money in windows that small; a longer one
+would leave a summary or digest too little room to say what belongs together."""
 ORIGINAL_KEEP = 0.30
 _ORIGINAL = frozenset({"contextWindow", "compactThreshold", "disableCompaction"})
 """The options of the original, in its spelling."""

@@ -54,7 +54,9 @@ _NAMING = re.compile(
 """Keys whose values are what later calls are made of."""
 _STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
 """Keys whose values say when a thing was written down."""
-_BARE = re.compile(rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE)
+_BARE = re.compile(
+    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
+)
 """Keys whose values name a thing, or what it belongs to, and say nothing else about it."""
 _IDENTIFYING = re.compile(
     r"(?:^|[_\-a-z ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
@@ -83,7 +85,7 @@ class _Form:
         return not isinstance(value, bool) and (self.names(key) or (not self.bare and _is_coded(value)))
 
     def tells(self, value: Json) -> bool:
-        """Whether a value of an object is a word of its state (`economy`, `round_trip`), which is short and often needed."""
+        """Whether a value of an object is a word of its state (`economy`, `round_trip`): short, and often needed."""
         return not self.bare and isinstance(value, str) and bool(_STATE.fullmatch(value))
 
     def names(self, key: str) -> bool:
@@ -270,7 +272,7 @@ def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
             yield name, str(one)
 
 
-def write_value(
+def write_value(  # noqa: PLR0913
     value: Json,
     *,
     wanted: Set[str] | None = None,
@@ -318,9 +320,7 @@ def _write_scalar(value: Json) -> str:
 def _write_object(held: Mapping[str, Json], form: _Form) -> str:
     if _is_keyed(held):
         return _write_list([_with_key(key, cast("dict[str, Json]", one)) for key, one in held.items()], form)
-    parts = (
-        (key, str(inner) if form.tells(inner) else _write_under(key, inner, form)) for key, inner in held.items()
-    )
+    parts = ((key, str(inner) if form.tells(inner) else _write_under(key, inner, form)) for key, inner in held.items())
     shown = [f"{key}={text}" for key, text in parts if text]
     return f"{{{', '.join(shown)}}}" if shown else ""
 
