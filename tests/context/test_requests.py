@@ -199,13 +199,13 @@ async def test_results_beside_a_carried_request_are_part_of_the_digest():
     for step in range(200):
         call = {"type": "tool_use", "id": f"t{step}", "name": "run", "input": {"command": f"make part_{step}"}}
         told = {"type": "tool_result", "tool_use_id": f"t{step}", "content": f"{'compiling ' * 30}\nbuilt part {step}"}
-        beside = [{"type": "text", "text": "And never touch the table `ledger`."}] if step == 120 else []
+        beside = [{"type": "text", "text": "And never touch the table `ledger`."}] if step == 160 else []
         made.add({"role": "assistant", "content": [call]}, {"role": "user", "content": [told, *beside]})
     prepared = await made.prepare()
     assert "digest" in {shed.tier for shed in prepared.sheds}
     assert "<later_request>\nAnd never touch the table `ledger`.\n" in texts(prepared)[0]
     assert texts(prepared)[0].count("never touch the table") == 1
-    assert "`make part_120` → built part 120" in texts(prepared)[0]
+    assert "`make part_160` → built part 160" in texts(prepared)[0]
 
 
 def _runs(number: int) -> list[JsonObject]:
