@@ -36,7 +36,7 @@ _REQUEST, _LATER = 0.15, 0.10
 """The share of the measure that the user's first request may have to the letter, and all later ones together."""
 _SHORT, _AMPLE = 800, 0.30
 """Tokens of a first request that is kept whole even where its share is less, and the share up to which that holds."""
-_SMALL = 2_000
+_SMALL = 8_000
 """Tokens that both may have together in a window however small, where the tail leaves them."""
 _PROSE, _BESIDE_RECORDS = 0.5, 0.3
 """Share of a summary's room for a digest, which says less than a model would; and of that, where records of structured

@@ -32,7 +32,7 @@ _WORTH = 100
 _TRIES = 8
 _ROWS = (32, 16, 8, 4, 2)
 """Items of a list that are shown where room is short, ever fewer."""
-_MOSTLY = 2
+_MOSTLY = 4
 """The part of a result from which on a single text in it is most of what it says."""
 _WORD = re.compile(r"[\w.@:/-]+")
 

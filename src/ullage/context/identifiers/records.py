@@ -13,7 +13,7 @@ from ullage.tokens import Steps
 from ullage.tool import Json
 
 from ..pairing import Call, pair
-from .structure import is_name, is_record, read_structure, scalars, write_value
+from .structure import is_name, is_record, names_in, read_structure, scalars, write_value
 
 __all__ = ["MARK", "Record", "fit_records", "read_records", "records_of"]
 
@@ -28,8 +28,6 @@ _NAME, _HEAD = 60, 300
 _SHALLOW, _MANY, _FEW, _FEWER = 3, 12, 4, 3
 """Levels of a value, and items of a list, that are shown where room is short, shorter
 and very short."""
-_NAMED = 500
-"""Values that are looked at to see how many things a line names."""
 _NEARLY = 0.75
 """The share of the things that a shorter line names which a longer one must name, too."""
 _LEAST, _PART = 100, 6
@@ -73,7 +71,7 @@ class Record:
 
     def _best(self, shown: Iterable[str]) -> list[str]:
         """The longest first, without those that name far fewer things than a shorter one."""
-        named = {text for _, (key, text) in zip(range(_NAMED), scalars(self.value), strict=False) if is_name(key)}
+        named = names_in(self.value)
         best, most = list[str](), 0
         for text in sorted(filter(None, dict.fromkeys(shown)), key=len):
             names = sum(name in text for name in named)

@@ -17,7 +17,7 @@ from ullage.tool import Json
 
 from .kinds import Kind, kind_of
 
-__all__ = ["is_name", "is_record", "read_structure", "scalars", "write_value"]
+__all__ = ["is_name", "is_record", "names_in", "read_structure", "scalars", "write_value"]
 
 _LONGEST = 200_000
 """Characters of a text that is read; what is longer is data."""
@@ -43,6 +43,8 @@ _AROUND = 100
 """Characters that may stand before JSON."""
 _CODES = frozenset({Kind.CODED, Kind.CAPITALS, Kind.HASH, Kind.MAIL, Kind.DATE, Kind.LINK, Kind.PATH, Kind.FILE})
 _STATE = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}")
+_NAMED = 500
+"""Values that are looked at for names."""
 _OPENING = re.compile(r"[\[{]")
 _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
 _LEAST_LINES = 2
@@ -257,6 +259,11 @@ def is_record(value: Json) -> bool:
 def is_name(key: str) -> bool:
     """Whether what stands under a key names a thing."""
     return _BARE.search(key) is not None
+
+
+def names_in(value: Json) -> frozenset[str]:
+    """What a value names things by."""
+    return frozenset(text for _, (key, text) in zip(range(_NAMED), scalars(value), strict=False) if is_name(key))
 
 
 def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
