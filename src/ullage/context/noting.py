@@ -35,6 +35,7 @@ def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: i
         count=scale.count,
         beside=[entry.message for entry in after],
         related=[before[place].message for place in masked],
+        alone=False,
     )
     last = places[-1]
     return (*after[:last], _with_note(after[last], note, scale), *after[last + 1 :]) if note else tuple(after)

@@ -21,7 +21,7 @@ __all__ = ["identifier_steps", "identifiers"]
 _FULL = 0.98
 """Of the room: what is left then is not worth another count."""
 _EDGE = re.compile(r"[/.:]+")
-_RECORDS, _ALONE, _BESIDE = 0.90, 6.0, 4.0
+_RECORDS, _ALONE, _BESIDE = 0.90, 6.0, 1.0
 """Share of the room that records may fill at most: so many times the part that the room is of what is let go, or its
 square beside a model's summary, which relates things itself. Records take more room than a list of the same words:
 where much is let go for little room, more that is needed is found in a list."""
