@@ -217,3 +217,25 @@ def _runs(number: int) -> list[JsonObject]:
             {"role": "tool", "tool_call_id": f"r{step}", "content": "compiling\n" * 30 + f"built in {step} s"},
         ]
     return made
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "Deploys are off limits on Fridays.",
+        "Hands off the ledger!",
+        "Output has to be valid JSON.",
+        "Stay below 100 requests per minute.",
+        "Do nothing to production.",
+        "Please refrain from renaming public functions.",
+        "No puede superar los 30 minutos.",
+        "Spätestens am Montag ist alles fertig.",
+        "Il ne faut pas toucher au schéma.",
+    ],
+)
+def test_an_excerpt_keeps_limits_in_many_wordings(limit: str):
+    prose = "The module hands its work to a pool of workers and writes down what came of it.\n"
+    text = "".join(f"{number}: {prose}" for number in range(200))
+    half = len(text) // 2
+    assert limit in excerpt(f"{text[:half]}\n{limit}\n{text[half:]}", 600, Scale().count, recalls=False)

@@ -22,9 +22,9 @@ _FULL = 0.98
 """Of the room: what is left then is not worth another count."""
 _EDGE = re.compile(r"[/.:]+")
 _RECORDS, _ALONE, _BESIDE = 0.90, 6.0, 1.0
-"""Share of the room that records may fill at most: so many times the part that the room is of what is let go, or its
-square beside a model's summary, which relates things itself. Records take more room than a list of the same words:
-where much is let go for little room, more that is needed is found in a list."""
+"""Share of the room that records may fill at most: so many times the part that the room is of what is let go, or of its
+square where something else relates things: a model's summary, or results that were written in fewer words. Records take
+more room than a list of the same words: where much is let go for little room, more is found in a list."""
 _RECORDED = 0.2
 """Rank of a word of an earlier record, from 0 for the first of a line to 1."""
 _STANDS_FOR = 20
