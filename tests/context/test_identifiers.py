@@ -485,5 +485,8 @@ def test_results_that_begin_alike_are_not_about_the_same() -> None:
 
 
 def test_objects_that_hold_their_own_key_are_written_whole() -> None:
-    methods = {"card_1": {"id": "card_1", "brand": "visa", "last": 7447}, "gift_2": {"id": "gift_2", "amount": 250}}
+    methods: Json = {
+        "card_1": {"id": "card_1", "brand": "visa", "last": 7447},
+        "gift_2": {"id": "gift_2", "amount": 250},
+    }
     assert "{id=gift_2, amount=250}" in write_value({"methods": methods}, wanted=frozenset(), strict=True)

@@ -73,7 +73,7 @@ class Record:
         """The longest first, without those that name far fewer things than a shorter one."""
         named = names_in(self.value)
         best, most = list[str](), 0
-        for text in sorted(filter(None, dict.fromkeys(shown)), key=len):
+        for text in sorted({one for one in shown if one}, key=lambda one: (len(one), one)):
             names = sum(name in text for name in named)
             if names >= _NEARLY * most:
                 best.append(text)
