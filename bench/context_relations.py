@@ -41,8 +41,8 @@ NEXT = 5
 """Calls after a cut that are looked at."""
 LONGEST, WORDS = 80, 6
 """Characters and words of an argument that is one value and no text."""
-SERVICE = ("tau_airline", "any_agent")
-"""Families of service dialogues, whose floor it is."""
+SERVICE = ("tau_airline", "k8s_gpt5")
+"""Families of sessions with services, whose floor it is; in those of `any_agent` no call needs what was dropped."""
 _ITEM = re.compile(r"\n(?=- |\S)")
 
 

@@ -446,3 +446,47 @@ def test_prose_is_shortened_between_words_and_says_so(first: int) -> None:
 @pytest.mark.parametrize("text", ["", "The order is on its way.", "def f(x):\n    return {x: 1}", "{" * 5_000, "a: b"])
 def test_prose_and_code_are_no_structure(text: str) -> None:
     assert read_structure(text) is None
+
+
+WRAPPED = """success: true
+matched_tools:
+- server_name: maps
+  tool_name: get_route
+  tool_description: "Directions between two points.\\n\\nArgs:\\n    from_latitude: where it\\
+    \\ begins\\n    mode: walk or drive"
+- server_name: files
+  tool_name: write_file
+  tool_description: Create a file or overwrite an existing one. Use with care, for
+    nobody is asked before. Note: only allowed folders.
+"""
+
+
+def test_a_text_that_yaml_wraps_is_one_value() -> None:
+    value = read_structure(WRAPPED)
+    assert isinstance(value, dict)
+    assert isinstance(tools := value["matched_tools"], list)
+    assert [list(tool) for tool in tools if isinstance(tool, dict)] == 2 * [
+        ["server_name", "tool_name", "tool_description"]
+    ]
+    assert "server_name, tool_name: maps, get_route | files, write_file" in write_value(
+        value, wanted=frozenset(), bare=True
+    )
+
+
+def test_results_that_begin_alike_are_not_about_the_same() -> None:
+    found = ledger(
+        called("route", 1, query="maps"),
+        answered(1, dumps({"success": "true", "server": "maps", "tool": "get_route"})),
+        called("route", 2, query="files"),
+        answered(2, dumps({"success": "true", "server": "files", "tool": "write_file"})),
+    )
+    assert "server=maps, tool=get_route" in found
+    assert "server=files, tool=write_file" in found
+
+
+def test_objects_that_hold_their_own_key_are_written_whole() -> None:
+    methods: Json = {
+        "card_1": {"id": "card_1", "brand": "visa", "last": 7447},
+        "gift_2": {"id": "gift_2", "amount": 250},
+    }
+    assert "{id=gift_2, amount=250}" in write_value({"methods": methods}, wanted=frozenset(), strict=True)

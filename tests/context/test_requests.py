@@ -199,13 +199,13 @@ async def test_results_beside_a_carried_request_are_part_of_the_digest():
     for step in range(200):
         call = {"type": "tool_use", "id": f"t{step}", "name": "run", "input": {"command": f"make part_{step}"}}
         told = {"type": "tool_result", "tool_use_id": f"t{step}", "content": f"{'compiling ' * 30}\nbuilt part {step}"}
-        beside = [{"type": "text", "text": "And never touch the table `ledger`."}] if step == 120 else []
+        beside = [{"type": "text", "text": "And never touch the table `ledger`."}] if step == 160 else []
         made.add({"role": "assistant", "content": [call]}, {"role": "user", "content": [told, *beside]})
     prepared = await made.prepare()
     assert "digest" in {shed.tier for shed in prepared.sheds}
     assert "<later_request>\nAnd never touch the table `ledger`.\n" in texts(prepared)[0]
     assert texts(prepared)[0].count("never touch the table") == 1
-    assert "`make part_120` → built part 120" in texts(prepared)[0]
+    assert "`make part_160` → built part 160" in texts(prepared)[0]
 
 
 def _runs(number: int) -> list[JsonObject]:
@@ -217,3 +217,25 @@ def _runs(number: int) -> list[JsonObject]:
             {"role": "tool", "tool_call_id": f"r{step}", "content": "compiling\n" * 30 + f"built in {step} s"},
         ]
     return made
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "Deploys are off limits on Fridays.",
+        "Hands off the ledger!",
+        "Output has to be valid JSON.",
+        "Stay below 100 requests per minute.",
+        "Do nothing to production.",
+        "Please refrain from renaming public functions.",
+        "No puede superar los 30 minutos.",
+        "Spätestens am Montag ist alles fertig.",
+        "Il ne faut pas toucher au schéma.",
+    ],
+)
+def test_an_excerpt_keeps_limits_in_many_wordings(limit: str):
+    prose = "The module hands its work to a pool of workers and writes down what came of it.\n"
+    text = "".join(f"{number}: {prose}" for number in range(200))
+    half = len(text) // 2
+    assert limit in excerpt(f"{text[:half]}\n{limit}\n{text[half:]}", 600, Scale().count, recalls=False)

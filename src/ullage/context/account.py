@@ -36,10 +36,11 @@ _REQUEST, _LATER = 0.15, 0.10
 """The share of the measure that the user's first request may have to the letter, and all later ones together."""
 _SHORT, _AMPLE = 800, 0.30
 """Tokens of a first request that is kept whole even where its share is less, and the share up to which that holds."""
-_SMALL = 2_000
+_SMALL = 8_000
 """Tokens that both may have together in a window however small, where the tail leaves them."""
-_PROSE = 0.5
-"""Share of a summary's room for a digest: it says less than a model would, and the records beside it say more."""
+_PROSE, _BESIDE_RECORDS = 0.5, 0.3
+"""Share of a summary's room for a digest, which says less than a model would; and of that, where records of structured
+results say more beside it."""
 _NOTHING, _MANY = "-", 10_000
 """What stands in a frame whose own size is wanted."""
 
@@ -191,7 +192,14 @@ class Teller:
         repeated = {id(head[index]) for index in verbatim}
         messages = [_without_texts(entry.message) if id(entry) in repeated else entry.message for entry in rest]
         said = await run_sync(
-            partial(digest, messages, room=int(_PROSE * room) + more // 3, count=self.scale.count, earlier=earlier)
+            partial(
+                digest,
+                messages,
+                room=int(_PROSE * room) + more // 3,
+                count=self.scale.count,
+                earlier=earlier,
+                beside_records=_BESIDE_RECORDS,
+            )
         )
         text = await self._carried(rest, earlier, (said, words), (beside, whole), by_model=False)
         return Account(text=text, tier="digest", warning=warning)

@@ -44,6 +44,10 @@ _BRIDGES = 2
 _LEAST_ACCOUNT, _LEAST_EXCERPT = 0.4, 0.5
 """The share of its room that a summary has at least where the tail and the user's words leave it less, and that an
 excerpt of these words has then."""
+_LEAST_NOTE = 0.25
+"""The share of a ledger's room that the identifiers of what was truncated or masked have at least."""
+_FRAME = 16
+"""Tokens of a message beside its text."""
 _ATTEMPTS = 4
 """How often the tail is cut anew, for what the summary carries depends on where that is."""
 _SPARE = 0.05
@@ -136,7 +140,9 @@ class _Work:
         """With the identifiers of what was clamped and masked, which takes long and is done where it is kept."""
         if work.entries is before:
             return work
-        entries = await patiently(noted(before, work.entries, self.scale, ledger_room(self.limits.measure)))
+        whole = ledger_room(self.limits.measure)
+        room = min(whole, max(int(_LEAST_NOTE * whole), self.limits.goal - weight_of(work.entries)))
+        entries = await patiently(noted(before, work.entries, self.scale, room))
         note = weight_of(entries) - weight_of(work.entries)
         *sheds, last = work.sheds
         return replace(work, entries=entries, sheds=(*sheds, replace(last, tokens=last.tokens - note)))
@@ -167,11 +173,19 @@ class _Work:
         reading = parting.reading if clamped is None else None
         return _after(work, mask(work.entries, self.scale, self.limits, recalls=recalls, reading=reading))
 
+    def _shortened(self, work: Compaction) -> Compaction:
+        """With the last turn truncated as far as it must be, and old results masked where that is not enough."""
+        work = self._truncated(work)
+        if weight_of(work.entries) > self.limits.goal:
+            work = _after(work, mask(work.entries, self.scale, self.limits, recalls=self.teller.recalls))
+        return work if weight_of(work.entries) <= self.limits.goal else self._masked(work)
+
     def _truncated(self, work: Compaction) -> Compaction:
         """With the largest messages of the last turn truncated until all comes to the goal, where that can be."""
         parting = self._parting_of(work.entries)
         start = parting.places[-1]
-        room = self.limits.goal - weight_of(work.entries[:start])
+        note = int(_LEAST_NOTE * ledger_room(self.limits.measure))
+        room = self.limits.goal - weight_of(work.entries[:start]) - note - _FRAME
         least = max(1, int(_GIANT * self.limits.measure))
         level = max(least, _level(work.entries[start:], room))
         return _after(
@@ -237,10 +251,13 @@ class _Work:
         if account.text is None:
             return self._untouched(account.warning)
         told = await run_sync(self._with_account, parted, account)
-        # What stays may itself be too much: a tail of one giant result, say.
-        for shrink in (self._masked, self._truncated):
+        # What stays may itself be too much: a tail of one giant result, say. Each way begins with what is whole, for
+        # what was truncated once would be truncated anew in the middle of a value.
+        for shrink in (self._masked, self._shortened):
             if weight_of(told.entries) > self.limits.goal:
-                told = await self._noted(told.entries, await run_sync(shrink, told))
+                shrunk = await run_sync(shrink, told)
+                if shrink == self._shortened or weight_of(shrunk.entries) <= self.limits.goal:
+                    told = await self._noted(told.entries, shrunk)
         return told
 
     def _read(self) -> list[Entry]:
@@ -282,7 +299,20 @@ class _Work:
         return bridges(self.scale)("assistant").weight.tokens
 
     def _kept_by(self, parted: _Parted) -> int:
-        return weight_of([self.entries[place] for place in parted.places]) + parted.words.tokens
+        """What stays beside the account: a last turn that is larger than the tail's share is truncated to that."""
+        last = self.parting.places[-1]
+        before = weight_of([self.entries[place] for place in parted.places if place < last])
+        return before + self._last_turn + parted.words.tokens
+
+    @cached_property
+    def _last_turn(self) -> int:
+        """What the last turn weighs when what is too large in it has been truncated."""
+        turn = self.entries[self.parting.places[-1] :]
+        most = max(int(_GIANT * self.limits.measure), self.limits.keep)
+        level = _level(turn, most)
+        spared = [entry for entry in turn if entry.message.role not in ("user", "tool") or entry.pinned]
+        cut = [min(entry.weight.tokens, level) for entry in turn if entry not in spared]
+        return weight_of(spared) + sum(cut)
 
     def _parted_at(self, parting: Parting, room: int, share: float = 1.0) -> _Parted:
         """`share` is that of its room which an excerpt of the user's words has."""

@@ -47,10 +47,24 @@ class _Item:
 
 
 def digest(
-    messages: Sequence[Message], *, room: int, count: Callable[[str], int], earlier: Carried | None = None
+    messages: Sequence[Message],
+    *,
+    room: int,
+    count: Callable[[str], int],
+    earlier: Carried | None = None,
+    beside_records: float = 1.0,
 ) -> str:
-    """An account of messages in at most so many tokens."""
-    items = _once((*_earlier(earlier), *_words(messages), *_deeds(deeds(messages))))
+    """An account of messages in at most so many tokens; empty where these are too few to say anything.
+
+    Where most results are structured, the records beside the account say more than it could: then it has
+    `beside_records` of its room.
+    """
+    done = deeds(messages)
+    if 2 * sum(deed.recorded for deed in done) > len(done):
+        room = int(beside_records * room)
+    if room < _LEAST // 2:
+        return ""
+    items = _once((*_earlier(earlier), *_words(messages), *_deeds(done)))
     sizes = [count(clipped(item.text, room * _WIDE)) + _FRAME for item in items]
     best, budget = "", room
     for _ in range(_TRIES):

@@ -6,13 +6,13 @@ was changed anyway, and a prompt cache loses nothing more by it.
 
 from collections.abc import Sequence
 
-from ullage.messages import results_of, with_results, with_texts
+from ullage.messages import ToolResult, join_texts, results_of, with_results, with_texts
 from ullage.tokens import Steps
 
 from .entry import Entry
 from .identifiers import identifier_steps
 from .weighing import Scale
-from .words import is_marked, text_of, with_note
+from .words import is_marked, is_placeholder, text_of, with_note
 
 __all__ = ["noted"]
 
@@ -23,6 +23,8 @@ _WORTH = 0.5
 def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: int) -> Steps[tuple[Entry, ...]]:
     """The entries after, with a note where something was changed; both have the same places."""
     changed = [place for place, entry in enumerate(after) if entry is not before[place]]
+    # What was written in fewer words says itself what belongs together.
+    masked = [place for place in changed if _is_masked(after[place])]
     won = sum(before[place].weight.tokens - after[place].weight.tokens for place in changed)
     places = [place for place in changed if after[place].message.role != "assistant"]
     if not places:
@@ -32,9 +34,16 @@ def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: i
         room=min(room, int(_WORTH * won)),
         count=scale.count,
         beside=[entry.message for entry in after],
+        related=[before[place].message for place in masked],
+        alone=False,
     )
     last = places[-1]
     return (*after[:last], _with_note(after[last], note, scale), *after[last + 1 :]) if note else tuple(after)
+
+
+def _is_masked(entry: Entry) -> bool:
+    results = [join_texts(part.parts) for part in entry.message.parts if isinstance(part, ToolResult)]
+    return any(map(is_placeholder, results or [join_texts(entry.message.parts)]))
 
 
 def _with_note(entry: Entry, note: str, scale: Scale) -> Entry:

@@ -52,7 +52,7 @@ class Options:
     disable_compaction: bool = False
     keep: float | None = None
     """Share of the window that the untouched tail may fill. None for a tenth, the cheapest with a prompt cache, though
-    at least 8,000 tokens where these are less than 0.30 of the window. The original kept 0.30."""
+    at least 8,000 tokens where these are less than 0.20 of the window, and else that. The original kept 0.30."""
     target: float = 0.50
     """The share of the window that is used at most when something was let go."""
     reserve: float = 0.15
@@ -105,7 +105,7 @@ class Options:
         """Tokens that the untouched tail may have in a window of so many."""
         if self.keep is not None:
             return self.keep * window
-        return max(_CHEAP_KEEP * window, min(_LEAST_TAIL, ORIGINAL_KEEP * window))
+        return max(_CHEAP_KEEP * window, min(_LEAST_TAIL, _SMALL_KEEP * window))
 
 
 def _is_threshold(said: Sequence[object]) -> bool:
@@ -121,9 +121,10 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_CHEAP_KEEP, _LEAST_TAIL = 0.10, 8_000
-"""Share of the window, and tokens, of a tail of which nobody said how long it is. Under 8,000 tokens a tail is only a
-few results long, and there is little money in windows that small."""
+_CHEAP_KEEP, _LEAST_TAIL, _SMALL_KEEP = 0.10, 8_000, 0.20
+"""Share of the window, and tokens, of a tail of which nobody said how long it is, and its share of a small window.
+Under 8,000 tokens a tail is only a few results long, and there is little money in windows that small; a longer one
+would leave a summary or digest too little room to say what belongs together."""
 ORIGINAL_KEEP = 0.30
 _ORIGINAL = frozenset({"contextWindow", "compactThreshold", "disableCompaction"})
 """The options of the original, in its spelling."""

@@ -21,18 +21,35 @@ __all__ = ["Reading", "Requests", "excerpt", "read_history", "requests_of", "wor
 
 _TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
 _FIRM = re.compile(
-    r"\b(?:must|never|always|only|don['’]?t|do not|cannot|can['’]?t|may not|shall|without|except|unless|until|avoid"
-    r"|ensure|make sure|at (?:most|least)|no (?:more|less|fewer)|exactly|forbidden|prohibited|mandatory|deadline"
-    r"|nicht|nie|niemals|immer|nur|muss|müssen|darf|dürfen|ohne|höchstens|mindestens|kein|keine|keinen"
-    r"|não|nunca|sempre|apenas|somente|deve|devem|sem|proibido|no máximo|pelo menos|siempre|debe|deben|solo|sólo|sin"
-    r"|jamais|toujours|seulement|doit|doivent|sans|interdit|au plus|au moins)\b"
-    r"|必须|不要|不得|禁止|务必|只能|してはいけない|しないで|必ず|нельзя|никогда|всегда|только|должен|должна|должны",
+    r"\b(?:must|never|always|only|solely|exclusively|strictly|don['’]?t|do not|cannot|can['’]?t|may not|shall|without"
+    r"|except|unless|until|avoid|refrain|ensure|make sure|(?:has|have|had) to|at (?:most|least)|no (?:more|less"
+    r"|fewer|later)"
+    r"|nothing|nobody|none of|exactly|forbidden|prohibited|not (?:allowed|permitted)|disallowed|banned|off[- ]limits"
+    r"|hands off|mandatory|obligatory|compulsory|deadline|beware|under no circumstances|by no means|(?:stay"
+    r"|keep|stick) "
+    r"(?:away|below|under|within|to|out)|limit (?:yourself|it|them|the)|(?:max|min)imum|(?:won|isn|aren|mustn"
+    r"|shouldn)['’]?t"
+    r"|nicht|nie|niemals|immer|nur|muss|musst|müssen|darf|darfst|dürfen|ohne|höchstens|mindestens|maximal|spätestens"
+    r"|verboten|untersagt|vermeide|vermeiden|ausschließlich|unbedingt|kein|keine|keinen|keinem|keiner"
+    r"|não|nunca|sempre|apenas|somente|deve|devem|sem|proibid[oa]|no máximo|pelo menos|evite|obrigatóri[oa]"
+    r"|siempre|debe|debes|deben|solo|sólo|sin|no (?:puede|puedes|pueden|se|debe|debes|deben|hay que)|ningún|ninguna"
+    r"|prohibid[oa]|obligatori[oa]|como máximo|al menos|jamais|toujours|seulement|uniquement|doit|doivent|dois"
+    r"|devez|sans"
+    r"|interdit|interdite|évite|évitez|obligatoire|au plus|au moins|il faut|pas de|ne [^.!?\n]{1,40}? pas"
+    r"|n['’][^.!?\n]{1,40}? pas"
+    r"|non (?:deve|devi|può|puoi|si)|mai|sempre|soltanto|vietato|devi|senza|al massimo|almeno|niet|nooit|altijd"
+    r"|moet|alleen"
+    r"|zonder|nie wolno|nigdy|zawsze|musi|musisz|tylko|bez)\b"
+    r"|必须|必須|不要|不得|不能|不可|不许|禁止|务必|只能|仅限|最多|至少|切勿|请勿|してはいけない|しないで|しないこと|必ず|以内|以下に"
+    r"|하지 ?마|반드시|금지|절대|нельзя|никогда|всегда|только|долж(?:ен|на|но|ны)|запрещ|обязательно|не более|не менее",
     re.IGNORECASE,
 )
 """Words with which people set limits, in the languages that are often met."""
 _SOFT = re.compile(
-    r"\b(?:should(?:n['’]?t)?|needs? to|required?|requires|requirements?|limit|important|before you|instead of|keep"
-    r"|leave|stop|not|prefer|use)\b",
+    r"\b(?:should|needs? to|required?|requires|requirements?|limit(?:s|ed)?|important|before|after|instead of"
+    r"|rather than"
+    r"|keep|leave|stop|stay|below|above|within|under|over|up to|max|min|budget|not|no|prefer|use|please|allowed|careful"
+    r"|soll|sollte|sollen|bitte|bis|debería|por favor|deveria|devrait|devraient|dovrebbe)\b",
     re.IGNORECASE,
 )
 """Words that often do, and are carried where there is room."""

@@ -1,8 +1,9 @@
 """How is a history shown to one who is to put it into fewer words?
 
 Piece by piece: what was said, what was called with which arguments, and what came back. Thinking is left out, media are
-named. What a piece is worth says how much of it is shown where not all can be: the user's words before the assistant's,
-those before calls and results, and the newest before the oldest. Nothing is counted here.
+named, and of long results and arguments the middle is left out. What a piece is worth says how much of it is shown
+where not all can be: the user's words before the assistant's, those before calls and results, and the newest before the
+oldest. Nothing is counted here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +12,16 @@ from json import dumps
 
 from ullage.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
 
-from .clipping import line_of
+from .clipping import clipped, line_of
 from .pairing import pair
 
 __all__ = ["Piece", "pieces"]
 
 _NAME = 80
 """Characters that are shown of a tool's name, which anyone may have made up."""
+_LONGEST = 4_000
+"""Characters that are shown of one result or of the arguments of one call. No cache holds what a summariser is shown:
+it is the dearest part of a compaction. What a result says to the letter, the identifiers beside the summary have."""
 _USER, _ASSISTANT, _TOOL = 4.0, 2.0, 1.0
 _NEWEST = 3.0
 """How much more the newest is worth than the oldest, on top of its own."""
@@ -56,11 +60,12 @@ def _told(message: Message, names: Mapping[int, str]) -> Iterator[tuple[str, str
     for part in message.parts:
         match part:
             case ToolCall():
-                yield f"assistant calls {line_of(part.name, _NAME)}", part.arguments, _TOOL
+                yield f"assistant calls {line_of(part.name, _NAME)}", clipped(part.arguments, _LONGEST), _TOOL
             case ToolResult():
                 name = line_of(part.name or names.get(nth, "a tool"), _NAME)
                 told = "an error of" if part.is_error else "result of"
-                yield f"{told} {name}", "\n".join(filter(None, map(_said, part.parts))) or "(nothing)", _TOOL
+                said = "\n".join(filter(None, map(_said, part.parts)))
+                yield f"{told} {name}", clipped(said, _LONGEST) or "(nothing)", _TOOL
                 nth += 1
             case _:
                 yield message.role, _said(part), worth

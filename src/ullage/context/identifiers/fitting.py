@@ -21,10 +21,10 @@ __all__ = ["identifier_steps", "identifiers"]
 _FULL = 0.98
 """Of the room: what is left then is not worth another count."""
 _EDGE = re.compile(r"[/.:]+")
-_RECORDS, _ALONE, _BESIDE = 0.85, 2.0, 4.0
-"""Share of the room that records may fill at most: so many times the part that the room is of what is let go, or its
-square beside a model's summary, which relates things itself. Records take more room than a list of the same words:
-where much is let go for little room, more that is needed is found in a list."""
+_RECORDS, _ALONE, _BESIDE = 0.90, 6.0, 1.0
+"""Share of the room that records may fill at most: so many times the part that the room is of what is let go, or of its
+square where something else relates things: a model's summary, or results that were written in fewer words. Records take
+more room than a list of the same words: where much is let go for little room, more is found in a list."""
 _RECORDED = 0.2
 """Rank of a word of an earlier record, from 0 for the first of a line to 1."""
 _STANDS_FOR = 20
@@ -60,15 +60,17 @@ def identifier_steps(  # noqa: PLR0913
     earlier: Sequence[str] = (),
     beside: Sequence[Message] = (),
     alone: bool = True,
+    related: Sequence[Message] | None = None,
 ) -> Steps[str]:
-    """The same in steps of a few milliseconds. `alone` where no model has said what belongs together."""
+    """The same in steps of a few milliseconds. `alone` where no model has said what belongs together; `related` are the
+    messages of whose results records are made, all where it is None."""
     said, staying = Sightings(), Sightings()
     yield from said.read(messages)
     yield from staying.read(beside)
     for text in earlier:
         _recall(said, text)
         yield
-    records = yield from records_of(messages)
+    records = yield from records_of(messages if related is None else related)
     records = [*(one for text in earlier for one in read_records(text, records)), *records]
     spoken = {word for found in (said.found, staying.found) for word, seen in found.items() if seen.seen & _SPOKEN}
     part = room / max(1, _gauged(messages, earlier))

@@ -5,7 +5,7 @@ short, older results lose first what identifies nothing, then what lies deep, th
 later one of the same call or of the same thing replaces is left out, so that what is written is the state.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ullage.messages import Message, ToolResult, join_texts
@@ -13,7 +13,7 @@ from ullage.tokens import Steps
 from ullage.tool import Json
 
 from ..pairing import Call, pair
-from .structure import is_record, read_structure, scalars, write_value
+from .structure import is_name, is_record, names_in, read_structure, scalars, write_value
 
 __all__ = ["MARK", "Record", "fit_records", "read_records", "records_of"]
 
@@ -25,8 +25,11 @@ _BARE = 12
 """Of these, calls without a structured result; they are not carried further than to the next compaction."""
 _NAME, _HEAD = 60, 300
 """Characters of a tool's name, and of a call that is worth a line though its result is none."""
-_SHALLOW, _FEW = 3, 4
-"""Levels of a value, and items of a list, that are shown where room is very short."""
+_SHALLOW, _MANY, _FEW, _FEWER = 3, 12, 4, 3
+"""Levels of a value, and items of a list, that are shown where room is short, shorter
+and very short."""
+_NEARLY = 0.75
+"""The share of the things that a shorter line names which a longer one must name, too."""
 _LEAST, _PART = 100, 6
 """Tokens that a record may always have, and the part of the room that is one's at most where they do not all fit."""
 _HITS = 6
@@ -43,7 +46,7 @@ class Record:
     place: int = 0
     """Of its message, from 0; earlier ledgers lie before."""
     subject: tuple[str, str] | None = None
-    """What it is about: the first key of an object, with its value."""
+    """What it is about: the first key of an object, with its value, where that names something."""
     keys: int = 0
     """Of the object."""
 
@@ -56,11 +59,26 @@ class Record:
             write_value(self.value, wanted=wanted),
             write_value(self.value, wanted=wanted, depth=_SHALLOW, rows=_FEW),
             write_value(self.value, wanted=wanted, rows=_FEW, strict=True),
-            write_value(self.value, wanted=frozenset(), rows=_FEW // 2, strict=True),
-            write_value(self.value, wanted=frozenset(), rows=_FEW // 2, depth=_SHALLOW - 1, strict=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEWER, strict=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEWER, depth=_SHALLOW, strict=True),
+            write_value(self.value, wanted=frozenset(), depth=_SHALLOW, bare=True),
+            write_value(self.value, wanted=frozenset(), rows=_MANY, depth=_SHALLOW, bare=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEW, bare=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEWER, depth=_SHALLOW, bare=True),
         )
-        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in shown if one]
-        return sorted(dict.fromkeys(made), key=len, reverse=True) or [f"{MARK}{self.head}"]
+        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in self._best(shown)]
+        return made or [f"{MARK}{self.head}"]
+
+    def _best(self, shown: Iterable[str]) -> list[str]:
+        """The longest first, without those that name far fewer things than a shorter one."""
+        named = names_in(self.value)
+        best, most = list[str](), 0
+        for text in sorted({one for one in shown if one}, key=lambda one: (len(one), one)):
+            names = sum(name in text for name in named)
+            if names >= _NEARLY * most:
+                best.append(text)
+                most = max(most, names)
+        return best[::-1]
 
 
 def records_of(messages: Sequence[Message]) -> Steps[list[Record]]:
@@ -84,16 +102,20 @@ def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
         if isinstance(value, dict):
             key, first = next(iter(value.items()))
             is_plain = isinstance(first, str | int) and not isinstance(first, bool)
-            subject, keys = (key, str(first)) if is_plain else None, len(value)
+            subject, keys = (key, str(first)) if is_plain and is_name(key) else None, len(value)
         return Record(head=head, value=_without(value, call), place=place, subject=subject, keys=keys)
     is_related = call is not None and is_record(call.asked) and len(head) <= _HEAD
     return Record(head=head, place=place) if is_related and not result.is_error else None
 
 
 def _without(value: Json, call: Call | None) -> Json:
-    """An object without what the call says already, where something else is left."""
+    """An object, or a list of them, without what the call says already, where something else is left."""
     asked = None if call is None else call.asked
-    if not (isinstance(value, dict) and isinstance(asked, dict)):
+    if not isinstance(asked, dict):
+        return value
+    if isinstance(value, list):
+        return [_without(one, call) if isinstance(one, dict) else one for one in value]
+    if not isinstance(value, dict):
         return value
     left = {key: inner for key, inner in value.items() if key not in asked or asked[key] != inner}
     return left or value
@@ -106,14 +128,18 @@ def _head(call: Call) -> str:
 
 
 def _newest(records: Sequence[Record]) -> list[Record]:
-    """Without those that a later one replaces: the same call, or an object about the same with as many keys."""
+    """Without those that a later one replaces: the same call, the same result, or an object about the same with as many
+    keys."""
     heads, subjects, left = set[str](), dict[tuple[str, str], int](), list[Record]()
+    values = set[str]()
     for record in reversed(records):
         subject = record.subject
         is_newer = subject is not None and subjects.get(subject, 0) >= record.keys
-        if (record.head and record.head in heads) or is_newer:
+        value = "" if record.value is None else write_value(record.value)
+        if (record.head and record.head in heads) or is_newer or value in values:
             continue
         heads.add(record.head)
+        values.update(filter(None, (value,)))
         if subject is not None:
             subjects[subject] = record.keys
         left.append(record)
@@ -146,7 +172,7 @@ def fit_records(
         fit.bound(max(_LEAST, room // _PART))
     fit.shorten()
     fit.drop(worths)
-    fit.lengthen()
+    fit.lengthen(worths)
     return [forms[place][level][0] for place, level in enumerate(fit.levels) if level is not None]
 
 
@@ -187,14 +213,17 @@ class _Fit:
                 break
             self.put(place, None)
 
-    def lengthen(self) -> None:
-        """What was dropped may have left room for others to be longer, the newest first."""
-        for place in range(len(self.levels) - 1, -1, -1):
-            now = self.levels[place]
-            for level in range(now or 0):
-                if now is not None and self.excess + self.forms[place][level][1] - self.forms[place][now][1] <= 0:
-                    self.put(place, level)
-                    break
+    def lengthen(self, worths: Sequence[float]) -> None:
+        """What was dropped may have left room for others to be longer: by a step for each, the worthiest first."""
+        order = sorted(range(len(worths)), key=worths.__getitem__, reverse=True)
+        grew = True
+        while grew:
+            grew = False
+            for place in order:
+                now = self.levels[place]
+                if now and self.excess + self.forms[place][now - 1][1] - self.forms[place][now][1] <= 0:
+                    self.put(place, now - 1)
+                    grew = True
 
 
 def _worth(record: Record, wanted: Set[str], age: float) -> float:

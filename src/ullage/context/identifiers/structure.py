@@ -17,12 +17,14 @@ from ullage.tool import Json
 
 from .kinds import Kind, kind_of
 
-__all__ = ["is_record", "read_structure", "scalars", "write_value"]
+__all__ = ["is_name", "is_record", "names_in", "read_structure", "scalars", "write_value"]
 
 _LONGEST = 200_000
 """Characters of a text that is read; what is longer is data."""
 _DEPTH, _ROWS = 6, 1_000
 """Levels of a value, and items of a list, that are written."""
+_PLAIN_ROWS = 3
+"""Times as many items of a list that are shown where each is one value."""
 _PROSE, _WORD = 120, 1_000
 """Characters of prose that is shown whole, and of a single word (a link, a key); of longer prose the first words are
 shown, of a longer word nothing."""
@@ -32,19 +34,32 @@ _LINE = re.compile(
     r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
 )
 _ITEM = re.compile(r"^(?P<indent> *)- (?P<value>\S.*)$")
+_BLOCKS = ("|", "|-", "|+", ">", ">-", ">+")
+"""With which YAML begins a text of several lines."""
 _EMPTY = ("", "|", "|-", ">", ">-", "{}", "[]", "null")
 _RULE = re.compile(r"[\s|+:=-]+")
 """A line under the head of a table."""
 _AROUND = 100
 """Characters that may stand before JSON."""
 _CODES = frozenset({Kind.CODED, Kind.CAPITALS, Kind.HASH, Kind.MAIL, Kind.DATE, Kind.LINK, Kind.PATH, Kind.FILE})
+_STATE = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}")
+_NAMED = 500
+"""Values that are looked at for names."""
 _OPENING = re.compile(r"[\[{]")
 _DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
 _LEAST_LINES = 2
+_SCOPES = "namespace|server|owner|repo|repository|project|branch|bucket|database|channel|region"
 _NAMING = re.compile(
-    r"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount)s?$", re.IGNORECASE
+    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount|{_SCOPES})s?$",
+    re.IGNORECASE,
 )
 """Keys whose values are what later calls are made of."""
+_STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
+"""Keys whose values say when a thing was written down."""
+_BARE = re.compile(
+    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
+)
+"""Keys whose values name a thing, or what it belongs to, and say nothing else about it."""
 _IDENTIFYING = re.compile(
     r"(?:^|[_\-a-z ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
     r"|hash|sha|ref|uuid|slug|version|branch|amount|price|cost|total|balance|status|state|type|kind|namespace|zip|user"
@@ -61,15 +76,22 @@ class _Form:
     depth: int
     rows: int
     strict: bool
+    bare: bool
 
     def shows(self, key: str, value: Json) -> bool:
         """Whether a plain value is written."""
         if self.wanted is None or str(value) in self.wanted:
             return True
-        return not isinstance(value, bool) and (self.names(key) or _is_coded(value))
+        if self.strict and _STAMP.search(key):
+            return False
+        return not isinstance(value, bool) and (self.names(key) or (not self.bare and _is_coded(value)))
+
+    def tells(self, value: Json) -> bool:
+        """Whether a value of an object is a word of its state (`economy`, `round_trip`): short, and often needed."""
+        return not self.bare and isinstance(value, str) and bool(_STATE.fullmatch(value))
 
     def names(self, key: str) -> bool:
-        return bool((_NAMING if self.strict else _IDENTIFYING).search(key))
+        return bool((_BARE if self.bare else _NAMING if self.strict else _IDENTIFYING).search(key))
 
 
 def _is_coded(value: Json) -> bool:
@@ -129,7 +151,7 @@ def _read_lines(text: str) -> Json:
 
     A key that is there already begins another object, as in a list of records with empty lines between them.
     """
-    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
+    lines = list(_folded([line.rstrip() for line in text.split("\n") if line.strip()]))
     keyed = sum(_LINE.match(line) is not None for line in lines)
     if keyed < _LEAST_LINES or 2 * keyed < len(lines):
         return None
@@ -145,6 +167,37 @@ def _read_lines(text: str) -> Json:
         elif (item := _ITEM.match(line)) is not None:
             _put(open_ones, len(item["indent"]) + 2, None, item["value"].strip("\"'"), begins=True)
     return top[0] if len(top) == 1 else top
+
+
+def _folded(lines: Sequence[str]) -> Iterator[str]:
+    """The lines, with a value that goes on over several of them in one, as YAML wraps long texts."""
+    place = 0
+    while place < len(lines):
+        line, place = lines[place], place + 1
+        match = _LINE.match(line)
+        value = (match["value"] or "").strip() if match is not None else ""
+        if match is None or not value:
+            yield line
+            continue
+        indent, more = len(match["indent"]), list[str]()
+        quote = value[0] if value[0] in "\"'" else ""
+        while place < len(lines) and len(lines[place]) - len(lines[place].lstrip()) > indent:
+            following = lines[place].strip()
+            if quote and _is_closed(" ".join((value, *more)), quote):
+                break
+            is_begun = bool(quote or more or value in _BLOCKS)
+            if not is_begun and (_LINE.match(lines[place]) or _ITEM.match(lines[place])):
+                break
+            more.append(following)
+            place += 1
+        yield " ".join((line.rstrip("|>-+ ") if value in _BLOCKS else line, *more))
+
+
+def _is_closed(text: str, quote: str) -> bool:
+    """Whether a quoted text ends where it seems to."""
+    within = text[1:-1]
+    is_escaped = quote == '"' and (len(within) - len(within.rstrip("\\"))) % 2 == 1
+    return len(text) > 1 and text.endswith(quote) and not is_escaped
 
 
 def _put(
@@ -203,6 +256,16 @@ def is_record(value: Json) -> bool:
     return isinstance(value, dict | list) and sum(1 for _, _ in zip(scalars(value), range(2), strict=False)) > 1
 
 
+def is_name(key: str) -> bool:
+    """Whether what stands under a key names a thing."""
+    return _BARE.search(key) is not None
+
+
+def names_in(value: Json) -> frozenset[str]:
+    """What a value names things by."""
+    return frozenset(text for _, (key, text) in zip(range(_NAMED), scalars(value), strict=False) if is_name(key))
+
+
 def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
     """Every text and number within a value, with the key that it stands under."""
     waiting = [(key, value)]
@@ -216,8 +279,14 @@ def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
             yield name, str(one)
 
 
-def write_value(
-    value: Json, *, wanted: Set[str] | None = None, depth: int = _DEPTH, rows: int = _ROWS, strict: bool = False
+def write_value(  # noqa: PLR0913
+    value: Json,
+    *,
+    wanted: Set[str] | None = None,
+    depth: int = _DEPTH,
+    rows: int = _ROWS,
+    strict: bool = False,
+    bare: bool = False,
 ) -> str:
     """A value in few words; empty where nothing is left of it.
 
@@ -228,8 +297,9 @@ def write_value(
         depth: Levels.
         rows: Items of a list that are shown at most.
         strict: Of the keys, only those that name a thing or its price.
+        bare: Of the keys, only those that name a thing; no other value is shown, whatever it looks like.
     """
-    return _write_form(value, _Form(wanted, depth, rows, strict))
+    return _write_form(value, _Form(wanted, depth, rows, strict or bare, bare))
 
 
 def _write_form(value: Json, form: _Form) -> str:
@@ -257,7 +327,7 @@ def _write_scalar(value: Json) -> str:
 def _write_object(held: Mapping[str, Json], form: _Form) -> str:
     if _is_keyed(held):
         return _write_list([_with_key(key, cast("dict[str, Json]", one)) for key, one in held.items()], form)
-    parts = ((key, _write_under(key, inner, form)) for key, inner in held.items())
+    parts = ((key, str(inner) if form.tells(inner) else _write_under(key, inner, form)) for key, inner in held.items())
     shown = [f"{key}={text}" for key, text in parts if text]
     return f"{{{', '.join(shown)}}}" if shown else ""
 
@@ -275,7 +345,10 @@ def _is_keyed(held: Mapping[str, Json]) -> bool:
     """Whether the keys are ids and the values the objects that they name."""
     if len(held) < 2 and not any(map(str.isdigit, "".join(held))):
         return False
-    return bool(held) and all(isinstance(one, dict) for one in held.values()) and _share_keys(list(held.values()))
+    inner = list(held.values())
+    if not inner or not all(isinstance(one, dict) for one in inner):
+        return False
+    return _share_keys(inner) or all(key in cast("dict[str, Json]", one).values() for key, one in held.items())
 
 
 def _with_key(key: str, held: dict[str, Json]) -> dict[str, Json]:
@@ -297,7 +370,8 @@ def _write_list(values: Sequence[Json], form: _Form) -> str:
         named = [any(text in spoken for _, text in scalars(one)) for one in rows]
         # Where some are spoken of and others are not, the others go first.
         rows = [one for one, is_named in zip(rows, named, strict=True) if is_named] or rows
-    rows = rows[: form.rows]
+    is_plain = not any(isinstance(one, dict | list) for one in rows)
+    rows = rows[: _PLAIN_ROWS * form.rows if is_plain else form.rows]
     left = len(values) - len(rows)
     more = f" (+{left} more)" if left else ""
     if len(rows) > 1 and all(isinstance(one, dict) for one in rows) and _share_keys(rows):
