@@ -9,7 +9,7 @@ The test modules are imported once. Each mutant runs in a forked process that re
 function in memory, so nothing is written to the work tree and names imported from a module see the mutant too. Code
 that a test runs in another process is not mutated.
 
-Usage: python scripts/claim_mutants.py [--minutes 30] [--seed N] [--only ID] [--per-id 30] [--survivors]
+Usage: python scripts/claim_mutants.py [--minutes 30] [--seed N] [--only ID] [--per-id 30]
 """
 
 import argparse
@@ -28,11 +28,13 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Literal
 
+import coverage
 import pytest
 
 FLOOR = 0.95
@@ -95,12 +97,27 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 EMPTY: dict[str, str] = {"str": "''", "int": "0", "float": "0.0", "list": "[]", "tuple": "()", "dict": "{}"}
 # Text that a program compares or looks up: a key, a code, a name. Anything with a space is wording.
 KEY = re.compile(r"[A-Za-z_$][\w$./:-]+")
+LARGE = 64  # from here on a number is a measure, and one more or less is no other behaviour: it is scaled
 # Calls whose removal or arguments no test of behaviour can see.
 UNSEEN_CALLS = re.compile(r"^(log|logger|logging|warnings|print|_log)$")
-UNSEEN_METHODS = frozenset({"debug", "info", "warning", "exception", "warn", "cast", "TypeVar", "sleep", "perf_counter"})
+UNSEEN_METHODS = frozenset(
+    {"debug", "info", "warning", "exception", "warn", "cast", "TypeVar", "sleep", "perf_counter"}
+)
 # Arguments that change how long something takes, how it is spelt in memory or what a failure looks like.
 UNSEEN_KEYWORDS = frozenset(
-    {"encoding", "errors", "strict", "name", "daemon", "stacklevel", "timeout", "exist_ok", "parents", "flush", "maxsize"}
+    {
+        "encoding",
+        "errors",
+        "strict",
+        "name",
+        "daemon",
+        "stacklevel",
+        "timeout",
+        "exist_ok",
+        "parents",
+        "flush",
+        "maxsize",
+    }
 )
 UNSEEN_FUNCTIONS = frozenset({"__repr__", "__str__", "__hash__", "__dir__"})
 
@@ -156,7 +173,7 @@ class _Finder:
 
     def defaults(self, owner: str, name: str, value: ast.expr) -> Iterator[Mutant]:
         for rule, new in _constants(value, self.names):
-            edit = Default(owner, name, eval(ast.unparse(new), dict(self.names)))  # noqa: S307
+            edit = Default(owner, name, new.value)
             yield Mutant(self.function, self.lines, f"default {rule}", ast.unparse(value), ast.unparse(new), edit)
 
     def in_statements(self, parent: ast.AST, part: str, *, last: bool = False) -> Iterator[Mutant]:
@@ -201,9 +218,11 @@ class _Finder:
                     yield from self.in_expressions(node, inner, each)
 
     def changes(self, node: ast.AST, parent: ast.AST, part: str) -> Iterator[tuple[str, ast.AST]]:
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            if not (isinstance(node.ops[0], BOUNDARIES) and _is_tie(node, parent)):
-                yield "comparison", ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
+        if isinstance(node, ast.Compare):
+            for at, operator in enumerate(node.ops):
+                if not (isinstance(operator, BOUNDARIES) and _is_tie(node, parent)):
+                    ops = [*node.ops[:at], COMPARISONS[type(operator)](), *node.ops[at + 1 :]]
+                    yield "comparison", ast.Compare(node.left, ops, node.comparators)
         elif isinstance(node, ast.BoolOp):
             yield "and/or", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
         elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _is_joined(node):
@@ -211,8 +230,7 @@ class _Finder:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             yield "sign", node.operand
         elif isinstance(node, ast.Constant | ast.Name):
-            if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and isinstance(parent, ast.Raise)):
-                yield from _constants(node, self.names)
+            yield from _constants(node, self.names)
         if isinstance(parent, ast.If | ast.IfExp) and part == "test" and not _is_swapped(node):
             yield "negated", ast.UnaryOp(ast.Not(), node) if isinstance(node, ast.expr) else node
 
@@ -234,7 +252,7 @@ class _Finder:
         return Mutant(self.function, self.lines, rule, _short(node), _short(new), (*place, new))
 
 
-def _constants(node: ast.AST, names: Mapping[str, object]) -> Iterator[tuple[str, ast.expr]]:
+def _constants(node: ast.AST, names: Mapping[str, object]) -> Iterator[tuple[str, ast.Constant]]:
     """Other values in place of a number, a truth value or a key, or of an upper-case name of one."""
     if isinstance(node, ast.Constant):
         for value in _other_values(node.value):
@@ -248,6 +266,8 @@ def _other_values(value: object) -> Sequence[object]:
     if isinstance(value, bool):
         return (not value,)
     if isinstance(value, int):
+        if abs(value) >= LARGE:
+            return (value * 2, value // 2)
         return (value + 1, value - 1) if value else (1,)
     if isinstance(value, float):
         return (value * 1.15, value * 0.85) if value else (1.0,)
@@ -258,7 +278,9 @@ def _other_values(value: object) -> Sequence[object]:
 
 def _is_unseen(node: ast.AST) -> bool:
     """Whether a node changes nothing that a test of behaviour could see."""
-    if isinstance(node, ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.Global | ast.Nonlocal | ast.Pass):
+    if isinstance(
+        node, ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.Global | ast.Nonlocal | ast.Pass
+    ):
         return True
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) or _is_unseen(node.value)
@@ -287,7 +309,7 @@ def _is_removable(node: ast.stmt, *, final: bool, loop: ast.AST) -> bool:
 
 
 def _is_tie(node: ast.Compare, parent: ast.AST) -> bool:
-    """Whether a comparison only chooses the greater or lesser of its own operands, where equality makes no difference."""
+    """Whether a comparison chooses the greater or lesser of its operands, where equality makes no difference."""
     if isinstance(parent, ast.IfExp):
         chosen = {ast.unparse(parent.body), ast.unparse(parent.orelse)}
         return chosen == {ast.unparse(node.left), ast.unparse(node.comparators[0])}
@@ -297,12 +319,17 @@ def _is_tie(node: ast.Compare, parent: ast.AST) -> bool:
 def _is_joined(node: ast.BinOp) -> bool:
     """Whether an addition joins text or sequences, where any other operator fails at once."""
     joined = ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp
-    return any(isinstance(x, joined) or (isinstance(x, ast.Constant) and isinstance(x.value, str)) for x in (node.left, node.right))
+    return any(
+        isinstance(x, joined) or (isinstance(x, ast.Constant) and isinstance(x.value, str))
+        for x in (node.left, node.right)
+    )
 
 
 def _is_swapped(node: ast.AST) -> bool:
     """Whether swapping the comparison already negates the condition."""
-    return isinstance(node, ast.UnaryOp) or (isinstance(node, ast.Compare) and not isinstance(node.ops[0], BOUNDARIES))
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and not isinstance(node.ops[0], BOUNDARIES)
+    return isinstance(node, ast.UnaryOp)
 
 
 def _is_dataclass(node: ast.ClassDef) -> bool:
@@ -339,15 +366,26 @@ def compile_mutant(tree: ast.Module, mutant: Mutant, filename: str) -> CodeType:
 # The package, in memory
 
 
-@dataclass(slots=True)
 class Module:
     """One source file: its tree, its mutants and the functions made from it."""
 
-    name: str
-    path: str
-    tree: ast.Module
-    mutants: dict[str, list[Mutant]] = field(default_factory=dict[str, list[Mutant]])
-    functions: list[FunctionType] = field(default_factory=list[FunctionType])
+    def __init__(self, module: ModuleType) -> None:
+        self.name = module.__name__
+        self.path = str(module.__file__)
+        self.globals = vars(module)
+        self.functions: list[FunctionType] = []
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(Path(self.path).read_text(encoding="utf-8"), self.path)
+
+    @cached_property
+    def mutants(self) -> dict[str, list[Mutant]]:
+        """Mutants by the name of their function."""
+        found: dict[str, list[Mutant]] = defaultdict(list)
+        for mutant in find_mutants(self.tree, self.globals):
+            found[mutant.function].append(mutant)
+        return found
 
 
 def load_modules() -> dict[str, Module]:
@@ -360,26 +398,21 @@ def load_modules() -> dict[str, Module]:
             module = importlib.import_module(each.name)
         except ImportError:  # an extra that is not installed
             continue
-        found[str(module.__file__)] = _load_module(module)
+        found[str(module.__file__)] = Module(module)
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename in found:
             found[each.__code__.co_filename].functions.append(each)
     return found
 
 
-def _load_module(module: ModuleType) -> Module:
-    path = str(module.__file__)
-    loaded = Module(module.__name__, path, ast.parse(Path(path).read_text(encoding="utf-8"), path))
-    for mutant in find_mutants(loaded.tree, vars(module)):
-        loaded.mutants.setdefault(mutant.function, []).append(mutant)
-    return loaded
-
-
 def apply_mutant(module: Module, mutant: Mutant) -> bool:
     """Puts a mutant into the functions of this process; False where nothing changes."""
     if isinstance(mutant.edit, Default):
         return _apply_default(module, mutant.edit)
-    codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(compile_mutant(module.tree, mutant, module.path))}
+    codes = {
+        (code.co_qualname, code.co_firstlineno): code
+        for code in _codes(compile_mutant(module.tree, mutant, module.path))
+    }
     changed = False
     for function in module.functions:
         old = function.__code__
@@ -400,7 +433,8 @@ def _apply_default(module: Module, edit: Default) -> bool:
         functions = [owner.__init__]
     else:
         functions = [each for each in module.functions if each.__code__.co_qualname == edit.owner]
-    return any([_set_default(each, edit) for each in functions if isinstance(each, FunctionType)])
+    changed = [_set_default(each, edit) for each in functions if isinstance(each, FunctionType)]
+    return any(changed)
 
 
 def _set_default(function: FunctionType, edit: Default) -> bool:
@@ -524,18 +558,18 @@ class Claims:
         gc.collect()
         gc.freeze()
         self.trace()
-        mutants = count_mutants(modules)
-        say(f"{len(self.items)} claiming tests traced in {time.monotonic() - self.start:.0f} s; {mutants} mutants possible")
+        say(f"{len(self.items)} claiming tests traced in {time.monotonic() - self.start:.0f} s")
         self.judge(modules)
         return True
 
-    def run(self, items: Sequence[pytest.Item], after: Callable[[pytest.Item], bool]) -> None:
-        """Runs tests in this process until `after` says stop."""
+    def run(self, items: Sequence[pytest.Item], meter: "coverage.Coverage | None" = None) -> Iterator[pytest.Item]:
+        """Runs tests in this process one by one; `reports` tells how the one that was yielded ended."""
         for item, following in zip(items, [*items[1:], None], strict=True):
             self.reports.failed = self.reports.skipped = False
+            if meter is not None:
+                meter.switch_context(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if after(item):
-                return
+            yield item
 
     def trace(self) -> None:
         """Runs each file's claiming tests once, unmutated, and notes the lines each test executes."""
@@ -543,32 +577,19 @@ class Claims:
         for item in self.items.values():
             files[item.path].append(item)
         for items in files.values():
-            self.forks.start(lambda folder, items=items: self.trace_file(items, folder), 300, self.read_trace)
+            self.forks.start(partial(self.trace_file, items), 300, self.read_trace)
         self.forks.finish()
         for name in sorted(set(self.items) - {name for name, each in self.traced.items() if each.passed}):
             say(f"left out, does not pass or is skipped here: {name}")
 
     def trace_file(self, items: Sequence[pytest.Item], folder: Path) -> int:
-        import coverage
-
         meter = coverage.Coverage(data_file=None, config_file=False, include=[f"{SOURCE}/*"], messages=False)
-        meter.set_option("run:dynamic_context", None)
         times: dict[str, tuple[bool, float]] = {}
         since = time.monotonic()
-
-        def after(item: pytest.Item) -> bool:
-            nonlocal since
+        meter.start()
+        for item in self.run(items, meter):
             times[item.nodeid] = (not self.reports.failed and not self.reports.skipped, time.monotonic() - since)
             since = time.monotonic()
-            return False
-
-        meter.start()
-        for at, item in enumerate(items):
-            meter.switch_context(item.nodeid)
-            following = items[at + 1] if at + 1 < len(items) else None
-            self.reports.failed = self.reports.skipped = False
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            after(item)
         meter.stop()
         data = meter.get_data()
         lines: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -585,7 +606,7 @@ class Claims:
 
     def read_trace(self, _outcome: Outcome, folder: Path) -> None:
         if (folder / "traced").exists():
-            self.traced.update(pickle.loads((folder / "traced").read_bytes()))  # noqa: S301
+            self.traced.update(pickle.loads((folder / "traced").read_bytes()))
 
     def judge(self, modules: dict[str, Module]) -> None:
         """Runs the sample of every id, one mutant of each id in turn, until all are done or time is over."""
@@ -605,32 +626,25 @@ class Claims:
                 module, mutant = samples[name][turn]
                 tests = sorted(index.judges(module, mutant, claims[name]), key=lambda test: passing[test].seconds)
 
-                def done(outcome: Outcome, _folder: Path, name: str = name, shown: str = f"{module.name} {mutant}") -> None:
+                shown = f"{name}  {module.name} {mutant}"
+
+                def done(outcome: Outcome, folder: Path, name: str = name, shown: str = shown) -> None:
                     results[name][outcome] += 1
                     if outcome == "survived":
-                        survivors.append(f"{name}  {shown}")
+                        survivors.append(shown)
 
-                limit = 10 + 5 * sum(passing[test].seconds for test in tests)
                 self.forks.start(
-                    lambda _folder, module=module, mutant=mutant, tests=tests: self.judge_one(module, mutant, tests),
-                    limit,
+                    partial(self.judge_one, module, mutant, tests),
+                    10 + 5 * sum(passing[test].seconds for test in tests),
                     done,
                 )
         self.forks.finish()
         self.report(results, survivors)
 
-    def judge_one(self, module: Module, mutant: Mutant, tests: Sequence[str]) -> int:
+    def judge_one(self, module: Module, mutant: Mutant, tests: Sequence[str], _folder: Path) -> int:
         if not apply_mutant(module, mutant):
             return 3
-        failed = False
-
-        def after(_item: pytest.Item) -> bool:
-            nonlocal failed
-            failed = self.reports.failed
-            return failed
-
-        self.run([self.items[test] for test in tests], after)
-        return int(failed)
+        return int(any(self.reports.failed for _ in self.run([self.items[test] for test in tests])))
 
     def report(self, results: Mapping[str, Counter[Outcome]], survivors: Sequence[str]) -> None:
         for each in sorted(survivors):
@@ -661,7 +675,8 @@ class ExecutionIndex:
             for path, lines in each.lines.items():
                 for line in lines:
                     self.lines[path, line].add(test)
-        for path, module in modules.items():
+        for path in {path for path, _ in self.lines if path in modules}:
+            module = modules[path]
             for function, first, last in _functions(module.tree):
                 for line in range(first, last + 1):
                     self.tests[path, function] |= self.lines.get((path, line), set())
@@ -718,10 +733,6 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
                 yield prefix + node.name, node.body[0].lineno, node.end_lineno or node.body[-1].lineno
 
     return walk(tree, "")
-
-
-def count_mutants(modules: Mapping[str, Module]) -> int:
-    return sum(len(each) for module in modules.values() for each in module.mutants.values())
 
 
 def ids_of(item: pytest.Item) -> set[str]:
