@@ -61,6 +61,31 @@ async def test_at_the_threshold_the_head_becomes_one_summary_and_the_tail_stays(
     assert cast("JsonObject", told["before"])["used"] == prepared.before.used
 
 
+@pytest.mark.requirement("S2:compact:when")
+async def test_something_is_let_go_from_the_threshold_on_and_not_before_it():
+    messages = talk(60)
+    used = context(*messages).status().used
+    for threshold, least in ((None, 0.65), (0.8, 0.8), (0.7, 0.7)):
+        given = {} if threshold is None else {"compact_threshold": threshold}
+        window = int(used / least)  # the largest window of which the history fills the threshold's share
+        for more, is_compacted in ((0, True), (2, False)):
+            made = context(*messages, options=Options(context_window=window + more, **given), summarizer=Summarising())
+            assert made.status().will_compact is is_compacted
+            assert (await made.prepare()).compacted is is_compacted
+
+
+@pytest.mark.requirement("S2:compact:when")
+async def test_15_hundredths_of_the_window_stay_free_whatever_the_threshold():
+    messages = talk(60)
+    used = context(*messages).status().used
+    window = int(used / 0.85)
+    for more, is_compacted in ((0, True), (3, False)):
+        options = Options(context_window=window + more, compact_threshold=0.99)
+        prepared = await context(*messages, options=options, summarizer=Summarising()).prepare()
+        assert prepared.compacted is is_compacted
+        assert prepared.status.used <= 0.85 * prepared.status.context_window
+
+
 @pytest.mark.requirement("S2:compact:valid")
 async def test_what_remains_is_valid_and_the_users_words_stand_in_the_summary():
     messages = [{"role": "user", "content": ASKED}, *steps(60)]
@@ -82,6 +107,7 @@ async def test_pinned_messages_stay_the_same_objects():
     assert any(one is pinned for one in prepared.messages)
 
 
+@pytest.mark.requirement("S2:compact:when", "S2:options")
 async def test_nothing_is_let_go_where_that_is_switched_off():
     prepared = await context(*talk(80), options=replace(SMALL, disable_compaction=True)).prepare()
     assert not prepared.compacted
@@ -182,6 +208,7 @@ async def test_an_earlier_summary_is_brought_up_to_date_and_not_summarised_again
     assert "Decisions: the first." in summarising.asked[1].text + summarising.asked[1].instructions
 
 
+@pytest.mark.requirement("S2:compact:when")
 async def test_a_load_above_the_threshold_is_told_and_not_looped_on():
     summarising = Summarising()
     made = context(*talk(3), summarizer=summarising, system=[{"role": "system", "content": "Mind the gap. " * 700}])

@@ -105,7 +105,7 @@ def test_json_speaks_camel_case_with_the_contracts_own_keys_first():
     ]
 
 
-@pytest.mark.requirement("S2:usage")
+@pytest.mark.requirement("S2:usage", "S2:compact:when")
 @pytest.mark.parametrize(
     ("options", "tokens", "threshold", "will"),
     [
