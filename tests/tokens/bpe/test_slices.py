@@ -71,6 +71,7 @@ class Watched:
                 return stop.value
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @pytest.mark.parametrize("name", SLICED)
 @settings(max_examples=60)
 @given(text=texts, reach=st.sampled_from([16, 32, 64, 128]))
@@ -80,6 +81,7 @@ def test_slices_sum_to_the_whole(engine: BytePairEngine, name: str, text: str, r
     assert drain(count_steps(tokenizer, text)) == len(tokenizer.inner.encode_ordinary(text))
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @given(text=texts)
 def test_the_pieces_of_a_split_are_the_whole_text(text: str):
     for vocabulary in VOCABULARIES.values():
@@ -88,6 +90,7 @@ def test_the_pieces_of_a_split_are_the_whole_text(text: str):
             assert "".join(match[0] for match in vocabulary.split.pattern.finditer(spelt)) == spelt
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @pytest.mark.parametrize("name", SLICED)
 def test_the_pieces_of_a_split_are_the_engines(engine: BytePairEngine, name: str):
     split = VOCABULARIES[name].split
@@ -98,6 +101,7 @@ def test_the_pieces_of_a_split_are_the_engines(engine: BytePairEngine, name: str
         assert sum(map(tokenizer.count, pieces)) == tokenizer.count(text)
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @pytest.mark.parametrize("name", SLICED)
 @pytest.mark.parametrize("kind", SMALL)
 def test_a_giant_piece_in_slices_counts_as_it_does_at_once(engine: BytePairEngine, name: str, kind: str):
@@ -105,6 +109,7 @@ def test_a_giant_piece_in_slices_counts_as_it_does_at_once(engine: BytePairEngin
     assert drain(count_steps(tokenizer, text)) == len(tokenizer.inner.encode_ordinary(text))
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_vocabulary_that_is_not_sliced_is_counted_at_once(engine: BytePairEngine):
     engine.tokenizer("modernbert")
     assert list(engine.steps("modernbert", ORDINARY * 1_000)) == [None]
