@@ -759,18 +759,6 @@ def main() -> int:
     parser.add_argument("--per-id", type=int, default=30, help="mutants of each id at most")
     options = parser.parse_args()
     say(f"seed {options.seed}")
-
-    from hypothesis import HealthCheck, Phase, settings
-
-    # The house's profile without shrinking: which example fails first is enough.
-    settings.register_profile(
-        "claims",
-        max_examples=100,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-        derandomize=True,
-        phases=[Phase.explicit, Phase.generate],
-    )
     os.environ["HYPOTHESIS_PROFILE"] = "claims"
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     claims = Claims(options)
