@@ -399,10 +399,15 @@ def load_modules() -> dict[str, Module]:
         except ImportError:  # an extra that is not installed
             continue
         found[str(module.__file__)] = Module(module)
-    for each in gc.get_objects():
-        if isinstance(each, FunctionType) and each.__code__.co_filename in found:
-            found[each.__code__.co_filename].functions.append(each)
+    load_functions(found)
     return found
+
+
+def load_functions(modules: Mapping[str, Module]) -> None:
+    """Finds the functions of some modules, under whatever names they are held."""
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename in modules:
+            modules[each.__code__.co_filename].functions.append(each)
 
 
 def apply_mutant(module: Module, mutant: Mutant) -> bool:
