@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, EllipsisType, FunctionType, ModuleType
 from typing import Literal
 
 import coverage
@@ -43,6 +43,7 @@ POOL = 120  # mutants among which the sample of an id is chosen: those of its mo
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ullage"
 
+Constant = float | str | bytes | complex | EllipsisType | None
 Outcome = Literal["killed", "survived", "timeout", "invalid"]
 
 
@@ -55,7 +56,7 @@ class Default:
 
     owner: str  # qualified name of the function or the class
     name: str
-    value: object
+    value: Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +263,7 @@ def _constants(node: ast.AST, names: Mapping[str, object]) -> Iterator[tuple[str
             yield "constant", ast.Constant(value)
 
 
-def _other_values(value: object) -> Sequence[object]:
+def _other_values(value: object) -> Sequence[float | str]:
     if isinstance(value, bool):
         return (not value,)
     if isinstance(value, int):
@@ -447,7 +448,7 @@ def _set_default(function: FunctionType, edit: Default) -> bool:
         function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), edit.name: edit.value}
         return True
     places = function.__code__.co_varnames[: function.__code__.co_argcount]
-    defaults = list(function.__defaults__ or ())
+    defaults: list[object] = list(function.__defaults__ or ())
     if edit.name not in places or places.index(edit.name) < len(places) - len(defaults):
         return False
     defaults[places.index(edit.name) - len(places)] = edit.value

@@ -17,6 +17,8 @@ from ullage.messages import Format, Message, read_request
 from ullage.models import Usage, shipped
 from ullage.tokens import Count, Meter, Method, drain
 
+pytestmark = pytest.mark.requirement("S2:usage")
+
 METER = Meter(shipped())
 SCALE = Scale(METER, "openai/gpt-4o", Format.OPENAI_CHAT)
 FIXED = Fixed(
