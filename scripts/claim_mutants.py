@@ -39,7 +39,7 @@ import pytest
 
 FLOOR = 0.95
 PROCESSES = 2
-POOL = 120  # mutants among which the sample of an id is chosen: those of its most specific functions
+POOL = 120  # mutants, at least, among which the sample of an id is chosen: those of its most specific functions
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ullage"
 
@@ -102,7 +102,12 @@ LARGE = 64  # from here on a number is a measure, and one more or less is no oth
 # Calls whose removal or arguments no test of behaviour can see.
 UNSEEN_CALLS = re.compile(r"^(log|logger|logging|warnings|print|_log)$")
 UNSEEN_METHODS = frozenset(
-    {"debug", "info", "warning", "exception", "warn", "cast", "TypeVar", "sleep", "perf_counter"}
+    {
+        *("debug", "info", "warning", "exception", "warn"),  # logs
+        *("cast", "TypeVar"),  # types
+        *("sleep", "wait", "move_on_after", "fail_after", "perf_counter", "monotonic"),  # time
+        *("flush", "fsync"),  # what only a crash of the machine would show
+    }
 )
 # Arguments that change how long something takes, how it is spelt in memory or what a failure looks like.
 UNSEEN_KEYWORDS = frozenset(
@@ -583,7 +588,7 @@ class Claims:
         for item in self.items.values():
             files[item.path].append(item)
         for items in files.values():
-            self.forks.start(partial(self.trace_file, items), 300, self.read_trace)
+            self.forks.start(partial(self.trace_file, items), 600, self.read_trace)
         self.forks.finish()
         for name in sorted(set(self.items) - {name for name, each in self.traced.items() if each.passed}):
             say(f"left out, does not pass or is skipped here: {name}")
@@ -702,18 +707,17 @@ class ExecutionIndex:
         that only other claims execute are left to those.
         """
         mine = set(claims)
-        ranked = sorted(
-            (-len(tests & mine) / len(tests), -len(tests & mine), path, function)
-            for (path, function), tests in self.tests.items()
-            if tests & mine
-        )
+        ranked: dict[float, list[tuple[str, str]]] = defaultdict(list)
+        for (path, function), tests in self.tests.items():
+            if tests & mine:
+                ranked[len(tests & mine) / len(tests)].append((path, function))
         pool: list[tuple[Module, Mutant]] = []
-        for _, _, path, function in ranked:
-            pool += [
-                (self.modules[path], mutant)
-                for mutant in self.modules[path].mutants.get(function, ())
-                if self.line_tests(path, mutant) & mine or not self.line_tests(path, mutant)
-            ]
+        for share in sorted(ranked, reverse=True):
+            for path, function in sorted(ranked[share]):
+                for mutant in self.modules[path].mutants.get(function, ()):
+                    tests = self.line_tests(path, mutant)
+                    if tests & mine or not tests:
+                        pool.append((self.modules[path], mutant))
             if len(pool) >= POOL:
                 break
         random.Random(f"{options.seed} {' '.join(sorted(mine))}").shuffle(pool)
