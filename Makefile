@@ -5,7 +5,7 @@ PORT ?= 8787
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
+.PHONY: help run test test-heavy test-claims check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: .venv/.dev ## pass the tests (those marked heavy are left out)
 
 test-heavy: .venv/.dev .bench/node/.installed .bench/interaction/.installed .bench/servers/.installed .bench/agents/.installed .bench/llama/.installed .bench/adapters/.installed ## pass the tests that need real clients, servers or models
 	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python -m pytest -m heavy $(ARGS)
+
+test-claims: .venv/.dev ## break the code of each requirement and see its tests fail; MINUTES=30, SEED=number, ONLY=id
+	@$(BIN)/python scripts/claim_mutants.py --minutes $(or $(MINUTES),30) $(addprefix --seed ,$(SEED)) $(addprefix --only ,$(ONLY))
 
 check: .venv/.dev ## format, lint, types, layers, dependencies
 	@$(BIN)/ruff format --check .

@@ -15,6 +15,8 @@ from ullage.invisible import (
 )
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("U:poison")
+
 VISIBLE_FORMAT = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
 """Signs of category Cf that are drawn: they stand before a number."""
 ENGLAND = "🏴" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng") + "\U000e007f"

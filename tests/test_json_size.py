@@ -4,6 +4,8 @@ import pytest
 
 from ullage.json_size import is_larger
 
+pytestmark = pytest.mark.requirement("U:bounded")
+
 
 @pytest.mark.parametrize("value", [[0] * 11, {str(at): 0 for at in range(11)}, [[[0] * 3] * 3], ((0,) * 6, (0,) * 4)])
 def test_values_are_counted_at_all_levels(value):

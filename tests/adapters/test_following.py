@@ -13,7 +13,7 @@ from ullage.messages import Format, Message, Text, ToolCall, ToolResult
 from ullage.models import Usage, shipped
 from ullage.tokens import Meter
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 METER = Meter(shipped())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.requirement("S2:formats")]
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".bench" / "adapters" / "bin" / "python"

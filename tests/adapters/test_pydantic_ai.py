@@ -15,7 +15,7 @@ from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, To
 from ullage.models import shipped
 from ullage.tokens import Meter
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 METER = Meter(shipped())
 

@@ -11,7 +11,7 @@ from ullage.messages import Media, Message, Text, ToolCall, ToolResult
 from ullage.testing import FakeSource
 from ullage.tool import ANONYMOUS, Call, Needs, Reply, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 TOOLS = tuple(Tool(name=name, input_schema={"type": "object"}) for name in ("slow", "quick", "broken", "a.b"))
 

@@ -13,7 +13,7 @@ from ullage.delegate import ProviderFailed
 from ullage.messages import Format, Message, Text, ToolCall, faults
 from ullage.tool import Call, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats", "S2:status")]
 
 
 def kinds(found: list[Event]) -> list[Any]:

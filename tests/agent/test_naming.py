@@ -1,9 +1,12 @@
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.agent.naming import acceptable_names
+
+pytestmark = pytest.mark.requirement("S2:formats")
 
 GOOD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 names = st.lists(st.text(max_size=80) | st.sampled_from(["a.b", "a_b", "a/b", "9", "x" * 64, "x" * 65]), max_size=8)

@@ -5,7 +5,7 @@ from ullage.errors import SourceFailed, UnknownTool
 from ullage.testing import FakeSource
 from ullage.tool import Call, Listing, Reply, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 
 def tool(name: str, *aliases: str) -> Tool:

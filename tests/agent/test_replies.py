@@ -4,6 +4,8 @@ from ullage.agent.replies import parts_of, text_in
 from ullage.messages import Media, Part, Text
 from ullage.tool import Block, Needs, Reply, Structured
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 PIXEL = "iVBORw0KGgo="
 
 

@@ -17,7 +17,7 @@ from ullage.delegate.ask import Ask, outgoing
 from ullage.delegate.route import Candidate, Parameters
 from ullage.messages import Format, Message, Text, Thinking
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 SEALED = ["reasoning.encrypted_content"]
 VERIFIED = "The encrypted content could not be verified."

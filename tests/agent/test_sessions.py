@@ -18,7 +18,7 @@ from ullage.errors import InvalidArguments
 from ullage.messages import Format, Message, Text, ToolCall, ToolResult, faults
 from ullage.tool import Call, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats", "S2:compact:persist")]
 
 WINDOW = 4_000
 

@@ -7,7 +7,7 @@ import pytest
 
 from ullage.agent.streaming import running
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 
 
 async def count_to_three(tell: Callable[[int], None]) -> str:

@@ -8,6 +8,8 @@ from ullage import count, count_request, find_model
 from ullage.app import counting, meter_for
 from ullage.errors import InvalidArguments, UnreadableRequest
 
+pytestmark = pytest.mark.requirement("S3:count")
+
 
 def weigh_for(model: Any) -> object:  # noqa: ANN401
     return count_request({"messages": []}, 5 if model is None else model)  # pyright: ignore[reportArgumentType]

@@ -16,7 +16,7 @@ import pytest
 from app.loopback import loopback
 from approving import load
 from delegate.policies import MODELS, POLICIES
-from ullage import FindToolResponse, TokenMetrics, get_context_usage
+from ullage import FindToolResponse, TokenMetrics, count, count_request, get_context_usage
 from ullage.app.gateway import Gateway, open_gateway
 from ullage.config import Flags
 from ullage.gateway import META
@@ -111,6 +111,48 @@ async def test_the_figures_on_a_reply_have_the_documented_types(gateway: Gateway
     assert type(found["performance"]["executionTimeMs"]) is int
     assert type(found["performance"]["cachedResult"]) is bool
     assert found["data"] == {"rowCount": 1, "columnCount": 1, "truncated": False, "maxRowsLimit": 2500}
+
+
+CALLS: list[tuple[str, dict[str, Any], bool]] = [
+    ("count-tokens", {"text": "Hello, world!"}, False),
+    ("count_tokens", {"text": "Hello, world!", "model": "no-such-model"}, True),
+    ("find_tool", {"tool_description": "read a file"}, False),
+    ("find_tool", {}, True),
+    ("call_tool_write", {"server_name": "files", "tool_name": "echo", "parameters": {"text": "hello"}}, False),
+    ("call_tool", {"server_name": "files", "tool_name": "no_such_tool", "parameters": {}}, True),
+    ("files__echo", {"text": "hello " * 30_000}, False),
+    ("query", {"sql": "SELECT 1 AS one"}, False),
+    ("query", {"sql": "DELETE FROM items"}, True),
+    ("schema", {"pattern": "items"}, False),
+    ("secureDatabaseQuery", {"queryDescription": "SELECT nothing FROM nowhere"}, True),
+    ("read_result", {"handle": "no-such-handle"}, True),
+]
+
+
+@pytest.mark.requirement("S0:meta", "S0:meta:tokens", "S0:meta:performance", "S0:meta:error", "U:one-meter")
+async def test_every_result_carries_what_the_one_meter_counts_and_how_long_it_took(gateway: Gateway):
+    for name, arguments, fails in CALLS:
+        reply = await call(gateway, name, **arguments)
+        found = meta(reply)
+        assert reply.is_error is fails, (name, reply.content)
+        assert found["tokens"]["estimated"] == count(str(reply.content[0]["text"]), "gpt-4o").tokens, name
+        assert found["tokens"]["approximationMethod"] == "o200k_base"
+        assert set(found["performance"]) == {"executionTimeMs", "cachedResult"}
+
+
+@pytest.mark.requirement("U:one-meter")
+async def test_every_token_number_is_the_one_meters(gateway: Gateway):
+    said = "Prices went up, and nobody knew why. " * 9
+    tokens = count(said, "gpt-4o").tokens
+    assert parsed(await call(gateway, "count-tokens", text=said, model="gpt-4o"))["token_count"] == tokens
+    reply = await call(gateway, "find_tool", tool_description="read a file")
+    shown = [json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in parsed(reply)["tools"]]
+    shown += [json.dumps(line, ensure_ascii=False) for line in parsed(reply)["more"]]
+    returned = sum(count(one, "gpt-4o").tokens for one in shown)
+    assert parsed(reply)["token_metrics"]["returned_tokens"] == returned
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": said}]}
+    assert get_context_usage(body["messages"], model="gpt-4o").used == count_request(body).total.tokens
+    assert count_request(body).total.tokens == tokens + 7
 
 
 @pytest.mark.requirement("S0:sql:schema")

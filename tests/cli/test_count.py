@@ -26,6 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.requirement("S3:offline")
 def test_a_file_is_counted_for_several_models_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4-turbo"]) == 0
     assert capsys.readouterr().out == snapshot("""\
@@ -38,6 +39,7 @@ gpt-4-turbo: 0.000040 USD as input, at 10 USD per million tokens
 """)
 
 
+@pytest.mark.requirement("S3:offline")
 def test_a_folder_is_a_tree_with_totals(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes", "-m", "gpt-4-turbo"]) == 0
     assert capsys.readouterr().out == snapshot("""\
@@ -53,6 +55,7 @@ not counted, because it cannot be opened or is not text: notes/picture.png
 """)
 
 
+@pytest.mark.requirement("S3:offline")
 def test_json_has_every_figure(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "--json", "-m", "claude-sonnet-4-5"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -68,6 +71,7 @@ def test_json_has_every_figure(folder: Path, capsys: pytest.CaptureFixture[str])
     assert Decimal(counted["input_cost"]) == counted["token_count"] * Decimal("0.000003")
 
 
+@pytest.mark.requirement("S3:offline")
 def test_without_a_model_a_current_one_is_counted_for(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "--json"]) == 0
     (model,) = json.loads(capsys.readouterr().out)["models"]
@@ -76,6 +80,7 @@ def test_without_a_model_a_current_one_is_counted_for(folder: Path, capsys: pyte
     assert model["price"] is not None
 
 
+@pytest.mark.requirement("S3:offline")
 def test_a_retired_model_is_named_with_the_one_that_replaces_it(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "gpt-4"]) == 0
     assert "gpt-4 retired 2026-10-23, use gpt-5.6-sol" in capsys.readouterr().out
@@ -99,6 +104,7 @@ def test_several_files_have_a_total(folder: Path, capsys: pytest.CaptureFixture[
     assert counts[2] == counts[0] + counts[1]
 
 
+@pytest.mark.requirement("S3:offline")
 def test_standard_input_is_counted(folder: Path):
     run = subprocess.run(
         [sys.executable, "-m", "ullage", "count", "--json"],
@@ -110,6 +116,7 @@ def test_standard_input_is_counted(folder: Path):
     assert json.loads(run.stdout)["lines"][0]["counts"][0]["token_count"] == 4
 
 
+@pytest.mark.requirement("S3:offline")
 def test_a_plain_rule_may_stand_in_a_models_place(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "-m", "character_count_div_4", "--json"]) == 0
     (counted,) = json.loads(capsys.readouterr().out)["lines"][0]["counts"]
@@ -141,6 +148,7 @@ def test_a_folder_that_cannot_be_opened_is_an_error_and_not_nothing(
     assert captured.err.count("cannot be read") == 1
 
 
+@pytest.mark.requirement("S3:offline")
 def test_of_several_files_those_that_can_be_counted_are(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["count", "notes/one.txt", "notes/picture.png", "nowhere"]) == 2
     captured = capsys.readouterr()
@@ -149,6 +157,7 @@ def test_of_several_files_those_that_can_be_counted_are(folder: Path, capsys: py
     assert "`nowhere` cannot be read" in captured.err
 
 
+@pytest.mark.requirement("S3:offline")
 def test_a_name_neither_steers_the_terminal_nor_moves_its_figures(folder: Path, capsys: pytest.CaptureFixture[str]):
     names = folder / "names"
     names.mkdir()
@@ -173,6 +182,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.requirement("S3:offline")
 def test_models_that_do_not_fit_side_by_side_stand_below_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch):
     words = ["count", "notes/one.txt", "-m", "gpt-4", "-m", "gpt-4o"]
     for wide, tables in ((80, 1), (50, 2)):
@@ -245,6 +255,7 @@ def test_a_file_that_is_not_utf_8_says_which_byte(folder: Path, capsys: pytest.C
     assert "byte 3 is 0xe9" in capsys.readouterr().err
 
 
+@pytest.mark.requirement("S3:offline")
 def test_a_deep_tree_an_odd_name_and_a_file_called_dash_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]):
     (folder / "-").write_text("Hello", encoding="utf-8")
     deep = folder / "deep"

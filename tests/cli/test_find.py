@@ -10,6 +10,8 @@ from ullage.cli import main
 from ullage.search import encoder_lacks
 from upstreams import scripted, tool, unruly, write_json, write_toml
 
+pytestmark = pytest.mark.requirement("S1:find")
+
 SCHEMA = {
     "type": "object",
     "properties": {"owner": {"type": "string"}, "labels": {"type": "array", "items": {"type": "string"}}},

@@ -9,6 +9,8 @@ from approving import main
 from delegate.policies import MODELS, POLICIES
 from ullage.cli.evaluating import read_cases
 
+pytestmark = pytest.mark.requirement("S4:route")
+
 PORTUGUESE = "Você pode dizer qual é a capital da França?"
 TABLE = """case,prompt,model,score,cost
 1,What is this thing?,openai:gpt-4o-mini,1,0.1

@@ -34,6 +34,7 @@ or name your own in an ullage.toml:
     assert captured.err == ""
 
 
+@pytest.mark.requirement("S1:surface")
 def test_every_server_has_a_row_with_what_it_costs_or_why_it_is_not_known(
     work: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -89,6 +90,7 @@ def test_a_server_without_tools_says_so(work: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == "mute  1 denied\n"
 
 
+@pytest.mark.requirement("S1:surface")
 def test_a_small_catalogue_is_listed_directly(work: Path, capsys: pytest.CaptureFixture[str]):
     write_json(work / "mcp.json", notes=scripted(ECHO))
     assert main(["tools", "--include", "mcp.json"]) == 0
@@ -151,6 +153,7 @@ def test_what_was_known_is_shown_without_starting_a_server_unless_it_is_asked_fo
     assert "ullage: dead: ended with exit status 3" in capsys.readouterr().err
 
 
+@pytest.mark.requirement("S1:surface")
 def test_many_listed_tools_are_not_all_named(work: Path, capsys: pytest.CaptureFixture[str]):
     notes = {**scripted(*(tool(f"tool_{number}") for number in range(9))), "pinned": ["*"]}
     write_toml(work / "ullage.toml", '[gateway]\nmode = "search"\n', notes=notes)

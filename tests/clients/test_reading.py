@@ -13,6 +13,8 @@ from ullage.clients.draft import moment
 from ullage.errors import UnreadableFile
 from ullage.messages import Format
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 KEYS = st.sampled_from(
     (
         *("type", "role", "content", "message", "messages", "uuid", "payload", "parts", "id", "cwd", "sessionId"),

@@ -6,6 +6,8 @@ from ullage.config.codex_toml import read_codex_toml
 from ullage.config.page import Page
 from ullage.gateway import Rules, Server
 
+pytestmark = pytest.mark.requirement("S1:aggregate")
+
 MakePage = Callable[..., Page]
 
 WHOLE = """

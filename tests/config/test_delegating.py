@@ -16,6 +16,8 @@ from ullage.config.page import Page
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.errors import BadConfiguration
 
+pytestmark = pytest.mark.requirement("S4:config")
+
 MakePage = Callable[..., Page]
 
 TABLES = """

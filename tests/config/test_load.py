@@ -12,6 +12,8 @@ from ullage.config import Flags, Gateway, Loaded, Places, read_tokens
 from ullage.config.settings import Token
 from ullage.errors import BadConfiguration
 
+pytestmark = pytest.mark.requirement("U:project")
+
 
 class Desk:
     """A home folder with a project in it."""

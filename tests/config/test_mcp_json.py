@@ -8,6 +8,8 @@ from ullage.config.mcp_json import read_mcp_json
 from ullage.config.page import Page
 from ullage.gateway import Rules, Server
 
+pytestmark = pytest.mark.requirement("S1:aggregate")
+
 MakePage = Callable[..., Page]
 
 

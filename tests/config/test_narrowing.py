@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from ullage.config.narrowing import literal, narrowed, narrower, overridden, tool_names, within
 from ullage.gateway import Rules
 
+pytestmark = pytest.mark.requirement("U:access")
+
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "d*", "[e]"]), max_size=3)
 TOOLS = ["a", "b", "c", "d*", "[e]", "dx", "e", "z"]
 ORDER = {"allow": 0, "ask": 1, "deny": 2}

@@ -14,6 +14,8 @@ from ullage.gateway import ResultRules, ServerResults
 from ullage.sql import SAMPLE, DatabaseSettings, Limits
 from ullage.tool import Origin
 
+pytestmark = pytest.mark.requirement("U:project")
+
 MakePage = Callable[..., Page]
 
 WHOLE = """

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.config.variables import Expanded, expand
 
+pytestmark = pytest.mark.requirement("U:env")
+
 ENVIRONMENT = {"TOKEN": "s3cret", "EMPTY": "", "NESTED": "${TOKEN}"}
 
 

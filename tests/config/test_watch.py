@@ -11,7 +11,7 @@ from approving import examine
 from ullage.config import Flags, Loaded, Places, Reload, Reloading, watch
 from ullage.config.stamp import changed, stamps_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live")]
 
 Item = TypeVar("Item")
 INTERVAL = 0.02

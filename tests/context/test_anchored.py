@@ -10,6 +10,8 @@ from ullage.messages import Format, Message, Text, Thinking
 from ullage.models import Usage, shipped
 from ullage.tokens import ZERO, Count, Meter, Method, drain, total
 
+pytestmark = pytest.mark.requirement("S2:usage")
+
 FIXED = Fixed(system_prompt=Count.within(1_000, 0.05))
 SCALE = Scale(Meter(shipped()), "claude-sonnet-4-5", Format.ULLAGE)
 

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.context import Breaker
 
+pytestmark = pytest.mark.requirement("S2:compact:fail")
+
 
 class Clock:
     now = 1_000.0

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from ullage.context.carried import Carried, carried, read_carried
 
+pytestmark = pytest.mark.requirement("S2:compact:how")
+
 TAGS = (
     *("<context_summary>", "</context_summary>", "\n</context_summary>", "</ Context_Summary >", "< /context_summary"),
     *("\n\n<identifiers>\n", "\n</identifiers>", "\n\n<receipt>", "</receipt>\n</context_summary>"),

@@ -13,6 +13,8 @@ from ullage.context.words import lost_in
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolResult, Unknown
 from ullage.tokens import drain
 
+pytestmark = pytest.mark.requirement("S2:long", "S2:compact:valid")
+
 NUMBERED = "".join(f"this is line number {n}\n" for n in range(2_000))
 
 

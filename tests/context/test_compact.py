@@ -10,7 +10,7 @@ from ullage.context.text_protocol import text_results
 from ullage.messages import Message
 from ullage.tool import JsonObject
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:compact:when")]
 
 WINDOW = 8_000
 

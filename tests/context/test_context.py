@@ -61,7 +61,32 @@ async def test_at_the_threshold_the_head_becomes_one_summary_and_the_tail_stays(
     assert cast("JsonObject", told["before"])["used"] == prepared.before.used
 
 
-@pytest.mark.requirement("S2:compact:valid")
+@pytest.mark.requirement("S2:compact:when")
+async def test_something_is_let_go_from_the_threshold_on_and_not_before_it():
+    messages = talk(60)
+    used = context(*messages).status().used
+    for threshold, least in ((None, 0.65), (0.8, 0.8), (0.7, 0.7)):
+        given = {} if threshold is None else {"compact_threshold": threshold}
+        window = int(used / least)  # the largest window of which the history fills the threshold's share
+        for more, is_compacted in ((0, True), (2, False)):
+            made = context(*messages, options=Options(context_window=window + more, **given), summarizer=Summarising())
+            assert made.status().will_compact is is_compacted
+            assert (await made.prepare()).compacted is is_compacted
+
+
+@pytest.mark.requirement("S2:compact:when")
+async def test_15_hundredths_of_the_window_stay_free_whatever_the_threshold():
+    messages = talk(60)
+    used = context(*messages).status().used
+    window = int(used / 0.85)
+    for more, is_compacted in ((0, True), (3, False)):
+        options = Options(context_window=window + more, compact_threshold=0.99)
+        prepared = await context(*messages, options=options, summarizer=Summarising()).prepare()
+        assert prepared.compacted is is_compacted
+        assert prepared.status.used <= 0.85 * prepared.status.context_window
+
+
+@pytest.mark.requirement("S2:compact:valid", "S2:compact:how")
 async def test_what_remains_is_valid_and_the_users_words_stand_in_the_summary():
     messages = [{"role": "user", "content": ASKED}, *steps(60)]
     prepared = await context(*messages, summarizer=Summarising()).prepare()
@@ -72,6 +97,7 @@ async def test_what_remains_is_valid_and_the_users_words_stand_in_the_summary():
     assert all(one is message for one, message in zip(tail, messages[-len(tail) :], strict=True))
 
 
+@pytest.mark.requirement("S2:compact:how")
 async def test_pinned_messages_stay_the_same_objects():
     made = context({"role": "user", "content": "Always answer in Portuguese."})
     pinned: JsonObject = {"role": "assistant", "content": "The key of the vault is 7-4-1."}
@@ -82,12 +108,14 @@ async def test_pinned_messages_stay_the_same_objects():
     assert any(one is pinned for one in prepared.messages)
 
 
+@pytest.mark.requirement("S2:compact:when", "S2:options")
 async def test_nothing_is_let_go_where_that_is_switched_off():
     prepared = await context(*talk(80), options=replace(SMALL, disable_compaction=True)).prepare()
     assert not prepared.compacted
     assert not prepared.status.will_compact
 
 
+@pytest.mark.requirement("S2:compact:how")
 async def test_where_masking_is_enough_no_model_is_asked():
     summarising = Summarising()
     messages = [*steps(24, words=700), {"role": "user", "content": "And now?"}]
@@ -104,7 +132,7 @@ async def test_where_masking_is_enough_no_model_is_asked():
     assert "src/module_0.py" in texts(prepared.messages)
 
 
-@pytest.mark.requirement("S2:compact:fail")
+@pytest.mark.requirement("S2:compact:fail", "S2:compact:persist")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -148,7 +176,7 @@ async def test_a_summariser_that_hangs_holds_a_call_no_longer_than_is_said():
     assert Options().summary_timeout == 60
 
 
-@pytest.mark.requirement("S2:compact:fail")
+@pytest.mark.requirement("S2:compact:fail", "S2:compact:how")
 async def test_at_the_hard_limit_a_digest_takes_the_summarys_place():
     summarising = Summarising(answers=(OSError("the line is dead"),))
     prepared = await context(*talk(90), summarizer=summarising).prepare()
@@ -158,7 +186,7 @@ async def test_at_the_hard_limit_a_digest_takes_the_summarys_place():
     assert ASKED in texts(prepared.messages)
 
 
-@pytest.mark.requirement("S2:long")
+@pytest.mark.requirement("S2:long", "S2:compact:persist")
 async def test_a_session_of_hundreds_of_messages_never_overflows():
     made = context({"role": "user", "content": ASKED}, summarizer=Summarising())
     compactions = 0
@@ -171,6 +199,7 @@ async def test_a_session_of_hundreds_of_messages_never_overflows():
     assert compactions > 3
 
 
+@pytest.mark.requirement("S2:compact:how")
 async def test_an_earlier_summary_is_brought_up_to_date_and_not_summarised_again():
     summarising = Summarising(answers=("Decisions: the first.", "Decisions: the second."))
     made = context(*talk(60), summarizer=summarising)
@@ -182,6 +211,7 @@ async def test_an_earlier_summary_is_brought_up_to_date_and_not_summarised_again
     assert "Decisions: the first." in summarising.asked[1].text + summarising.asked[1].instructions
 
 
+@pytest.mark.requirement("S2:compact:when")
 async def test_a_load_above_the_threshold_is_told_and_not_looped_on():
     summarising = Summarising()
     made = context(*talk(3), summarizer=summarising, system=[{"role": "system", "content": "Mind the gap. " * 700}])
@@ -193,6 +223,7 @@ async def test_a_load_above_the_threshold_is_told_and_not_looped_on():
     assert summarising.asked == []
 
 
+@pytest.mark.requirement("S2:usage")
 async def test_reported_usage_anchors_the_next_figure():
     made = context(*talk(5))
     prepared = await made.prepare()
@@ -209,6 +240,7 @@ async def test_reported_usage_anchors_the_next_figure():
     assert made.messages[-1] == answer
 
 
+@pytest.mark.requirement("S2:usage")
 async def test_usage_and_answer_may_be_given_apart():
     made = context(*talk(5))
     prepared = await made.prepare()
@@ -216,6 +248,7 @@ async def test_usage_and_answer_may_be_given_apart():
     assert made.status().method == "anchored"
 
 
+@pytest.mark.requirement("S2:long")
 async def test_an_overflow_teaches_the_window_and_the_next_call_fits_it():
     made = context(*talk(60), options=Options(context_window=None), summarizer=Summarising())
     assert not (await made.prepare()).compacted
@@ -227,12 +260,14 @@ async def test_an_overflow_teaches_the_window_and_the_next_call_fits_it():
     assert prepared.status.used < 3_000
 
 
+@pytest.mark.requirement("S2:long")
 async def test_an_overflow_without_a_figure_makes_the_window_smaller_than_what_was_sent():
     made = context(*talk(30), options=Options(context_window=None))
     used = made.status().used
     assert made.overflowed("input is too long") < used
 
 
+@pytest.mark.requirement("S2:compact:when")
 async def test_a_plan_touches_nothing_and_asks_nobody():
     summarising = Summarising()
     made = context(*talk(60), summarizer=summarising)
@@ -245,6 +280,7 @@ async def test_a_plan_touches_nothing_and_asks_nobody():
     assert all(now is then for now, then in zip(made.messages, before, strict=True))
 
 
+@pytest.mark.requirement("S2:compact:when")
 async def test_compacting_now_needs_no_threshold():
     made = context(*talk(60), options=Options(context_window=200_000))
     prepared = await made.compact()
@@ -253,7 +289,7 @@ async def test_compacting_now_needs_no_threshold():
     assert prepared.status.used < 0.9 * prepared.before.used
 
 
-@pytest.mark.requirement("S2:compact:persist")
+@pytest.mark.requirement("S2:compact:persist", "S2:compact:how")
 async def test_with_a_session_the_summary_replaces_the_originals_and_they_stay_recoverable(tmp_path: Path):
     session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
     messages = talk(60)
@@ -266,6 +302,7 @@ async def test_with_a_session_the_summary_replaces_the_originals_and_they_stay_r
     assert again.verify().ok
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_a_context_takes_up_what_its_session_holds(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
     context(*talk(4), session=Session.open(path, format=Format.OPENAI_CHAT)).status()
@@ -282,6 +319,7 @@ async def test_neutral_messages_come_back_as_they_were(tmp_path: Path):
     assert resumed.messages == (message,)
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_what_another_process_wrote_is_taken_in(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
     made = context(*talk(2), session=Session.open(path, format=Format.OPENAI_CHAT))
@@ -290,6 +328,7 @@ async def test_what_another_process_wrote_is_taken_in(tmp_path: Path):
     assert prepared.messages[-1] == {"role": "user", "content": "from elsewhere"}
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_what_another_process_let_go_is_let_go_here_too(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
     made = context(*talk(60), session=Session.open(path, format=Format.OPENAI_CHAT))
@@ -298,6 +337,7 @@ async def test_what_another_process_let_go_is_let_go_here_too(tmp_path: Path):
     assert list(prepared.messages) == list(other.messages)
 
 
+@pytest.mark.requirement("S2:compact:persist", "S2:compact:how")
 async def test_what_is_added_while_a_summary_is_made_is_kept(tmp_path: Path):
     session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
     late: JsonObject = {"role": "assistant", "content": "I came late."}
@@ -323,6 +363,7 @@ async def test_the_format_is_told_anew_when_more_is_known():
     assert made.status().breakdown.messages["tool_results"] > 0
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_recall_is_offered_where_something_can_be_found(tmp_path: Path):
     session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
     (source,) = context(session=session).tools_of_its_own
@@ -331,6 +372,7 @@ async def test_recall_is_offered_where_something_can_be_found(tmp_path: Path):
     assert context(session=Session.open(tmp_path / "other.jsonl", archive=False)).tools_of_its_own == ()
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_where_another_lets_go_of_the_same_meanwhile_nothing_is_lost(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
     messages = talk(60)
@@ -351,6 +393,7 @@ async def test_where_another_lets_go_of_the_same_meanwhile_nothing_is_lost(tmp_p
     assert [record.message for record in Session.open(path).history(full=True)] == messages
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_what_is_added_and_asked_for_while_a_history_is_weighed_is_kept():
     made, late = context(*talk(200)), {"role": "assistant", "content": "I came late."}
     async with anyio.create_task_group() as tasks:
@@ -375,6 +418,7 @@ class Waiting(Summarising):
         return await super().summarize(request)
 
 
+@pytest.mark.requirement("S2:compact:how")
 async def test_two_tasks_that_prepare_at_once_have_one_summary_made_and_lose_nothing():
     waiting = Waiting()
     made, late = context(*talk(60), summarizer=waiting), {"role": "user", "content": "One thing more."}
@@ -390,6 +434,7 @@ async def test_two_tasks_that_prepare_at_once_have_one_summary_made_and_lose_not
     assert faults(made.messages, Format.OPENAI_CHAT) == ()
 
 
+@pytest.mark.requirement("S2:compact:how")
 async def test_the_system_prompt_and_the_tools_may_change_while_a_summary_is_made():
     waiting = Waiting()
     made, told = context(*talk(60), summarizer=waiting), list[int]()
@@ -433,6 +478,7 @@ class Halting(Session):
             self.goes_on.wait(10)
 
 
+@pytest.mark.requirement("S2:compact:persist")
 @pytest.mark.parametrize("at", ["refresh", "replace"])
 async def test_what_is_added_while_the_file_is_read_or_swapped_is_there_once(at: str, tmp_path: Path):
     session = Halting.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
@@ -448,6 +494,7 @@ async def test_what_is_added_while_the_file_is_read_or_swapped_is_there_once(at:
     assert made.messages.count(late) == 1
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_what_another_process_left_untouched_is_the_same_object_still(tmp_path: Path):
     path, messages = tmp_path / "talk.jsonl", talk(60)
     made = context(*messages, session=Session.open(path, format=Format.OPENAI_CHAT))
@@ -457,6 +504,7 @@ async def test_what_another_process_left_untouched_is_the_same_object_still(tmp_
     assert prepared.messages[-1] is messages[-1]
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_a_file_that_is_gone_is_told_and_what_is_known_is_sent(tmp_path: Path):
     made = context(*talk(2), session=Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT))
     (tmp_path / "talk.jsonl").unlink()
@@ -465,6 +513,7 @@ async def test_a_file_that_is_gone_is_told_and_what_is_known_is_sent(tmp_path: P
     assert "is gone" in str(prepared.warning)
 
 
+@pytest.mark.requirement("S2:compact:persist")
 async def test_a_paste_larger_than_the_window_is_truncated_and_stays_whole_in_the_archive(tmp_path: Path):
     session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
     paste = "".join(f"line {number} of what was pasted\n" for number in range(1_500))
@@ -480,6 +529,7 @@ async def test_a_paste_larger_than_the_window_is_truncated_and_stays_whole_in_th
     assert session.history(full=True)[0].message["content"] == paste
 
 
+@pytest.mark.requirement("S2:long")
 @pytest.mark.parametrize("wrong", [talk(1), None, 7, object()])
 async def test_what_is_no_message_is_refused_before_it_is_part_of_the_history(wrong: object):
     made = context(*talk(1))
@@ -488,6 +538,7 @@ async def test_what_is_no_message_is_refused_before_it_is_part_of_the_history(wr
     assert len((await made.prepare()).messages) == len(talk(1))
 
 
+@pytest.mark.requirement("S2:usage")
 async def test_what_the_provider_adds_out_of_sight_is_no_less_after_a_compaction_and_is_reckoned_with():
     made, hidden = context(*talk(20), summarizer=Summarising()), 1_000
     prepared = await made.prepare()
@@ -499,6 +550,7 @@ async def test_what_the_provider_adds_out_of_sight_is_no_less_after_a_compaction
     assert prepared.status.usage_percent < 50
 
 
+@pytest.mark.requirement("S2:long")
 @pytest.mark.parametrize("said", ["maximum context length is 3000 tokens", "maximum context length is 64000 tokens"])
 @pytest.mark.parametrize("window", [None, 100_000])
 @pytest.mark.parametrize("answer", ["Decisions: round half up. Next steps: April.", OSError("the line is dead")])
@@ -532,6 +584,7 @@ async def test_a_summariser_that_outlasts_its_waiters_is_asked_three_times_at_mo
     assert made.status().used < WINDOW
 
 
+@pytest.mark.requirement("S2:compact:persist")
 @pytest.mark.parametrize("offered", [True, False])
 async def test_a_model_is_sent_to_recall_only_where_it_has_that_tool(offered: bool, tmp_path: Path):  # noqa: FBT001
     session = Session.open(tmp_path / "talk.jsonl", format=Format.OPENAI_CHAT)
@@ -556,7 +609,7 @@ async def test_what_is_let_go_is_made_ready_for_a_model_that_can_ask_for_it(
     assert remembered == ([1] if offered else [])
 
 
-@pytest.mark.requirement("S2:window")
+@pytest.mark.requirement("S2:window", "S2:compact:persist")
 async def test_a_session_remembers_the_window_it_ran_in(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
     with Session.open(path, format=Format.OPENAI_CHAT) as session:

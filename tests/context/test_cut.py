@@ -27,6 +27,8 @@ from ullage.context.placing import assembled, bridges
 from ullage.messages import Message, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tokens import drain
 
+pytestmark = pytest.mark.requirement("S2:compact:valid", "S2:compact:how")
+
 THOUGHT = Thinking(text="hm", signature="sealed")
 
 

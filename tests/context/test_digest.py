@@ -14,6 +14,8 @@ from ullage.context.sharing import shared
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:compact:fail")
+
 
 def count(text: str) -> int:
     return METER.count(text, "gpt-4o").tokens

@@ -25,6 +25,8 @@ from ullage.models import shipped
 from ullage.tokens import Meter, drain
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:compact:how")
+
 METER = Meter(shipped())
 BOOKING = {
     "reservation_id": "ZFA04Y",

@@ -15,7 +15,7 @@ from ullage.context.lost import is_broken
 from ullage.messages import Format, Message, faults, plain, read_message
 from ullage.tool import JsonObject
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:compact:valid")]
 
 FIRST = Turn(who="user", text="Mend the export.")
 LAST = Turn(who="user", text="And now?")

@@ -16,6 +16,8 @@ from ullage.context.words import gap, placeholder, query_of
 from ullage.messages import Format, Message, Text, ToolCall, ToolResult, Unknown, read_message
 from ullage.tokens import drain
 
+pytestmark = pytest.mark.requirement("S2:compact:after", "S2:compact:valid")
+
 LONG = "a line of what the tool said\n" * 100
 
 

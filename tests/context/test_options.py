@@ -5,6 +5,8 @@ import pytest
 from ullage.context import DEFAULTS, CachePrices, Options, read_options
 from ullage.errors import InvalidArguments
 
+pytestmark = pytest.mark.requirement("S2:options")
+
 
 @pytest.mark.requirement("S2:options")
 def test_without_a_word_the_threshold_is_65_hundredths_and_compaction_is_on():

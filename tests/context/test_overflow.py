@@ -2,6 +2,8 @@ import pytest
 
 from ullage.context.overflow import learnt_window
 
+pytestmark = pytest.mark.requirement("S2:long")
+
 SAID = {
     "This model's maximum context length is 128000 tokens. However, your messages resulted in 128103 tokens.": 128_000,
     "This endpoint's maximum context length is 128,000 tokens. However, you requested about 140001 tokens": 128_000,

@@ -9,6 +9,8 @@ from ullage.context.render import percent, render, render_line, tokens
 from ullage.context.usage import ContextUsage
 from ullage.tokens import Method
 
+pytestmark = pytest.mark.requirement("S2:render")
+
 USAGE = ContextUsage(
     model="anthropic/claude-3.5-sonnet",
     context_window=200_000,

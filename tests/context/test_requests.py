@@ -15,7 +15,7 @@ from ullage.context.requests import excerpt, requests_of
 from ullage.messages import Format, faults
 from ullage.tool import JsonObject
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:task")]
 
 TASK = (
     "Find out why the nightly import of ACME-4711 stops after 20,000 rows, and mend it.\n"

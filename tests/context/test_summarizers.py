@@ -11,7 +11,7 @@ from context.sessions import METER, talk
 from ullage.context import Context, Options, SummaryAnswer, SummaryRequest, as_summarizer
 from ullage.errors import InvalidArguments
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:compact:how")]
 
 SAID = "Decisions: round half up. Next steps: look at April, module 7."
 REQUEST = SummaryRequest(instructions="Be brief.", text="The history.", max_tokens=300)

@@ -18,7 +18,7 @@ from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, To
 from ullage.tokens import drain
 from ullage.tool import Json
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:compact:how")]
 
 SCALE = Scale(METER, "gpt-4o", Format.OPENAI_CHAT)
 NEUTRAL = Scale(METER, "gpt-4o", Format.ULLAGE)
@@ -63,6 +63,7 @@ async def why(
     return caught.value
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_a_summary_is_asked_for_in_sections_and_comes_back_as_it_is():
     summarising = Summarising(answers=(GOOD,))
     assert await told(summarising) == GOOD
@@ -314,6 +315,7 @@ async def test_what_models_put_around_a_summary_is_taken_off(wrapped: str):
     assert await told(Summarising(answers=(wrapped.replace("{}", GOOD),))) == GOOD
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_after_too_much_or_too_little_room_less_is_asked_for():
     summarising = Summarising(answers=(SummaryAnswer(text="half", complete=False), "word " * 500, GOOD))
     assert await told(summarising) == GOOD
@@ -337,11 +339,13 @@ async def test_more_room_is_given_only_as_far_as_the_window_has_it():
     assert summarising.largest <= 4_000
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_a_refusal_or_an_exception_is_asked_again_once():
     assert await told(Summarising(answers=(OSError("busy"), GOOD))) == GOOD
     assert await told(Summarising(answers=("Sorry, no.", GOOD))) == GOOD
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_over_all_passes_no_more_calls_fail_than_may():
     @dataclass
     class Flaky(Summarising):
@@ -359,6 +363,7 @@ async def test_over_all_passes_no_more_calls_fail_than_may():
     assert failed.calls == 3
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_where_one_failure_is_left_there_is_one_call():
     summarising = Summarising(answers=("",))
     assert (await why(summarising, failures=1)).calls == 1
@@ -373,10 +378,12 @@ async def test_a_summariser_that_hangs_is_given_up_at_once():
     assert len(summarising.asked) == failed.calls == 1
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_a_time_out_of_its_own_is_a_failure_like_any_other():
     assert "TimeoutError" in (await why(Summarising(answers=(TimeoutError(),)))).reason
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_being_cancelled_is_no_failure():
     summarising = Summarising(hangs=True)
     async with anyio.create_task_group() as tasks:
@@ -389,6 +396,7 @@ async def test_being_cancelled_is_no_failure():
     assert len(summarising.asked) == 1
 
 
+@pytest.mark.requirement("S2:compact:fail")
 async def test_a_window_that_cannot_be_told_is_a_failure():
     class Windowless:
         @property

@@ -6,6 +6,8 @@ from context.talks import assistant, call, result, tool, user
 from ullage.context.text_protocol import read_as_tools, text_results
 from ullage.messages import Message, Text, ToolCall, ToolResult
 
+pytestmark = pytest.mark.requirement("S2:task")
+
 TASK = user("Find the leak in the pump controller and mend it. Do not touch the firmware.")
 LISTING = "pump.c 1204\nvalve.c 88\nMakefile 12\ntests/\n"
 

@@ -23,6 +23,8 @@ from ullage.context.requests import requests_of
 from ullage.context.trim import trim
 from ullage.messages import Message, Thinking
 
+pytestmark = pytest.mark.requirement("S2:long", "S2:compact:valid")
+
 LONG = "a line of what the tool said\n" * 200
 
 

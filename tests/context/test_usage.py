@@ -17,6 +17,8 @@ from ullage.messages import Format, Message, read_request
 from ullage.models import Usage, shipped
 from ullage.tokens import Count, Meter, Method, drain
 
+pytestmark = pytest.mark.requirement("S2:usage")
+
 METER = Meter(shipped())
 SCALE = Scale(METER, "openai/gpt-4o", Format.OPENAI_CHAT)
 FIXED = Fixed(
@@ -105,7 +107,7 @@ def test_json_speaks_camel_case_with_the_contracts_own_keys_first():
     ]
 
 
-@pytest.mark.requirement("S2:usage")
+@pytest.mark.requirement("S2:usage", "S2:compact:when")
 @pytest.mark.parametrize(
     ("options", "tokens", "threshold", "will"),
     [

@@ -15,6 +15,8 @@ from ullage.models import shipped
 from ullage.tokens import ZERO, Count, Meter, Method, drain, total, unheard
 from ullage.tokens.weight import Weight
 
+pytestmark = pytest.mark.requirement("S2:usage")
+
 METER = Meter(shipped(), reaches={})  # the band of a sum is not the sum of bands, see tokens.reach
 LONG = "The committee met on Tuesday to go through fourteen proposals. " * 40
 ROUND = [Turn(who="user", text="Why?"), Turn(who="tools", text="because", calls=2, thinking=True)]

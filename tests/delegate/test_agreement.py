@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from ullage.delegate.agreement import agreement, groups
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 AGREE = [
     ("Paris is the capital of France.", "The capital of France is Paris."),
     ("The answer is 42.", "42"),

@@ -32,7 +32,7 @@ GOOGLES_KEY = {
     }
 }
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:stream", "S4:providers")]
 
 
 async def failure(scripted: Scripted, wire: str = "chat", **timeouts: float) -> ProviderFailed:

@@ -15,6 +15,8 @@ from ullage.errors import OverBudget
 from ullage.store import Database
 from ullage.tool import ANONYMOUS, Caller
 
+pytestmark = pytest.mark.requirement("S4:budgets")
+
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.delegate.evaluate import Case, Evaluation, Recorded, evaluate
 
+pytestmark = pytest.mark.requirement("S4:route")
+
 
 def case(prompt: str, **outcomes: tuple[float, float | None]) -> Case:
     recorded = {name: Recorded(score=score, cost=cost) for name, (score, cost) in outcomes.items()}

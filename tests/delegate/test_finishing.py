@@ -20,7 +20,7 @@ from ullage.delegate.run import Ask, Delegate
 from ullage.messages import Message, Text
 from ullage.store import Database
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:budgets")]
 
 Result = TypeVar("Result")
 ASK = Ask(messages=(Message(role="user", parts=(Text("Please write the word hello"),)),), prompt_tokens=10)

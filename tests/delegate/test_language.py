@@ -3,6 +3,8 @@ import pytest
 from delegate.sentences import OTHERS, SENTENCES
 from ullage.delegate.language import detect_language
 
+pytestmark = pytest.mark.requirement("S4:route")
+
 
 @pytest.mark.requirement("S4:route")
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy
 from ullage.delegate.reading import read_policy
 from ullage.models import shipped
 
+pytestmark = pytest.mark.requirement("S4:lint")
+
 TODAY = date(2026, 11, 15)
 
 

@@ -23,7 +23,7 @@ from ullage.gateway import definition_text
 from ullage.retrieve import FileRoots
 from ullage.tool import ANONYMOUS, Call, Caller, JsonObject, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:schema")]
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 16).decode()
 SCHEMA: JsonObject = {

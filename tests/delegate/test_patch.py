@@ -13,6 +13,8 @@ from ullage.delegate.patch import PatchFailed, applied, read_patch
 from ullage.delegate.patching import patch_of
 from ullage.delegate.tests import framework_for
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 FILE = "one\ntwo\nthree\nfour\nfive\n"
 
 

@@ -16,7 +16,7 @@ from ullage.errors import OverBudget
 from ullage.messages import Message, Text
 from ullage.store import Database
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:budgets")]
 
 ASK = Ask(messages=(Message(role="user", parts=(Text("Please write the word hello"),)),))
 

@@ -7,6 +7,8 @@ from ullage.delegate.policy import Bucket, LanguageRule
 from ullage.delegate.reading import read_policy
 from ullage.tool import JsonObject
 
+pytestmark = pytest.mark.requirement("S4:config")
+
 
 @pytest.mark.requirement("S4:config")
 def test_the_two_files_of_the_original_are_read_as_they_are():

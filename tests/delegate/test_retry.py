@@ -4,6 +4,8 @@ from ullage.delegate.benched import Benched
 from ullage.delegate.failure import FailureKind, ProviderFailed
 from ullage.delegate.retry import Next, Patience, after
 
+pytestmark = pytest.mark.requirement("S4:retry")
+
 PATIENCE = Patience()
 
 

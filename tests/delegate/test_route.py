@@ -10,6 +10,8 @@ from ullage.delegate.route import Candidate, Route, RouteRequest, route, without
 from ullage.errors import InvalidArguments
 from ullage.models import shipped
 
+pytestmark = pytest.mark.requirement("S4:route")
+
 MODELS = shipped()
 
 

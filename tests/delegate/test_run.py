@@ -19,7 +19,7 @@ from ullage.messages import Message, Text
 from ullage.models import Usage
 from ullage.tool import Caller
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:fallback")]
 
 
 def ask(text: str = "Please write the word hello", **more: object) -> Ask:
@@ -181,6 +181,7 @@ async def test_one_deadline_holds_over_all_attempts():
     assert len(purse.settled) == 1
 
 
+@pytest.mark.requirement("S4:cost")
 async def test_a_run_that_is_cancelled_is_settled_with_what_had_come():
     both, purse = Both(Scripted([ANSWERS["chat"]], stall=0.05)), FakePurse()
     async with both.client() as client:
@@ -282,6 +283,7 @@ async def test_what_cannot_be_cut_is_refused_all_the_same():
                 await asking.run(Ask(messages=messages))
 
 
+@pytest.mark.requirement("S4:cost")
 async def test_a_model_that_nobody_prices_costs_nobody_knows_what():
     unpriced = {key: replace(entry, price=None, model="my-own") for key, entry in policy().models.items()}
     both, purse = Both(Scripted([ANSWERS["chat"]])), FakePurse()
@@ -291,6 +293,7 @@ async def test_a_model_that_nobody_prices_costs_nobody_knows_what():
     assert purse.settled == [Spend(tokens=44, dollars=None)]
 
 
+@pytest.mark.requirement("S4:cost")
 async def test_what_the_provider_says_it_billed_wins():
     said = {"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 1, "cost": 0.25}}
     both = Both(Scripted([[*ANSWERS["chat"][:3], said]]))

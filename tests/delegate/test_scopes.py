@@ -31,7 +31,7 @@ from ullage.gateway import failed
 from ullage.store import Database
 from ullage.tool import Call, Caller, JsonObject, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:budgets")]
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ME = Caller(principal="me", session="one")

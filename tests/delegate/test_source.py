@@ -19,7 +19,7 @@ from ullage.errors import InvalidArguments, OverBudget, SourceFailed, UnknownHan
 from ullage.testing import check_source
 from ullage.tool import Call, Caller, JsonObject, Progress, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:reply")]
 
 
 @dataclass

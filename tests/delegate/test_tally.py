@@ -9,6 +9,8 @@ from ullage.delegate.spending import Spend
 from ullage.delegate.tally import NOTHING, as_reported, completed, price_attempt, spent, together
 from ullage.models import Cost, Usage, shipped
 
+pytestmark = pytest.mark.requirement("S4:cost")
+
 WHEN = datetime(2026, 11, 15, tzinfo=UTC)
 
 

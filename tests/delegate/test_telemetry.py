@@ -23,7 +23,7 @@ from ullage.errors import SourceFailed
 from ullage.messages import Message, Text
 from ullage.tool import Call, Json, JsonObject
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:telemetry")]
 SECRET = "the launch code is 0000"
 
 

@@ -23,6 +23,8 @@ from ullage.delegate.run import Ask
 from ullage.messages import Format, Message, Text, read_usage
 from ullage.models import Usage
 
+pytestmark = pytest.mark.requirement("S4:stream")
+
 ASKED = Outgoing(model="m", messages=(Message(role="user", parts=(Text("Hi"),)),))
 ASK = Ask(messages=(Message(role="user", parts=(Text("Please write hello"),)),))
 COMMENT, PING, EMPTY, RETRY = (

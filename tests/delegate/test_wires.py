@@ -11,6 +11,8 @@ from ullage.delegate.failure import ProviderFailed
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from ullage.models import Usage
 
+pytestmark = pytest.mark.requirement("S4:providers")
+
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = ToolDefinition(name="weather", description="Say the weather", schema=SCHEMA)
 CALL = ToolCall(name="weather", arguments='{"city":"Rome"}', id="c1")
@@ -199,6 +201,7 @@ def fed(wire: str, said: list[Any]) -> tuple[Reader, list[Any]]:
     return reader, heard
 
 
+@pytest.mark.requirement("S4:stream")
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_call_comes_out_whole_with_the_thought_before_it(wire: str):
     reader, heard = fed(wire, STREAMS[wire])
@@ -303,6 +306,7 @@ def test_what_one_provider_sealed_is_not_shown_to_another(wire: str, other: str)
     assert "null" not in written.replace('"content": null', "")
 
 
+@pytest.mark.requirement("S4:stream")
 def test_calls_of_one_index_are_told_apart_by_their_ids():
     pieces = [("a", "f", '{"x":'), (None, None, "1}"), ("b", "g", "{}"), ("c", None, "")]
     said = [
@@ -347,6 +351,7 @@ def test_a_cost_that_is_no_number_is_not_believed():
     assert fed("chat", [said])[0].finish().reported_cost is None
 
 
+@pytest.mark.requirement("S4:stream")
 @pytest.mark.parametrize(
     ("wire", "said", "finish"),
     [
@@ -387,6 +392,7 @@ def test_why_an_answer_ended_is_said_in_one_way(wire: str, said: list[Any], fini
     assert fed(wire, said)[0].finish().finish == finish
 
 
+@pytest.mark.requirement("S4:stream")
 def test_what_streamed_stands_where_the_last_event_holds_nothing():
     said = [{"type": "response.output_text.delta", "delta": "Hi"}, {"type": "response.completed", "response": {}}]
     said = [said[0], {"type": "response.completed", "response": {"status": "completed"}}]

@@ -10,7 +10,7 @@ from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Change, JsonObject, Needs, Reply, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:access")]
 
 RULES = Rules(ask=("delete_*",), deny=("drop",), hidden=("secret",))
 

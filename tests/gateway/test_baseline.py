@@ -32,6 +32,8 @@ from ullage.store import Database
 from ullage.store.migrations import MIGRATIONS
 from ullage.tool import Json, Tool
 
+pytestmark = pytest.mark.requirement("U:pin")
+
 SHOP = Server(name="shop", transport="stdio", command="shop")
 HERE = Places(folder="/home/ada/project", home="/home/ada", temporary="/tmp")
 BUY: dict[str, Any] = {

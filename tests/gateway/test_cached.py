@@ -14,7 +14,7 @@ from ullage.options import Rules
 from ullage.testing import FakeSource
 from ullage.tool import Call, Caller, Change, Json, Needs, Origin, Reply, Structured, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:meta:performance")]
 
 ADA, BOB = (Caller(principal=name, session=f"of {name}") for name in ("ada", "bob"))
 TOOLS = tuple(Tool(name=name, input_schema={"type": "object"}) for name in ("read", "read_more", "write"))

@@ -7,6 +7,8 @@ from ullage.gateway.find.forms import Forms
 from ullage.gateway.find.reply import About
 from ullage.tokens import Count
 
+pytestmark = pytest.mark.requirement("S1:find")
+
 FORMS = Forms(definition='{"name":"mend"}', signature='"mend(pipe)"', line='"mend — Mends."', name='"mend"')
 
 

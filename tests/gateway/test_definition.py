@@ -1,11 +1,14 @@
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.gateway.definition import definition, definition_hash, definition_text, revision_of, tool_of
 from ullage.tool import Tool
+
+pytestmark = pytest.mark.requirement("S1:surface")
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "day": {"type": "integer"}}}
 TOOL = Tool(name="wéather", description="Say the weather", input_schema=SCHEMA)

@@ -8,6 +8,8 @@ from ullage.gateway.find.embedders import Embedders
 from ullage.options import IndexKind
 from ullage.testing import FakeEmbedder
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 
 class Counting:
     """A loader that says how often it was asked."""

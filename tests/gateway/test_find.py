@@ -37,7 +37,7 @@ from ullage.tool import Call, Caller, Change, Listing, Needs, Reply, Structured,
 Value = Any
 """Any JSON, and whatever else a test hands on."""
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:find")]
 
 METER = Meter(shipped())
 READS = {"readOnlyHint": True}

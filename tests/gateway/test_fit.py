@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from ullage.gateway.find.fit import Candidate, Fitted, Piece, fit
 
+pytestmark = pytest.mark.requirement("S1:budget")
+
 FORMS = ("full", "signature", "line", "name")
 COSTS = (200, 60, 25, 5)
 

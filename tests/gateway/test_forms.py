@@ -3,8 +3,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from ullage.gateway.find.forms import Forms, FormsKept, forms_of
 from ullage.tool import JsonObject, Tool
+
+pytestmark = pytest.mark.requirement("S1:budget")
 
 PAINT = Tool(
     name="house__paint",

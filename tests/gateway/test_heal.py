@@ -9,6 +9,8 @@ from ullage.errors import InvalidArguments
 from ullage.gateway.find.envelope import read_call
 from ullage.gateway.find.heal import Healed, heal, parsed
 
+pytestmark = pytest.mark.requirement("S1:heal")
+
 Value = Any
 """Any JSON, and whatever else a test hands on."""
 

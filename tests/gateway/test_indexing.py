@@ -33,7 +33,7 @@ from ullage.testing import FakeEmbedder, FakeSource
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Change, JsonObject, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:hybrid")]
 
 METER = Meter(shipped())
 

@@ -20,7 +20,7 @@ from ullage.store import Database
 from ullage.testing import FakeSource, check_closing, check_source, check_watched
 from ullage.tool import Call, Change, Complete, JsonObject, Listing, PromptRequest, Read, Reply, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:catalog", "S1:live")]
 
 SHOP = Server(name="shop", transport="stdio", command="shop")
 TOOLS = Change("tools")

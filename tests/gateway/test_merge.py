@@ -35,7 +35,7 @@ from ullage.tool import (
     Tool,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:aggregate")]
 
 
 def tool(name: str, **more: Any) -> Tool:  # noqa: ANN401
@@ -296,6 +296,7 @@ async def test_a_silent_server_is_waited_for_only_so_long_and_announced_when_it_
     assert changes == [Change("tools")]
 
 
+@pytest.mark.requirement("S1:live")
 async def test_a_list_that_arrives_late_and_is_empty_is_not_announced():
     silent = Peeking()
     changes: list[Change] = []
@@ -365,6 +366,7 @@ async def test_a_call_waits_for_the_server_that_its_name_belongs_to():
         assert (await merge.find("b", "Other")).listed == "other__b"
 
 
+@pytest.mark.requirement("S1:live")
 async def test_a_view_is_not_made_again_while_nothing_changes():
     many = Peeking()
     many.known = Listing(tuple(tool(f"tool_{number}") for number in range(5_000)), revision="1")
@@ -378,6 +380,7 @@ async def test_a_view_is_not_made_again_while_nothing_changes():
     assert many.weighed == counted
 
 
+@pytest.mark.requirement("S1:live")
 async def test_a_list_with_another_revision_and_the_same_tools_is_no_change():
     inner = Peeking()
     inner.known = Listing((tool("a"),), revision="1")
@@ -389,6 +392,7 @@ async def test_a_list_with_another_revision_and_the_same_tools_is_no_change():
     assert (await merge.view()).revision != first.revision
 
 
+@pytest.mark.requirement("S1:live")
 async def test_changes_of_tools_are_told_only_where_the_list_differs():
     inner = source("a")
     changes: list[Change] = []
@@ -408,6 +412,7 @@ async def test_changes_of_tools_are_told_only_where_the_list_differs():
         assert names(await merge.view()) == ["one__b"]
 
 
+@pytest.mark.requirement("S1:live")
 async def test_a_change_of_a_peeked_source_is_told_at_once():
     inner = source("a")
     known = [Listing((tool("a"),), "1")]
@@ -429,6 +434,7 @@ async def test_a_change_of_a_peeked_source_is_told_at_once():
     assert changes == [Change("tools")]
 
 
+@pytest.mark.requirement("S1:live")
 async def test_without_a_background_a_change_is_told_and_the_next_list_is_new():
     inner = source("a")
     changes: list[Change] = []
@@ -441,6 +447,7 @@ async def test_without_a_background_a_change_is_told_and_the_next_list_is_new():
     assert names(await merge.view()) == ["one__b"]
 
 
+@pytest.mark.requirement("S1:live")
 async def test_what_is_heard_of_a_source_that_stays_is_kept_when_the_settings_change():
     stays, goes, comes = Peeking("a"), source("b"), source("c")
     stays.known = stays.listing
@@ -528,6 +535,7 @@ class Templated(FakeSource):
         return {"values": [self.texts["me"], str(request.reference.get("uri"))]}
 
 
+@pytest.mark.requirement("S1:live")
 async def test_templates_of_two_servers_are_told_apart_and_lead_back():
     one, two = Templated(texts={"me": "one"}), Templated(texts={"me": "two"})
     merge = Merge([member("one", one), member("two", two)])
@@ -648,6 +656,7 @@ class Subscribing(FakeSource):
         self.subscribed.remove(uri)
 
 
+@pytest.mark.requirement("S1:live")
 async def test_a_subscription_goes_to_the_owner_and_its_change_comes_back_under_the_same_address():
     one, two = Subscribing(texts={"file:///a": "1"}), Subscribing(texts={"file:///a": "2"})
     changes: list[Change] = []
@@ -671,6 +680,7 @@ async def test_a_subscription_goes_to_the_owner_and_its_change_comes_back_under_
         await merge.unsubscribe("nowhere://")
 
 
+@pytest.mark.requirement("S1:live")
 async def test_changes_of_resources_and_prompts_are_passed_on_and_the_next_list_is_new():
     inner = FakeSource(texts={"file:///a": "1"}, messages={"hello": "Hello {name}"})
     changes: list[Change] = []
@@ -687,6 +697,7 @@ async def test_changes_of_resources_and_prompts_are_passed_on_and_the_next_list_
     assert len(await merge.prompts()) == 2
 
 
+@pytest.mark.requirement("S1:live")
 async def test_changes_of_resources_and_prompts_that_change_nothing_are_not_told_and_seldom_asked_for():
     class Counted(FakeSource):
         asked = 0
@@ -722,6 +733,7 @@ async def test_changes_of_resources_and_prompts_that_change_nothing_are_not_told
         group.cancel_scope.cancel()
 
 
+@pytest.mark.requirement("S1:live")
 async def test_a_change_during_an_answer_is_asked_for_again():
     inner = Gated("a")
     changes: list[Change] = []
@@ -744,6 +756,7 @@ async def test_a_change_during_an_answer_is_asked_for_again():
         group.cancel_scope.cancel()
 
 
+@pytest.mark.requirement("S1:live")
 async def test_a_change_that_could_not_be_followed_is_followed_later():
     inner = Gated("a")
     inner.opened.set()

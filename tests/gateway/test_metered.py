@@ -18,7 +18,7 @@ from ullage.testing import FakeRecorder, FakeSource
 from ullage.tokens import Meter, Method
 from ullage.tool import Block, Call, Caller, Listing, Needs, Origin, Reply, Structured, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:meta")]
 
 METER = Meter(shipped())
 REFERENCES = References(METER.models)
@@ -132,6 +132,7 @@ async def test_errors_of_the_protocol_pass_as_they_are(error: Exception):
     assert book.entries == []
 
 
+@pytest.mark.requirement("S0:meta:tokens")
 async def test_a_reply_that_needs_something_passes_uncounted():
     needy, book = Reply(needs=Needs({"a": {}})), FakeRecorder()
 
@@ -292,6 +293,7 @@ async def test_a_search_that_failed_is_written_down_as_any_failure_and_with_its_
     assert [(entry.tool, entry.is_error, entry.time.tzinfo) for entry in book.entries] == [("find_tool", True, UTC)]
 
 
+@pytest.mark.requirement("S0:meta:tokens")
 async def test_structured_content_counts_only_where_there_is_no_content():
     value = Structured({"answer": "forty-two"})
     alone = await tokens_of(Reply(structured=value))
@@ -305,6 +307,7 @@ def png(width: int, height: int) -> str:
     return base64.b64encode(head + b"\0" * 100_000).decode()
 
 
+@pytest.mark.requirement("S0:meta:tokens")
 async def test_an_image_weighs_what_its_models_maker_says_and_not_its_base64():
     reply = Reply(content=({"type": "image", "data": png(512, 512), "mimeType": "image/png"},))
     named = await meta_of(reply, Caller(principal="a", session="s", model="gpt-4o"))
@@ -314,6 +317,7 @@ async def test_an_image_weighs_what_its_models_maker_says_and_not_its_base64():
     assert await tokens_of(Reply(content=(embedded,)), Caller(principal="a", session="s", model="gpt-4o")) == 256
 
 
+@pytest.mark.requirement("S0:meta:tokens")
 @pytest.mark.parametrize(
     ("block", "text"),
     [
@@ -333,12 +337,14 @@ async def test_other_blocks_count_as_what_of_them_reaches_a_model(block: Block, 
     assert abs(await tokens_of(Reply(content=(block,))) - whole) <= 1
 
 
+@pytest.mark.requirement("S0:meta:tokens")
 async def test_sound_is_no_text():
     block = {"type": "audio", "data": "QUJD" * 10_000, "mimeType": "audio/mp3"}
     assert 0 < await tokens_of(Reply(content=(block,))) < 1_000
     assert await tokens_of(Reply(content=({"type": "image", "data": None},))) > 0
 
 
+@pytest.mark.requirement("S0:meta:tokens")
 @pytest.mark.parametrize("count", [1, 3_000])
 async def test_counting_a_large_reply_lets_others_in(count: int):
     reply = Reply(content=({"type": "text", "text": "some words of no consequence " * (60_000 // count)},) * count)

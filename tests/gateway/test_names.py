@@ -11,6 +11,8 @@ from ullage.gateway.merge.view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool
 
+pytestmark = pytest.mark.requirement("S1:aggregate")
+
 
 def owned(server: str, *names: str, prefix: str | None = None) -> Owned:
     return Owned(server=server, prefix=server if prefix is None else prefix, names=names)

@@ -8,7 +8,7 @@ import pytest
 from ullage.errors import Unavailable
 from ullage.gateway import OpenCalls
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:shutdown")]
 
 
 async def test_running_call_is_counted_until_it_ends() -> None:

@@ -13,6 +13,8 @@ from ullage.gateway.poison_signals import SIGNALS
 from ullage.invisible import has_invisible
 from ullage.tool import Json, Tool
 
+pytestmark = pytest.mark.requirement("U:poison")
+
 ROWS: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parent / "poison.jsonl").read_text("utf-8").splitlines()
 ]

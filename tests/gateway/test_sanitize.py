@@ -14,6 +14,8 @@ from ullage.testing import FakeAnsweringSource, FakeRecorder, FakeSource
 from ullage.tokens import Meter, drain
 from ullage.tool import Call, Complete, Json, JsonObject, Needs, PromptRequest, Read, Reply, Structured, Tool
 
+pytestmark = pytest.mark.requirement("U:poison")
+
 ZERO = "\u200b"
 
 

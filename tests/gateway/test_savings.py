@@ -36,22 +36,49 @@ def test_figures_made_of_baseline_and_returned_always_agree(baseline: int, share
 
 @pytest.mark.requirement("S1:metrics")
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "broken"),
     [
-        {"returned_tokens": 201, "tokens_saved": -1},
-        {"returned_tokens": -1, "tokens_saved": 201},
-        {"baseline_tokens": -1},
-        {"tokens_saved": 149},
-        {"savings_percentage": 75.02},
-        {"savings_percentage": 74.98},
-        {"savings_percentage": float("nan")},
-        {"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0},
-        {"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0, "savings_percentage": -0.005},
+        # Each breaks one rule alone, so that another rule cannot stand in for it.
+        ({"baseline_tokens": -200, "returned_tokens": -50, "tokens_saved": -150}, "returned tokens lie between"),
+        (
+            {"baseline_tokens": 0, "returned_tokens": 1, "tokens_saved": -1, "savings_percentage": 0.0},
+            "returned tokens lie between",
+        ),
+        (
+            {"baseline_tokens": 0, "returned_tokens": -1, "tokens_saved": 1, "savings_percentage": 0.0},
+            "returned tokens lie between",
+        ),
+        ({"tokens_saved": 149, "savings_percentage": 74.5}, "tokens saved are"),
+        ({"tokens_saved": 151, "savings_percentage": 75.5}, "tokens saved are"),
+        ({"savings_percentage": 75.011}, "is not the percentage"),
+        ({"savings_percentage": 74.989}, "is not the percentage"),
+        ({"savings_percentage": float("nan")}, "is not the percentage"),
+        ({"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0}, "is not the percentage"),
+        (
+            {"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0, "savings_percentage": -0.005},
+            "a percentage lies between",
+        ),
+        ({"returned_tokens": 0, "tokens_saved": 200, "savings_percentage": 100.005}, "a percentage lies between"),
     ],
 )
-def test_figures_that_do_not_agree_cannot_be_constructed(changes: dict[str, Value]):
-    with pytest.raises(ValueError, match=r"tokens|percentage"):
+def test_figures_that_do_not_agree_cannot_be_constructed(changes: dict[str, Value], broken: str):
+    with pytest.raises(ValueError, match=broken):
         metrics(**changes)
+
+
+@pytest.mark.requirement("S1:metrics")
+def test_figures_at_the_edges_can_be_constructed():
+    assert metrics(returned_tokens=200, tokens_saved=0, savings_percentage=0.0).savings_percentage == 0
+    assert metrics(returned_tokens=0, tokens_saved=200, savings_percentage=100.0).tokens_saved == 200
+    assert metrics(savings_percentage=75.009).savings_percentage == 75.009
+    nothing = {"baseline_tokens": 0, "returned_tokens": 0, "tokens_saved": 0}
+    assert metrics(**nothing, savings_percentage=0.01).savings_percentage == 0.01
+    assert TokenMetrics.of(3, 1).to_json() == {
+        "baseline_tokens": 3,
+        "returned_tokens": 1,
+        "tokens_saved": 2,
+        "savings_percentage": 66.67,
+    }
 
 
 @pytest.mark.requirement("S1:metrics")
@@ -90,6 +117,7 @@ def test_a_net_figure_may_be_negative_and_says_so():
     assert "lower" in said["session"]["bound"]
 
 
+@pytest.mark.requirement("S1:net")
 def test_what_is_not_known_to_be_saved_is_added_when_it_is_known():
     savings = Savings()
     savings.called(SESSION, None)
@@ -98,6 +126,7 @@ def test_what_is_not_known_to_be_saved_is_added_when_it_is_known():
     assert savings.net(SESSION, CARRIED).session == 3 * CARRIED.saved, "once"
 
 
+@pytest.mark.requirement("S1:net")
 def test_sessions_are_apart_and_those_not_heard_of_are_forgotten():
     savings = Savings(most=2)
     for name in ("one", "two"):

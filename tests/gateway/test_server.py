@@ -2,6 +2,8 @@ import pytest
 
 from ullage.gateway import Rules
 
+pytestmark = pytest.mark.requirement("U:access")
+
 
 @pytest.mark.parametrize(
     ("rules", "expected"),

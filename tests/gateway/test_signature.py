@@ -6,6 +6,8 @@ from ullage.gateway import one_line, signature
 from ullage.gateway.slim import slim
 from ullage.tool import Tool
 
+pytestmark = pytest.mark.requirement("S1:budget")
+
 Value = Any
 """Any JSON."""
 

@@ -11,6 +11,8 @@ from ullage.gateway.slim.share import share
 from ullage.gateway.slim.wording import is_name, is_said_in, repeats, spaced
 from ullage.tool import Tool
 
+pytestmark = pytest.mark.requirement("S1:surface")
+
 Value = Any
 """Any JSON."""
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.gateway.find.surface import Decision, Mode, Remembered, Surface, decide
 
+pytestmark = pytest.mark.requirement("S1:surface")
+
 
 def surface(catalogue: int | None, previous: Surface | None = None, mode: Mode = "auto") -> Surface:
     return decide(mode, catalogue=catalogue, window=200_000, previous=previous).surface

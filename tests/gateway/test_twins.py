@@ -8,6 +8,8 @@ from ullage.gateway.merge.view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool
 
+pytestmark = pytest.mark.requirement("S1:find")
+
 Value = Any
 
 STRING = {"type": "string"}

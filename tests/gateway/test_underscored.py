@@ -6,7 +6,7 @@ from ullage.testing import FakeSource, check_source
 from ullage.tokens import CountSource
 from ullage.tool import Call, Reply, Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:own")]
 
 OWN = ("count-tokens", "delegate.run")
 SCHEMA = {"type": "object"}

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from ullage.gateway.merge.uris import Template, block_mapped, mapped, owners_of, unmapped, with_uri
 
+pytestmark = pytest.mark.requirement("S1:aggregate")
+
 
 @given(st.text(min_size=1), st.text())
 def test_a_mapped_address_reads_back_to_its_server(server: str, uri: str):

@@ -13,6 +13,8 @@ from ullage.gateway.find.validators import Validators
 from ullage.gateway.step_budget import OutOfSteps, StepBudget
 from ullage.tool import Tool
 
+pytestmark = pytest.mark.requirement("S1:heal")
+
 Value = Any
 """Any JSON, and whatever else a test hands on."""
 

@@ -11,7 +11,7 @@ from ullage.options import Server
 from ullage.store import Database
 from ullage.tool import Tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:catalog")]
 
 SHOP = Server(name="shop", transport="stdio", command="shop")
 OTHER = replace(SHOP, arguments=("--other",))

@@ -12,6 +12,8 @@ from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, To
 from ullage.messages.anthropic import read
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 
 def parts_of(*blocks: Json, role: str = "user") -> tuple[object, ...]:
     return read({"messages": [{"role": role, "content": list(blocks)}]}).messages[0].parts

@@ -3,8 +3,12 @@
 from base64 import b64encode
 from json import dumps
 
+import pytest
+
 from ullage.messages import Format, Media, Text, Thinking, ToolCall, ToolResult, read_request
 from ullage.tool import Json
+
+pytestmark = pytest.mark.requirement("S2:formats")
 
 
 def said(*blocks: Json, role: str = "user") -> dict[str, Json]:

@@ -5,6 +5,8 @@ import pytest
 from ullage.errors import UnreadableRequest
 from ullage.messages import Format, Message, Text, detect_format, detect_messages, read_request
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 USER = {"role": "user", "content": "Hi"}
 BLOCK = {"type": "text", "text": "Hi"}
 

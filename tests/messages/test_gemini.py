@@ -8,6 +8,8 @@ from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, To
 from ullage.messages.gemini import read
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 
 def test_a_content_becomes_a_message_and_the_system_instruction_stands_apart() -> None:
     request = read(

@@ -14,6 +14,8 @@ from pydantic.alias_generators import to_camel
 from ullage.errors import UnreadableRequest
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, plain, read_message
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 TWO = {"type": "text", "text": "2"}
 
 

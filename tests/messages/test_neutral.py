@@ -19,6 +19,8 @@ from ullage.messages import (
 )
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 WORD = st.text(max_size=8)
 MAYBE = st.none() | WORD
 VALUE = st.recursive(

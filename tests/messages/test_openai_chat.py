@@ -8,6 +8,8 @@ from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, To
 from ullage.messages.openai_chat import read
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -5,6 +5,8 @@ import pytest
 from ullage.errors import UnreadableRequest
 from ullage.messages import Format, detect_format, read_request
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 USER = {"role": "user", "content": "Hi"}
 SYSTEM = {"role": "system", "content": "x"}
 BODIES: list[tuple[dict[str, Any], Format]] = [

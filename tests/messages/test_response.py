@@ -5,6 +5,8 @@ from ullage.messages import Format, read_answer
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 ANSWERS: list[tuple[Format, JsonObject, list[JsonObject], Usage]] = [
     (

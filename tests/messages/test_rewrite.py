@@ -18,6 +18,8 @@ from ullage.messages import (
     with_texts,
 )
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 CHAT, RESPONSES, ANTHROPIC, GEMINI, OURS = (
     Format.OPENAI_CHAT,
     Format.OPENAI_RESPONSES,

@@ -4,6 +4,8 @@ from ullage.messages import Format, read_usage
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
+pytestmark = pytest.mark.requirement("S4:usage")
+
 _XAI: JsonObject = {
     "prompt_tokens": 15,
     "completion_tokens": 8,

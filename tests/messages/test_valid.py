@@ -12,6 +12,8 @@ from ullage.messages import Format, Message, Text, Thinking, ToolCall, ToolResul
 from ullage.messages.valid import faults
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:compact:valid")
+
 USER, CALLS, RESULTS, SAID = "user", "calls", "results", "said"
 Step = tuple[str, tuple[str, ...]]
 """Who does what: the user speaks, the assistant says something or calls, the tools answer; with the ids of calls."""

@@ -6,6 +6,8 @@ from ullage.messages import Format
 from ullage.messages.valid import faults
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:compact:valid")
+
 Block = dict[str, Json]
 
 

@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
+
 import ullage.models
 from ullage.models import shipped
 from ullage.models.name import fold
+
+pytestmark = pytest.mark.requirement("S3:models")
 
 FILE = Path(ullage.models.__file__).parent / "data" / "cards.json"
 CARDS = list(shipped().cards())

@@ -7,6 +7,8 @@ import pytest
 
 from ullage.models import Cost, Price, Usage, cost_of, price_of, shipped
 
+pytestmark = pytest.mark.requirement("S4:cost")
+
 TABLE = shipped()
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 OWN = Price(

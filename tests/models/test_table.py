@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from ullage.errors import UnsupportedModel
 from ullage.models import CURRENT_MODEL, DEFAULT_WINDOW, Window, shipped
 
+pytestmark = pytest.mark.requirement("S3:models")
+
 TABLE = shipped()
 
 
@@ -140,6 +142,7 @@ def test_plain_claude_is_the_newest_sonnet() -> None:
     assert newest == max(sonnets, key=lambda card: card.id.split("-")[2:])
 
 
+@pytest.mark.requirement("S3:unsupported")
 @pytest.mark.parametrize(
     "name",
     [
@@ -165,6 +168,7 @@ def test_nonsense_is_not_matched(name: str) -> None:
         TABLE.find(name)
 
 
+@pytest.mark.requirement("S3:unsupported")
 def test_an_unknown_name_is_answered_with_the_default_and_the_nearest() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         TABLE.find("gtp-4o-mini")
@@ -177,12 +181,14 @@ def test_an_unknown_name_is_answered_with_the_default_and_the_nearest() -> None:
     assert len(error.options) == len(set(error.options)) <= 20
 
 
+@pytest.mark.requirement("S3:unsupported")
 def test_the_nearest_names_begin_with_the_likest() -> None:
     assert TABLE.nearest("gpt4o")[0] == "gpt-4o"
     assert TABLE.nearest("openrouter/anthropic/cluade-haiku-4.5")[0] == "claude-haiku-4-5"
     assert TABLE.nearest("") == ()
 
 
+@pytest.mark.requirement("S3:unsupported")
 @pytest.mark.parametrize(
     ("name", "start"), [("sonnet", "claude-"), ("gemini", "gemini-"), ("chatgpt", "chatgpt-"), ("o4", "o4-mini")]
 )
@@ -192,12 +198,14 @@ def test_a_part_of_a_name_has_the_names_it_is_part_of_nearest(name: str, start: 
     assert all(each.startswith(start) for each in near)
 
 
+@pytest.mark.requirement("S3:unsupported")
 def test_every_name_an_error_offers_is_known() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         TABLE.find("gpt5mini")
     assert all(TABLE.get(name) for name in caught.value.options)
 
 
+@pytest.mark.requirement("S2:window", "U:one-meter")
 def test_the_window_is_the_override_else_the_cards_else_the_default() -> None:
     assert TABLE.window("anthropic/claude-3.5-sonnet") == Window(200_000, resolved=True)
     assert TABLE.window("openai/gpt-4o") == Window(128_000, resolved=True)
@@ -206,6 +214,7 @@ def test_the_window_is_the_override_else_the_cards_else_the_default() -> None:
     assert TABLE.window("") == Window(DEFAULT_WINDOW, resolved=False)
 
 
+@pytest.mark.requirement("S2:window")
 def test_a_model_whose_window_nobody_published_has_the_default_unresolved() -> None:
     assert TABLE.find("qwen3-0.6b").card.window is None
     assert TABLE.window("qwen3-0.6b") == Window(DEFAULT_WINDOW, resolved=False)
@@ -217,6 +226,7 @@ PIECES = st.sampled_from(
 NAMES = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=12).map("".join))
 
 
+@pytest.mark.requirement("S3:unsupported")
 @settings(max_examples=1_000, deadline=None)
 @given(NAMES)
 def test_no_name_breaks_the_look_up(name: str) -> None:
@@ -224,6 +234,7 @@ def test_no_name_breaks_the_look_up(name: str) -> None:
     assert match is None or (match.asked == name and match.how in {"id", "alias", "dated", "family"})
 
 
+@pytest.mark.requirement("S3:unsupported")
 @settings(max_examples=200, deadline=None)
 @given(NAMES)
 def test_no_name_breaks_the_error(name: str) -> None:

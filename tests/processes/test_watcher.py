@@ -19,7 +19,10 @@ from ullage.processes import sweep as sweeping
 from ullage.processes.sweep import main
 from upstreams import settle_in, write_toml
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc"),
+    pytest.mark.requirement("U:shutdown"),
+]
 
 FAMILY = Path(__file__).with_name("family_server.py")
 ULLAGE = (sys.executable, "-m", "ullage", "serve")

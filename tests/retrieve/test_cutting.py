@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from ullage.retrieve.cutting import cut
 from ullage.retrieve.outline import outline
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 LINES = st.lists(
     st.one_of(
         st.sampled_from(

@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from ullage.retrieve.decoding import is_binary, lines_of
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_a_text_in_any_unicode_is_read(encoding: str):

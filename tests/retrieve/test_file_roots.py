@@ -7,6 +7,8 @@ import pytest
 from ullage.errors import Denied, InvalidArguments, UnreadableFile
 from ullage.retrieve import FileRoots
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 16
 
 

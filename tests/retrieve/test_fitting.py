@@ -6,6 +6,8 @@ from retrieve.retrievers import tokens
 from ullage.retrieve import Passage, Place
 from ullage.retrieve.fitting import fit_passages, shown_as
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 
 def passage(path: str, *lines: str, first: int = 1) -> Passage:
     return Passage(Place(path=path, first=first, last=first + len(lines) - 1), lines)

@@ -11,7 +11,7 @@ from ullage.errors import InvalidArguments
 from ullage.retrieve import Bounds, FolderRetriever, Place, Query, RetrieveSettings
 from ullage.retrieve.walking import Walk, roots_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:more")]
 
 HAY = "nothing of note here, only hay"
 NEEDLE = "the needle lies here"

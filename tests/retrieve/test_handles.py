@@ -4,6 +4,8 @@ from ullage.errors import UnknownHandle
 from ullage.retrieve import PREFIX, Place
 from ullage.retrieve.handles import Handles
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 
 def places(*names: str) -> tuple[Place, ...]:
     return tuple(Place(path=name, first=1, last=2) for name in names)

@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from ullage.retrieve.patterns import Patterns
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 CASES = [
     # pattern, path (a folder's ends in a slash), whether it is meant
     ("*.md", "a.md", True),

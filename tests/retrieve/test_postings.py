@@ -1,8 +1,11 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.retrieve import PassageIndex
 from ullage.search import Document
+
+pytestmark = pytest.mark.requirement("S4:more")
 
 
 def passage(name: str, text: str, title: str = "", path: str = "") -> Document:

@@ -6,6 +6,8 @@ import pytest
 from retrieve.retrievers import grown
 from ullage.retrieve.reading import Unread, opened_plainly, read_lines
 
+pytestmark = pytest.mark.requirement("S4:more")
+
 SECRET = "outside and secret"
 
 

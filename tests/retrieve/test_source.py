@@ -9,7 +9,7 @@ from ullage.retrieve import TOOL, FolderRetriever, RetrieveSettings, RetrieveSou
 from ullage.testing import check_source
 from ullage.tool import Call, Caller
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:more")]
 
 ANN = Caller(principal="ann", session="s")
 TEXTS = {f"{name}.md": "\n".join(f"{name} says thing {number}" for number in range(20)) for name in "abcdef"}

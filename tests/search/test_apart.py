@@ -1,11 +1,14 @@
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import terms
 from ullage.search.apart import apart
 from ullage.search.pieces import fold
+
+pytestmark = pytest.mark.requirement("S1:hybrid")
 
 ACCENTS = "\u0301\u0323"
 """Each to be sorted before the one that precedes it."""

@@ -1,6 +1,10 @@
+import pytest
+
 from ullage.search import Document
 from ullage.search.asked import asked
 from ullage.search.aspects import ASPECTS, aspects, sentences
+
+pytestmark = pytest.mark.requirement("S1:hybrid")
 
 
 def of(**fields: object) -> dict[str, str]:

@@ -1,5 +1,9 @@
+import pytest
+
 from ullage.search import document_of
 from ullage.tool import JsonObject, Tool
+
+pytestmark = pytest.mark.requirement("S1:hybrid")
 
 
 def _names(schema: JsonObject) -> tuple[str, ...]:

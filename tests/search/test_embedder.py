@@ -6,6 +6,8 @@ import pytest
 from ullage.search import Document, load_table
 from ullage.testing import FakeEmbedder, check_embedder
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 
 def test_the_embedder_that_ships_and_the_fake_conform():
     check_embedder(load_table())

@@ -16,6 +16,8 @@ from ullage.search.loading import read_encoder
 from ullage.search.wordpiece import WordPiece
 from ullage.testing import check_embedder
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 ROOT = Path(__file__).parent.parent.parent
 VOCABULARY = ["[UNK]", "[CLS]", "[SEP]", "send", "mail", "read", "file", "post", "."]
 BEGIN, END = 1, 2

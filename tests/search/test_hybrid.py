@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ullage.search import MOST_BONUS, Document, Field, HybridIndex, LexicalIndex, Named
 from ullage.search.matrix import Matrix
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 Vectors = NDArray[np.float32]
 
 ISSUE = Document(id="issue", server="github", name="create_issue", description="Open a new issue in a repository.")

@@ -11,6 +11,8 @@ from ullage.search.counted import count
 from ullage.search.postings import Postings
 from ullage.search.words import wanted
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 DOCUMENTS = (
     Document(id="1", server="github", name="create_issue", description="Open a new issue in a repository."),
     Document(id="2", server="github", name="search_issues", description="Find issues that match a query."),

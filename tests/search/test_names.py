@@ -11,6 +11,8 @@ from ullage.search.names import Names
 from ullage.search.spellings import Spellings
 from ullage.search.words import parts
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 WORDS = st.sampled_from(
     ["create", "issue", "issues", "get", "a", "ab", "Git", "hub", "datei", "öffnen", "查询", "2", "_"]
 )

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.search.pieces import Pieces, fold
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 VOCABULARY = [
     *("get", "user", "github", "git", "##hub", "weather", "id", "v", "2", "cafe", "un", "##known", "##able"),
     "2d",

@@ -10,6 +10,8 @@ from ullage.search.pieces import Pieces
 from ullage.search.rerank import CANDIDATES, FEATURES, Candidates, Reranker
 from ullage.search.table import StaticTable
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 WORDS = ("get", "pull", "request", "files", "build", "logs", "mail", "send", "letter")
 MEANINGS = {"letter": "mail"}
 """Words that mean nearly the same as another."""

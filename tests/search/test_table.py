@@ -17,6 +17,8 @@ from ullage.search.loading import read_table
 from ullage.search.pieces import Pieces
 from ullage.search.table import StaticTable
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 ROOT = Path(__file__).parent.parent.parent
 WEIGHTS = ROOT / "src" / "ullage" / "search" / "weights"
 WORDS = ("send", "message", "mail", "read", "file", "weather", "city", "to", "a")

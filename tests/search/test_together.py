@@ -5,6 +5,8 @@ from ullage.search import Document, HybridIndex
 from ullage.search.together import Together
 from ullage.testing import FakeEmbedder, check_embedder
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 MAIL = Document(id="mail", name="send_mail", description="Sends a letter to somebody.")
 FILE = Document(id="file", name="read_file", description="Reads what a file holds.")
 

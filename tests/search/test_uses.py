@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from ullage.search import MOST_BONUS, MOST_USES, Need, Use, Uses, need_of, terms
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 DAY = 86_400.0
 NOW = 1_000 * DAY
 ISSUE, BRANCH, NOTE = ("github", "create_issue"), ("github", "create_branch"), ("notes", "think")

@@ -5,6 +5,8 @@ import pytest
 
 from ullage.search import packed, unpacked
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 EDITION = "table-1-0123456789abcdef"
 
 

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.search.wordpiece import WordPiece
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "send", "a", "mail", "##box", "##es", "don", "t", "'", "!", "."),
     *("cafe", "天", "气", "x", "##x", "5", "##€", "[", "]", "mask", "_", "一", "σοφος", "σοφοσ", "—"),

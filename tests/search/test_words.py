@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from ullage.search import terms
 from ullage.search.words import _of_word, parts, runs, wanted
 
+pytestmark = pytest.mark.requirement("S1:hybrid")
+
 
 @pytest.mark.parametrize(
     "name", ["getUserById", "get_user_by_id", "get-user-by-id", "get.user.by.id", "GetUserByID", "get user by id"]

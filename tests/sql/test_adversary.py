@@ -9,6 +9,8 @@ import pytest
 from fuzz.cases import ADVERSARY, Case, read_cases
 from fuzz.judging import verdict
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 ENGINES = ("postgres", "mysql", "sqlite", "duckdb", "mssql", "oracle")
 ROWS = list(read_cases(ADVERSARY))
 

@@ -6,6 +6,8 @@ from ullage.errors import InvalidArguments
 from ullage.sql.arguments import read_original_query, read_query, read_schema, read_sql, read_table
 from ullage.sql.tools import tools_of
 
+pytestmark = pytest.mark.requirement("S0:sql:limit")
+
 TOOLS = {tool.name: tool for tool in tools_of("sqlite", None)}
 
 

@@ -7,6 +7,8 @@ from ullage.errors import Refused
 from ullage.sql import Answer, Dialect
 from ullage.sql.explaining import explain_statement, plan_text
 
+pytestmark = pytest.mark.requirement("S0:sql:query")
+
 
 def answer(columns: tuple[str, ...], *rows: tuple) -> Answer:
     return Answer(columns=columns, rows=rows, more=False)

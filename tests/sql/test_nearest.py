@@ -4,6 +4,8 @@ from ullage.errors import QueryFailed
 from ullage.sql import Column, Structure, Table
 from ullage.sql.nearest import is_about_a_name, with_nearest
 
+pytestmark = pytest.mark.requirement("S0:sql:query")
+
 
 def table(name: str, *columns: str) -> Table:
     return Table(name=name, columns=tuple(Column(name=column, type="int") for column in columns))

@@ -8,6 +8,8 @@ from ullage.errors import BadConfiguration
 from ullage.sql import SAMPLE, DatabaseSettings, dialect_of, open_engine
 from ullage.sql.opening import lock_sentences
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 
 def settings(url: str | Path) -> DatabaseSettings:
     return DatabaseSettings(name="shop", url=str(url))

@@ -3,6 +3,8 @@ import pytest
 from ullage.sql import Column, Dialect, Table
 from ullage.sql.quoting import first_rows
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 
 @pytest.mark.parametrize(
     ("dialect", "statement"),

@@ -2,6 +2,8 @@ import pytest
 
 from ullage.sql.recent import Recent
 
+pytestmark = pytest.mark.requirement("S0:sql:cache")
+
 
 class Clock:
     def __init__(self) -> None:

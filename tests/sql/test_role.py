@@ -1,7 +1,10 @@
+import pytest
 from inline_snapshot import snapshot
 
 from ullage.sql import Probe
 from ullage.sql.role import role_sentences
+
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
 
 
 def test_a_role_that_can_only_read_needs_no_word():

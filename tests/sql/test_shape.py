@@ -9,6 +9,8 @@ from ullage.sql import Answer
 from ullage.sql.arguments import QueryAsked
 from ullage.sql.shape import shape, sheet
 
+pytestmark = pytest.mark.requirement("S0:sql:query", "S0:sql:limit")
+
 
 def weigh(text: str) -> int:
     return meter().count(text, "gpt-4o").tokens

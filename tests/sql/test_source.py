@@ -12,7 +12,7 @@ from ullage.sql.tools import ORIGINAL_NAMES
 from ullage.testing import check_closing, check_resources, check_source
 from ullage.tool import Call, Caller, Read
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:query")]
 
 SELECT = "SELECT id, name FROM orders"
 

@@ -7,6 +7,8 @@ from ullage.gateway import definition_text
 from ullage.sql.engine import Dialect
 from ullage.sql.tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, tools_of
 
+pytestmark = pytest.mark.requirement("S0:sql:schema")
+
 
 @pytest.mark.parametrize("dialect", list(DIALECTS))
 def test_definitions_are_short_and_name_the_dialect(dialect: Dialect):

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from ullage.table import Cleaned, clean, clean_row
 
+pytestmark = pytest.mark.requirement("S0:sql:query")
+
 UNSEEN = "\x00\x07\x08\x1b\x7f\x9b\u061c\u200b\u200e\u202e\u2066\u2060\ufeff\xad\u034f\u3164\U000e0041\U000e0001\ud800"
 
 

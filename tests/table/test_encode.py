@@ -11,6 +11,8 @@ from ullage.table import ABSENT, decode, encode, record_lines, records_json, row
 from ullage.table.writing import written_steps
 from ullage.tokens import drain
 
+pytestmark = pytest.mark.requirement("S0:sql:query")
+
 HOSTILE = st.sampled_from(
     [
         "",

@@ -9,6 +9,8 @@ from ullage.models import shipped
 from ullage.table import Continued, Fitted, fit, fit_steps, in_steps
 from ullage.tokens import Meter
 
+pytestmark = pytest.mark.requirement("S0:sql:limit")
+
 METER = Meter(shipped())
 LINE = st.one_of(
     st.text(alphabet=st.sampled_from(list("ab,./ 1🙂é\t")), max_size=12),

@@ -4,6 +4,8 @@ import pytest
 
 from ullage.table import find_table, find_table_in
 
+pytestmark = pytest.mark.requirement("S0:meta:data")
+
 PEOPLE = [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Grace", "born": 1906}]
 
 

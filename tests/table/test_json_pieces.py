@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from ullage.table import read_pieces, value_at
 from ullage.table.json_pieces import decode_pieces
 
+pytestmark = pytest.mark.requirement("U:bounded")
+
 Value = Any
 """Any JSON."""
 

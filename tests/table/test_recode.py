@@ -11,6 +11,8 @@ from ullage.table import Recoded, decode, in_steps, recode_steps
 from ullage.tokens import Meter, drain
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S0:sql:query")
+
 METER = Meter(shipped())
 PEOPLE = [{"id": number, "name": f"Person {number}", "mail": None} for number in range(5)]
 HOSTILE = st.sampled_from(

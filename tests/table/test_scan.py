@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from ullage.table import Scanned, scan
 from ullage.tokens import drain
 
+pytestmark = pytest.mark.requirement("S0:meta:data")
+
 VALUE = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=4)),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=3), inner, max_size=3)),

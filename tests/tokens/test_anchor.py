@@ -32,18 +32,21 @@ def test_what_follows_an_anchor_is_all_that_is_counted(meter: Meter):
     assert anchored.high - anchored.low < meter.weigh(longer).total.high - meter.weigh(longer).total.low
 
 
+@pytest.mark.requirement("S3:method")
 def test_the_same_request_weighs_exactly_what_was_reported(meter: Meter):
     anchor = meter.observe(request(TEXT), 1234)
     anchored = meter.anchored(request(TEXT), anchor)
     assert (anchored.tokens, anchored.low, anchored.high) == (1234, 1234, 1234)
 
 
+@pytest.mark.requirement("S3:method")
 @pytest.mark.parametrize("other", [request("Something else"), request(TEXT, system="Be long.")])
 def test_an_anchor_of_another_request_is_not_used(meter: Meter, other):
     anchor = meter.observe(request(TEXT), 400)
     assert meter.anchored(other, anchor) == meter.weigh(other).total
 
 
+@pytest.mark.requirement("S3:method")
 def test_reports_teach_the_meter_its_own_correction_for_that_model(meter: Meter):
     before = meter.weigh(request(TEXT)).total.tokens
     reported = round(before * 1.2)
@@ -53,6 +56,7 @@ def test_reports_teach_the_meter_its_own_correction_for_that_model(meter: Meter)
     assert meter.count(TEXT, "claude-opus-5") == Meter(shipped()).count(TEXT, "claude-opus-5"), "another model"
 
 
+@pytest.mark.requirement("S3:method")
 def test_an_absurd_report_and_an_exact_count_teach_nothing(meter: Meter):
     before = meter.weigh(request(TEXT))
     meter.observe(request(TEXT), before.total.tokens * 50)
@@ -63,6 +67,7 @@ def test_an_absurd_report_and_an_exact_count_teach_nothing(meter: Meter):
     assert meter.weigh(body) == exact
 
 
+@pytest.mark.requirement("S3:method")
 def test_an_anchor_of_another_model_is_not_used_and_no_report_of_nothing_is_taken(meter: Meter):
     anchor = meter.observe(request(TEXT), 400)
     assert meter.anchored(request(TEXT), anchor, "claude-opus-5") == meter.weigh(request(TEXT), "claude-opus-5").total

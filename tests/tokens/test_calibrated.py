@@ -35,6 +35,7 @@ def claude(text: str, tokenizer: str = "claude_3") -> Count:
     return CALIBRATIONS[tokenizer].count(measure(text, exactly))
 
 
+@pytest.mark.requirement("S2:count")
 @pytest.mark.parametrize(("tokenizer", "published"), [("claude_3", 14), ("claude_4_7", 25)])
 def test_a_sentence_counted_by_others_lies_within_the_band(tokenizer: str, published: int) -> None:
     """Published at muninn.austegard.com, 2026-05-03, by Anthropic's own counter; a token of it may be framing."""
@@ -43,6 +44,7 @@ def test_a_sentence_counted_by_others_lies_within_the_band(tokenizer: str, publi
     assert count.method is Method.CALIBRATED
 
 
+@pytest.mark.requirement("S2:count")
 @pytest.mark.parametrize(
     ("text", "least", "most"),
     [
@@ -57,22 +59,26 @@ def test_the_newer_tokenizer_costs_more_only_in_latin_letters(text: str, least: 
     assert least <= claude(text, "claude_4_7").tokens / claude(text).tokens <= most
 
 
+@pytest.mark.requirement("S2:count")
 @pytest.mark.parametrize("tokenizer", sorted(CALIBRATIONS))
 def test_nothing_is_nothing_and_anything_is_at_least_a_token(tokenizer: str) -> None:
     assert claude("", tokenizer).tokens == 0
     assert min(claude(text, tokenizer).tokens for text in ("a", " ", "\n", "\0", "é", "好", "\ud800", "🙂")) == 1
 
 
+@pytest.mark.requirement("S2:count")
 @given(texts, tokenizers)
 def test_more_text_is_never_fewer_tokens(text: str, tokenizer: str) -> None:
     assert claude(text + " word", tokenizer).tokens >= claude(text, tokenizer).tokens
 
 
+@pytest.mark.requirement("S2:count")
 @given(texts, tokenizers)
 def test_there_are_never_more_tokens_than_bytes_allow(text: str, tokenizer: str) -> None:
     assert claude(text, tokenizer).tokens <= 2 * len(text.encode("utf-8", "replace")) + 2
 
 
+@pytest.mark.requirement("S2:count")
 def test_the_band_is_narrow_for_prose_and_wide_where_nothing_was_recorded() -> None:
     noise = b64encode(Random(7).randbytes(1500)).decode()
     kinds = {
@@ -87,11 +93,13 @@ def test_the_band_is_narrow_for_prose_and_wide_where_nothing_was_recorded() -> N
     assert min(width["Japanese"], width["noise"], width["dashes"]) > 0.4
 
 
+@pytest.mark.requirement("S2:count")
 def test_a_longer_text_has_a_narrower_band() -> None:
     short, long = claude(PROSE), claude(PROSE * 50)
     assert (short.high - short.low) / short.tokens > (long.high - long.low) / long.tokens
 
 
+@pytest.mark.requirement("S2:count")
 @pytest.mark.parametrize("letter", ["a", " ", "-", "0", "🙂", "好", "\n"])
 def test_a_megabyte_of_one_letter_is_counted_sanely(letter: str) -> None:
     text = letter * 200_000
@@ -99,10 +107,12 @@ def test_a_megabyte_of_one_letter_is_counted_sanely(letter: str) -> None:
     assert 500 <= count.tokens <= len(text.encode())
 
 
+@pytest.mark.requirement("S2:count")
 def test_digits_go_in_threes_at_the_most() -> None:
     assert claude("0" * 999).tokens >= 333
 
 
+@pytest.mark.requirement("S2:count")
 def test_the_features_of_a_long_text_are_those_of_its_slices() -> None:
     text = (PROSE + CODE + "Größe 12 and naïve 345. " + "日本語 mixed in. ") * 300
     pieces = []
@@ -118,6 +128,7 @@ def test_the_features_of_a_long_text_are_those_of_its_slices() -> None:
     assert sliced == whole
 
 
+@pytest.mark.requirement("S2:count")
 @given(texts, texts)
 def test_features_add_up(left: str, right: str) -> None:
     one, other = measure(left, exactly), measure(right, exactly)
@@ -125,6 +136,7 @@ def test_features_add_up(left: str, right: str) -> None:
     assert one + Features() == one
 
 
+@pytest.mark.requirement("S2:count")
 def test_marks_that_an_engine_sets_around_a_text_are_not_counted() -> None:
     assert (
         measure("word", exactly).modernbert
@@ -133,6 +145,7 @@ def test_marks_that_an_engine_sets_around_a_text_are_not_counted() -> None:
     )
 
 
+@pytest.mark.requirement("S2:count")
 @pytest.mark.parametrize("word", ["hello ", "strawberry ", "internationalization "])
 def test_one_word_said_again_and_again_has_a_band_as_wide_as_a_words_error(word: str) -> None:
     count = claude(word * 500)

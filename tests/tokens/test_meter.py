@@ -36,7 +36,7 @@ def test_each_openai_model_counts_with_its_own_vocabulary(model: str, tokens: in
 
 
 @pytest.mark.parametrize("model", ["claude", "claude-3-opus", "claude-sonnet-4-5", "claude-opus-5", "claude-next-9"])
-@pytest.mark.requirement("S3:models", "S3:method")
+@pytest.mark.requirement("S3:models", "S3:method", "S2:count")
 def test_every_claude_is_calibrated_with_a_band(model: str):
     counted = count("The quick brown fox jumps over the lazy dog. " * 10, model)
     assert counted.method is Method.CALIBRATED
@@ -82,7 +82,7 @@ def test_a_text_seen_before_is_not_counted_again():
     assert engine.asked == ["a b c"]
 
 
-@pytest.mark.requirement("S3:method", "S3:light")
+@pytest.mark.requirement("S3:method", "S3:light", "S2:count")
 def test_a_vocabulary_that_is_not_to_be_had_is_estimated_and_says_so():
     meter = Meter(shipped(), engine=FakeEngine())
     for model in ("gemini-2.5-pro", "claude-sonnet-4-5", "command-r"):
@@ -138,6 +138,7 @@ async def test_others_are_served_while_a_long_text_is_counted(meter: Meter):
     assert served > 20
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_small_text_is_counted_at_once(meter: Meter):
     steps = meter.steps("Hello, world!", "gpt-4")
     with pytest.raises(StopIteration) as stop:
@@ -167,6 +168,7 @@ def test_a_request_weighs_its_text_and_its_framing():
     assert count_request(HELLO).total.method is Method.EXACT
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_request_without_a_model_must_be_told_one():
     body = {"messages": [{"role": "user", "content": "hi"}]}
     with pytest.raises(InvalidArguments):
@@ -174,6 +176,7 @@ def test_a_request_without_a_model_must_be_told_one():
     assert count_request(body, "gpt-4o").total.tokens > 0
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro", "qwen3-32b"])
 def test_weighing_in_steps_gives_the_same_weight_with_pauses(meter: Meter, model: str):
     call = {"id": "1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}
@@ -188,6 +191,7 @@ def test_weighing_in_steps_gives_the_same_weight_with_pauses(meter: Meter, model
     assert pauses >= 2 * len(LONG[0]) // 20_000
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_request_of_many_short_messages_is_weighed_in_steps_too():
     turns = [{"role": ("user", "assistant")[place % 2], "content": f"{place} words " * 200} for place in range(100)]
     request = read_request({"model": "gpt-4o", "messages": turns})
@@ -207,6 +211,7 @@ def test_a_model_is_found_with_its_window():
     assert table.window("no such model", override=5).tokens == 5
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_request_nobody_can_read_is_an_error_of_ours():
     nested: Any = "x"
     for _ in range(5_000):
@@ -219,6 +224,7 @@ def test_a_request_nobody_can_read_is_an_error_of_ours():
             count_request(body, "gemini-2.5-pro", named)
 
 
+@pytest.mark.requirement("S3:method", "S2:count")
 def test_a_younger_vocabulary_is_counted_by_its_elders_within_a_band(meter: Meter):
     english, chinese = "The ferries to Gotland left at nine.", "今天的会议改到下午三点。"
     for text in (english, chinese):

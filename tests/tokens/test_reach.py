@@ -17,18 +17,21 @@ def near(tokens: int, reach: int, method: Method = Method.CALIBRATED) -> Count:
     return Count(tokens=tokens, method=method, low=tokens - reach, high=tokens + reach)
 
 
+@pytest.mark.requirement("S2:count")
 def test_a_band_is_drawn_in_by_its_share_and_stretched_by_more() -> None:
     assert Reach(0.5, 1.0).apply(near(100, 10)) == Count(tokens=100, method=Method.CALIBRATED, low=95, high=110)
     stretched = Reach(1.0, 2.0).apply(near(100, 10))
     assert (stretched.low, stretched.high) == (90, 122)
 
 
+@pytest.mark.requirement("S2:count")
 def test_an_exact_count_stays_exact_only_where_its_class_is() -> None:
     assert Reach(1.0, 1.0, exact=True).apply(Count.exact(40)) == Count.exact(40)
     doubted = Reach(3.0, 2.0).apply(Count.exact(40))
     assert (doubted.method, doubted.low, doubted.high) == (Method.CALIBRATED, 36, 42)
 
 
+@pytest.mark.requirement("S2:count")
 def test_the_narrowest_class_that_was_measured_decides() -> None:
     match = Match(asked="m", card=ModelCard(id="m", provider="maker", family="f"), host="host", how="id")
     request = read_request(HELLO)
@@ -39,6 +42,7 @@ def test_the_narrowest_class_that_was_measured_decides() -> None:
     assert reach_of(request, match, Method.EXACT, {}) is None
 
 
+@pytest.mark.requirement("S2:count")
 @pytest.mark.parametrize(
     ("more", "kind"),
     [
@@ -53,6 +57,7 @@ def test_a_request_is_plain_or_has_tools_or_something_else(more: dict[str, Json]
     assert kind_of(read_request({**HELLO, **more})) == kind
 
 
+@pytest.mark.requirement("S2:count")
 def test_the_meter_applies_the_reach_to_the_sum_and_leaves_the_parts() -> None:
     request, model = read_request(HELLO), "openai/gpt-4o-mini"
     doubted = Meter(shipped(), reaches={"openai openai plain exact": Reach(2.0, 2.0)}).weigh(request, model)
@@ -61,6 +66,7 @@ def test_the_meter_applies_the_reach_to_the_sum_and_leaves_the_parts() -> None:
     assert Meter(shipped()).weigh(request, model).total.method is Method.EXACT
 
 
+@pytest.mark.requirement("S2:count")
 def test_every_fitted_class_is_one_a_request_can_have() -> None:
     for key, reach in REACHES.items():
         *_, kind, method = key.split()
@@ -74,6 +80,7 @@ def sample(count: Count, reported: int, repository: str = "a/b", host: str = "ho
     return Sample(host=host, maker="maker", kind="plain", repository=repository, count=count, reported=reported)
 
 
+@pytest.mark.requirement("S2:count")
 def test_a_class_that_misses_is_stretched_until_it_holds() -> None:
     rows = [sample(near(100, 2), 100 + place % 9, f"r/{place % 3}") for place in range(60)]
     reach = fit(rows)["host maker plain calibrated"]
@@ -81,6 +88,7 @@ def test_a_class_that_misses_is_stretched_until_it_holds() -> None:
     assert reach.below == 1.0
 
 
+@pytest.mark.requirement("S2:count")
 def test_a_class_is_drawn_in_only_where_many_repositories_agree() -> None:
     few = [sample(near(100, 40), 101, f"r/{place % 3}") for place in range(60)]
     many = [sample(near(100, 40), 101, f"r/{place % 12}") for place in range(60)]
@@ -88,6 +96,7 @@ def test_a_class_is_drawn_in_only_where_many_repositories_agree() -> None:
     assert fit(many)["host maker plain calibrated"] == Reach(0.5, 0.5)
 
 
+@pytest.mark.requirement("S2:count")
 def test_exact_counts_that_are_wrong_twice_in_fifty_are_exact_no_more() -> None:
     right = [sample(Count.exact(9), 9) for _ in range(48)]
     assert fit([*right, sample(Count.exact(9), 12)])["host maker plain exact"].exact
@@ -96,6 +105,7 @@ def test_exact_counts_that_are_wrong_twice_in_fifty_are_exact_no_more() -> None:
     assert doubted.apply(Count.exact(9)).high >= 12
 
 
+@pytest.mark.requirement("S2:count")
 def test_hosts_with_prompts_of_their_own_say_nothing_of_others() -> None:
     rows = [sample(Count.exact(9), 900, host=next(iter(HIDDEN_PROMPTS))) for _ in range(30)]
     found = fit([*rows, *(sample(Count.exact(9), 9) for _ in range(30))])

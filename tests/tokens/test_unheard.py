@@ -8,6 +8,7 @@ from ullage.tokens import Count, Meter, Method, unheard
 TEXT = "Please compare the two drafts and say which reads better, and why. " * 20
 
 
+@pytest.mark.requirement("S2:count", "S3:method")
 def test_a_model_in_no_table_is_counted_for_within_a_wide_band_where_that_is_asked():
     meter = Meter(shipped())
     count = meter.count(TEXT, unheard("my-own"))
@@ -19,6 +20,7 @@ def test_a_model_in_no_table_is_counted_for_within_a_wide_band_where_that_is_ask
         meter.count(TEXT, "my-own")
 
 
+@pytest.mark.requirement("S2:count", "S3:method")
 def test_what_is_learnt_of_one_such_model_is_not_anothers():
     meter = Meter(shipped())
     before = meter.count(TEXT, unheard("one"))
@@ -29,6 +31,7 @@ def test_what_is_learnt_of_one_such_model_is_not_anothers():
     assert meter.count(TEXT, unheard("two")) == before
 
 
+@pytest.mark.requirement("S2:count", "S3:method")
 @pytest.mark.parametrize("ours", [Count.exact(500), Count.within(20, 0.3), Count.within(90, 0.3)])
 def test_exact_counts_short_texts_and_absurd_reports_teach_nothing(ours: Count):
     meter = Meter(shipped())

@@ -1,8 +1,11 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.wire.supervise.backoff import Admission, Incident, Patience, Standing, admission, after_failure, forgiven
 from ullage.wire.supervise.health import state_of
+
+pytestmark = pytest.mark.requirement("S1:live")
 
 PATIENCE = Patience(first_delay=1, factor=2, failures_allowed=4, cool_down=100, longest_wait=3, healthy_after=60)
 

@@ -3,6 +3,8 @@ import pytest
 from ullage.gateway import Server
 from ullage.wire.upstream.child_env import ChildEnvironment, depth
 
+pytestmark = pytest.mark.requirement("U:env")
+
 ENVIRONMENT = {
     "PATH": "/bin",
     "HOME": "/home/ada",

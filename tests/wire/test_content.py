@@ -15,7 +15,7 @@ from ullage.wire.serve.envelope import Envelope
 from ullage.wire.serve.profile import Identity
 from ullage.wire.serve.sdk import _Results
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 
 __all__ = ["transport"]
 

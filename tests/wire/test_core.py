@@ -25,7 +25,7 @@ from ullage.tool import Call, Change, Reply, Tool
 from ullage.wire import Identity, Presentation, Profile, Shutdown, protocol
 from ullage.wire.serve.stdio import serve_descriptors
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:start")]
 
 IDENTITY = Identity(name="toy", version="1", instructions="Toys.")
 ENVELOPE = {f"{PREFIX}protocolVersion": MODERN, f"{PREFIX}clientCapabilities": {}}

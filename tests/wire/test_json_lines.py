@@ -14,6 +14,8 @@ from ullage.wire.json_lines import (
     read_line,
 )
 
+pytestmark = pytest.mark.requirement("U:bounded")
+
 
 def nested(levels: int) -> str:
     return "[" * levels + "]" * levels

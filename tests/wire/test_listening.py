@@ -14,7 +14,7 @@ from ullage.tool import Call, Reply, Tool
 from ullage.wire import Address, Identity, Profile, Shutdown, listen, serve_http, single
 from ullage.wire.serve import listening
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:shutdown")]
 
 HELLO = {
     "jsonrpc": "2.0",

@@ -16,6 +16,8 @@ from ullage.wire.upstream.raw import (
     read_tools,
 )
 
+pytestmark = pytest.mark.requirement("U:bounded")
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -5,6 +5,8 @@ import pytest
 from ullage.gateway import Server
 from ullage.wire.upstream.redaction import redacted, secrets_of
 
+pytestmark = pytest.mark.requirement("U:errors")
+
 
 def shown(text: str, inherited: dict[str, str] | None = None, **settings: Any) -> str:  # noqa: ANN401 - any of them
     server = Server(**{"name": "one", "transport": "stdio", **settings})

@@ -23,7 +23,7 @@ from ullage.wire.supervise.bounds import Bounds
 from ullage.wire.supervise.host import Supervised
 from ullage.wire.upstream.unsent import Unsent
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live", "S1:aggregate")]
 
 
 async def test_nothing_is_started_before_its_first_use():

@@ -21,7 +21,7 @@ from ullage.wire.supervise.bounds import Bounds
 from ullage.wire.supervise.host import Host, Supervised
 from ullage.wire.upstream.unsent import Unsent
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live")]
 
 
 async def test_each_session_has_its_own_connection_and_the_first_takes_over_that_of_the_listing():

@@ -7,6 +7,8 @@ import pytest
 from context.session.crashing import Machine, Quick, Recording, State, crashes, laid_out
 from ullage.context.session import Draft, Session
 
+pytestmark = pytest.mark.requirement("S2:compact:persist")
+
 NAME = Path("runs") / "a session.jsonl"
 KINDS = {"killed": {"durable", "acknowledged"}, "power": {"durable"}}
 """Which promises must be kept after what."""

@@ -7,6 +7,8 @@ import pytest
 from context.session.sessions import archive_of, opened, summary, talked, texts, user
 from ullage.context.session.lock import locked
 
+pytestmark = pytest.mark.requirement("S2:compact:persist")
+
 TORN = b'{"v":1,"seq":4,"id":"ab","ts":"2026'
 
 

@@ -16,6 +16,8 @@ from ullage.context.session import Session
 from ullage.context.session.lock import locked
 from ullage.errors import StoreFailed
 
+pytestmark = pytest.mark.requirement("S2:compact:persist")
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 

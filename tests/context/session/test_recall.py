@@ -15,6 +15,8 @@ from ullage.testing import check_source
 from ullage.tokens import Meter
 from ullage.tool import Call, Json
 
+pytestmark = pytest.mark.requirement("S2:compact:persist")
+
 METER = Meter(shipped())
 
 

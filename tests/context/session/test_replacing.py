@@ -8,6 +8,8 @@ from context.session.sessions import archive_of, lines_of, opened, summary, talk
 from ullage.context.session import Draft, Session, SessionChanged
 from ullage.errors import InvalidArguments
 
+pytestmark = pytest.mark.requirement("S2:compact:persist")
+
 
 def compact(session: Session, first: int, last: int, *kept: int, **options: Any):  # noqa: ANN401 - as `replace` has them
     records = session.records

@@ -10,6 +10,8 @@ from context.session.sessions import archive_of, opened, summary, talked, texts,
 from ullage.context.session import Session
 from ullage.errors import InvalidArguments
 
+pytestmark = pytest.mark.requirement("S2:compact:persist")
+
 
 def twice_compacted(path: Path) -> tuple[Session, list[bytes]]:
     """And the file as it was at every generation."""

@@ -17,6 +17,8 @@ from ullage.context.session import Files, Session
 from ullage.errors import InvalidArguments, StoreFailed, UnreadableFile
 from ullage.messages import Format
 
+pytestmark = pytest.mark.requirement("S2:compact:persist")
+
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)

@@ -32,7 +32,7 @@ from ullage.testing import FakeSource
 from ullage.tokens import Meter
 from ullage.tool import Call, Caller, Needs, Origin, Reply, Structured, Tool, text_block
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:budget")]
 
 TIGHT = ResultRules(budget=300)
 CLAUDE = Caller(principal="ada", session="s", model="claude-opus-4-7")

@@ -7,6 +7,8 @@ from ullage.gateway.results.content import contents, is_repeated
 from ullage.tokens import drain
 from ullage.tool import Json, Reply, Structured, text_block
 
+pytestmark = pytest.mark.requirement("U:budget")
+
 
 def repeated(text: str, value: Json) -> bool:
     return drain(is_repeated(Reply(content=(text_block(text),), structured=Structured(value))))

@@ -4,6 +4,8 @@ from ullage.errors import InvalidArguments
 from ullage.gateway.results.json_path import is_definite, read_steps, select
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("U:budget")
+
 VALUE: Json = {
     "items": [{"id": one, "odd key": [one], "in": {"id": -one}} for one in range(5)],
     "a.b": {"x": 1, "it's": 2},

@@ -11,7 +11,7 @@ from gateway.results.bench_of_results import ONWARD, Bench, handle, records, sai
 from store.databases import opened
 from ullage.gateway.results import ResultRules, Vault
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:budget")]
 
 RULES = ResultRules(budget=2_000)
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from ullage.gateway.results.layout import boundary, survey
 from ullage.tokens import drain
 
+pytestmark = pytest.mark.requirement("U:budget")
+
 
 def units(text: str) -> list[str]:
     layout = drain(survey(text))

@@ -14,7 +14,7 @@ from ullage.gateway.results.rejoined import LineTooLong, lines_of_parts, rejoine
 from ullage.table import Continued
 from ullage.tool import Reply, Structured, text_block
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:budget")]
 
 TIGHT = ResultRules(budget=300)
 IMAGE = {"type": "image", "mimeType": "image/png", "data": "AAAA" * 100}

@@ -27,7 +27,7 @@ from ullage.table import Row, decode
 from ullage.testing import check_source
 from ullage.tool import Call, Caller, Json, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:budget")]
 
 TIGHT = ResultRules(budget=300)
 CLAUDE = Caller(principal="ada", session="s", model="claude-opus-4-7")

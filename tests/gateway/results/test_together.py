@@ -19,7 +19,7 @@ from ullage.options import Rules
 from ullage.testing import FakeRecorder, FakeSource
 from ullage.tool import Call, Caller, Json, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:budget")]
 
 RULES = ResultRules(budget=400)
 

@@ -15,6 +15,8 @@ from ullage.gateway.results.vault import NotKept, Vault
 from ullage.store import Database
 from ullage.tokens import drain
 
+pytestmark = pytest.mark.requirement("U:budget")
+
 START = datetime(2026, 11, 15, tzinfo=UTC)
 
 

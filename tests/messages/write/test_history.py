@@ -23,6 +23,8 @@ from ullage.messages import (
     write_messages,
 )
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 SEALS = st.sampled_from([None, "signature", "redacted", "thought_signature", "encrypted"])
 THOUGHT = st.builds(
     Thinking, text=st.sampled_from(["", "hm"]), signature=st.none() | st.just("c2VhbA=="), sealed_as=SEALS

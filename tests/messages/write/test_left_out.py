@@ -17,6 +17,8 @@ from ullage.messages import (
 )
 from ullage.tool import Json
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 CHAT, RESPONSES, ANTHROPIC, GEMINI = (
     Format.OPENAI_CHAT,
     Format.OPENAI_RESPONSES,

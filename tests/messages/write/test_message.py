@@ -22,6 +22,8 @@ from ullage.messages import (
     write_message,
 )
 
+pytestmark = pytest.mark.requirement("S2:formats")
+
 WORDS = st.text("ab é\n", min_size=1, max_size=6).filter(str.strip)
 TEXT = st.builds(Text, WORDS)
 ANY_TEXT = st.builds(Text, st.text(max_size=4))

@@ -21,6 +21,8 @@ from ullage.sql.describe import (
     triggers_json,
 )
 
+pytestmark = pytest.mark.requirement("S0:sql:schema")
+
 
 def weigh(text: str) -> int:
     return meter().count(text, "gpt-4o").tokens

@@ -18,6 +18,8 @@ from ullage.sql.embedded.process import framed
 from ullage.sql.embedded.received import Received
 from ullage.sql.embedded.workers import Workers
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 SECONDS = 0.4
 
 ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"

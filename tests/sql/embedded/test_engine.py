@@ -13,6 +13,8 @@ from ullage.sql import Limits, Probe, Question, Structure
 from ullage.sql.embedded import EmbeddedEngine
 from ullage.sql.embedded.described import read_structure
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 Say = Callable[..., list[dict[str, Any]]]
 
 

@@ -3,6 +3,8 @@ import pytest
 from ullage.sql.embedded.failing import failure, late
 from ullage.sql.embedded.received import Failed
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 
 @pytest.mark.parametrize(
     ("code", "text", "said", "suggestion"),

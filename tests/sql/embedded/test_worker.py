@@ -23,6 +23,8 @@ from ullage.sql.embedded.worker.failure import Failure
 from ullage.sql.embedded.worker.pipe import Pipe
 from ullage.sql.embedded.worker.sqlite_failure import failing_as_sqlite
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 Say = Callable[..., list[dict[str, Any]]]
 
 

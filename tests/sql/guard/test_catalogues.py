@@ -10,6 +10,8 @@ from ullage.sql import Dialect, Stability
 from ullage.sql.guard import judge
 from ullage.sql.guard.functions import CATALOGUES
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 POSTGRES = "host=127.0.0.1 port=5432 user=postgres dbname=test connect_timeout=2"
 
 

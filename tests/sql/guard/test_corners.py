@@ -6,6 +6,8 @@ from ullage.errors import Refused
 from ullage.sql import Dialect
 from ullage.sql.guard import judge
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 ALLOWED: list[tuple[Dialect, str]] = [
     ("postgres", "SELECT * FROM ROWS FROM (generate_series(1, 2), unnest(ARRAY[1, 2])) AS t(a, b)"),
     ("postgres", "SELECT repeat('x', n * 2) FROM t"),

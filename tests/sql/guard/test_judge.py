@@ -6,6 +6,8 @@ from ullage.errors import Refused
 from ullage.sql import Dialect, Stability
 from ullage.sql.guard import judge
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 DEEP = 20_000
 
 

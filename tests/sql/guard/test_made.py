@@ -8,6 +8,8 @@ from ullage.errors import Refused
 from ullage.sql import Dialect, Stability
 from ullage.sql.guard import judge
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 MADE: dict[str, Stability] = {
     **dict.fromkeys(("lower", "random", "year", "string", "numeric", "range", "any_value", "->", ".full_name"), "made"),
     **dict.fromkeys(("pg_read_file", "lo_get", "http_get"), "volatile"),

@@ -9,6 +9,8 @@ from ullage.sql.guard.lexer import Token, read
 from ullage.sql.guard.parsing import parse
 from ullage.sql.guard.passage import Passage
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 
 def texts(sql: str, dialect: Dialect = "postgres") -> list[str]:
     return [token.text for token in read(sql, dialect)]

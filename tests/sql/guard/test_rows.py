@@ -14,6 +14,8 @@ from ullage.errors import Refused
 from ullage.sql import Dialect
 from ullage.sql.guard import judge
 
+pytestmark = pytest.mark.requirement("S0:sql:read-only")
+
 ROWS = list(read_cases(CASES, EVERYDAY, MORE))
 ENGINES = sorted({row.engine for row in ROWS})
 

@@ -10,6 +10,8 @@ from ullage.sql.network import network_engine, warning
 from ullage.sql.network.address import Address
 from ullage.sql.network.mysql.options import connect_options
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 
 def settings(url: str) -> DatabaseSettings:
     return DatabaseSettings(name="shop", url=url)

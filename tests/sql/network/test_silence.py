@@ -14,7 +14,7 @@ from ullage.sql import Answer, Limits, Question
 from ullage.sql.network.pool import Pool, _Opening
 from ullage.sql.network.session import Held
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]
 
 ONE = Question(sql="SELECT 1", rows=10, seconds=20)
 

@@ -10,6 +10,8 @@ from ullage.sql.network.postgresql.cells import cell as of_postgresql
 from ullage.sql.network.wording import first_line, without_data, without_secrets
 from ullage.table import Cell
 
+pytestmark = pytest.mark.requirement("S0:sql:engines")
+
 
 @pytest.mark.parametrize(
     ("text", "value"),

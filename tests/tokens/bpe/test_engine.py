@@ -20,12 +20,14 @@ def plain_count(tokenizer: SplintrTokenizer, text: str) -> int:
     return len(tokenizer.inner.encode_ordinary(text)) - len(tokenizer.inner.encode_ordinary(""))
 
 
+@pytest.mark.requirement("S3:models")
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
 @given(text=texts)
 def test_a_count_is_tiktokens_count(engine: BytePairEngine, reference: Reference, name: str, text: str):
     assert engine.counter(name)(text) == len(reference[name].encode_ordinary(text))
 
 
+@pytest.mark.requirement("S3:models")
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_a_special_token_written_out_is_plain_text(engine: BytePairEngine, name: str):
     tokenizer = engine.tokenizer(name)
@@ -48,25 +50,30 @@ def test_the_empty_text_has_no_tokens(engine: BytePairEngine, name: str):
     assert engine.counter(name)("") == 0
 
 
+@pytest.mark.requirement("S3:models")
 @given(text=texts)
 def test_surrogates_are_mended_as_tiktoken_mends_them(text: str):
     assert mended(text) == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+@pytest.mark.requirement("S3:models")
 def test_a_pair_of_surrogates_counts_as_its_character(engine: BytePairEngine):
     assert engine.counter("o200k_base")("a\ud83d\ude00b") == engine.counter("o200k_base")("a😀b")
     assert engine.counter("o200k_base")("a\ud83db") == engine.counter("o200k_base")("a\ufffdb")
 
 
+@pytest.mark.requirement("S3:models")
 def test_qwen_counts_the_composed_form(engine: BytePairEngine):
     assert engine.counter("qwen3")("Ame\u0301lie") == engine.counter("qwen3")("Am\u00e9lie")
     assert engine.counter("llama3")("Ame\u0301lie") != engine.counter("llama3")("Am\u00e9lie")
 
 
+@pytest.mark.requirement("S3:models")
 def test_harmony_shares_the_ranks_of_o200k(engine: BytePairEngine):
     assert engine.tokenizer("o200k_harmony") is engine.tokenizer("o200k_base")
 
 
+@pytest.mark.requirement("S3:light")
 def test_a_vocabulary_is_loaded_once_however_many_threads_ask():
     loads: list[str] = []
 
@@ -83,6 +90,7 @@ def test_a_vocabulary_is_loaded_once_however_many_threads_ask():
     assert loads == ["cl100k_base"]
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_text_of_millions_is_not_handed_over_in_one_call():
     """All its tokens at once would take a gigabyte, and nothing could be stopped meanwhile."""
     longest = 0
@@ -103,6 +111,7 @@ def test_a_text_of_millions_is_not_handed_over_in_one_call():
     assert longest < 100_000
 
 
+@pytest.mark.requirement("S3:light")
 def test_nothing_is_loaded_before_it_is_asked_for():
     assert default_engine().loaded == {}
 
@@ -112,6 +121,7 @@ def test_a_name_nobody_knows_is_not_available(engine: BytePairEngine):
     assert not engine.available("claude")
 
 
+@pytest.mark.requirement("S3:light")
 def test_without_splintr_the_vocabularies_the_package_carries_remain(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "splintr", None)
     engine = default_engine()

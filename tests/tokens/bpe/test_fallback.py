@@ -28,12 +28,14 @@ def python(carried: dict[str, PythonTokenizer]) -> BytePairEngine:
     return BytePairEngine(lambda vocabulary: carried[vocabulary.name], {name: VOCABULARIES[name] for name in CARRIED})
 
 
+@pytest.mark.requirement("S3:light")
 @pytest.mark.parametrize("name", CARRIED)
 @given(text=texts)
 def test_python_counts_what_splintr_counts(engine: BytePairEngine, python: BytePairEngine, name: str, text: str):
     assert python.counter(name)(text) == engine.counter(name)(text)
 
 
+@pytest.mark.requirement("S3:light")
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
 @pytest.mark.parametrize("kind", SMALL)
 def test_python_counts_hostile_text_as_splintr_does(
@@ -44,6 +46,7 @@ def test_python_counts_hostile_text_as_splintr_does(
     )
 
 
+@pytest.mark.requirement("S3:light")
 @settings(max_examples=50)
 @given(text=texts, reach=st.sampled_from([16, 64, 256]))
 def test_slices_of_the_fallback_sum_to_the_whole(carried: dict[str, PythonTokenizer], text: str, reach: int):
@@ -52,12 +55,14 @@ def test_slices_of_the_fallback_sum_to_the_whole(carried: dict[str, PythonTokeni
     assert drain(count_steps(tokenizer, text)) == len(tokenizer.encode(text)) == tokenizer.count(text)
 
 
+@pytest.mark.requirement("S3:light")
 @given(piece=st.binary(min_size=2, max_size=300) | st.text("ab ", min_size=2, max_size=300).map(str.encode))
 def test_the_heap_merges_as_the_search_does(carried: dict[str, PythonTokenizer], piece: bytes):
     ranks = carried["o200k_base"].ranks
     assert merge_long(piece, ranks) == merge_short(piece, ranks)
 
 
+@pytest.mark.requirement("S3:light")
 @pytest.mark.parametrize(
     "codes",
     [
@@ -77,10 +82,12 @@ def test_every_letter_mark_number_and_symbol_is_split_as_splintr_splits_it(
         assert python.counter("o200k_base")(text) == engine.counter("o200k_base")(text), hex(ord(character))
 
 
+@pytest.mark.requirement("S3:light")
 def test_one_piece_of_a_hundred_kilobytes_is_counted(python: BytePairEngine):
     assert python.counter("o200k_base")("a" * 100_000) == 12_500
 
 
+@pytest.mark.requirement("S3:light")
 def test_the_memory_of_pieces_is_bounded(carried: dict[str, PythonTokenizer]):
     tokenizer = dataclasses.replace(carried["cl100k_base"], remembered={})
     tokenizer.count(" ".join(f"a{number}b" for number in range(1000)))

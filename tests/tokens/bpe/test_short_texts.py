@@ -28,6 +28,7 @@ def short() -> BytePairEngine:
     return default_engine()
 
 
+@pytest.mark.requirement("S3:light")
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=300)
 @given(text=texts)
@@ -35,6 +36,7 @@ def test_a_short_text_is_counted_as_the_engine_counts_it(engine: BytePairEngine,
     assert default_engine().counter(name)(text) == engine.counter(name)(text)
 
 
+@pytest.mark.requirement("S3:light")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", SMALL)
 def test_hostile_text_is_counted_as_the_engine_counts_it(
@@ -44,6 +46,7 @@ def test_hostile_text_is_counted_as_the_engine_counts_it(
     assert short.counter(name)(SMALL[kind]) == drain(short.steps(name, SMALL[kind])) == expected
 
 
+@pytest.mark.requirement("S3:light")
 @pytest.mark.parametrize("name", NAMES)
 def test_source_files_are_counted_as_the_engine_counts_them(engine: BytePairEngine, name: str):
     here = Path(__file__).parent
@@ -52,12 +55,14 @@ def test_source_files_are_counted_as_the_engine_counts_them(engine: BytePairEngi
         assert default_engine().counter(name)(text) == engine.counter(name)(text), path
 
 
+@pytest.mark.requirement("S3:light")
 def test_a_long_s_after_an_apostrophe_goes_to_the_engine():
     engine = default_engine()
     assert engine.counter("o200k_base")("it'ſ") > 0
     assert list(engine.loaded) == ["o200k_base"]
 
 
+@pytest.mark.requirement("S3:light")
 def test_nothing_is_loaded_for_short_texts():
     code = (
         "import sys; from ullage import count; print(count('Hello, world!', 'gpt-4').tokens, "
@@ -67,6 +72,7 @@ def test_nothing_is_loaded_for_short_texts():
     assert run.stdout.split() == ["4", "4", "False"]
 
 
+@pytest.mark.requirement("S3:nonblocking", "S3:light")
 @pytest.mark.parametrize("much", [[WORDS * (LONG // len(WORDS) + 1)], [WORDS * 100] * (MANY // len(WORDS * 100) + 2)])
 def test_the_engine_is_loaded_for_one_long_text_and_for_many_short_ones(engine: BytePairEngine, much: list[str]):
     counting = default_engine()
@@ -79,6 +85,7 @@ def test_the_engine_is_loaded_for_one_long_text_and_for_many_short_ones(engine: 
     assert counter("Hello") == 1
 
 
+@pytest.mark.requirement("S3:nonblocking", "S3:light")
 def test_others_have_their_turn_while_the_engine_is_loaded_for_a_long_text(engine: BytePairEngine):
     text = WORDS * (LONG // len(WORDS) + 1)
     counting, turns = default_engine(), 0
@@ -98,12 +105,14 @@ def test_others_have_their_turn_while_the_engine_is_loaded_for_a_long_text(engin
     assert turns > 3
 
 
+@pytest.mark.requirement("S3:nonblocking", "S3:light")
 def test_one_who_has_much_to_count_begins_with_the_engine():
     engine = default_engine(begins_short=False)
     engine.counter("cl100k_base")("Hello")
     assert list(engine.loaded) == ["cl100k_base"]
 
 
+@pytest.mark.requirement("S3:light")
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
 def test_every_token_is_found_with_its_rank_in_order(name: str):
     table, tokens = load_python(VOCABULARIES[name]).ranks, read_tokens(name)
@@ -113,6 +122,7 @@ def test_every_token_is_found_with_its_rank_in_order(name: str):
     assert len(table) == len(tokens)
 
 
+@pytest.mark.requirement("S3:light")
 @given(tokens=st.lists(st.binary(min_size=1, max_size=4), unique=True, min_size=1), other=st.binary(max_size=4))
 def test_a_table_holds_its_tokens_and_no_others(
     tmp_path_factory: pytest.TempPathFactory, tokens: list[bytes], other: bytes
@@ -125,6 +135,7 @@ def test_a_table_holds_its_tokens_and_no_others(
     assert table.get(other, -1) == (table[other] if other in tokens else -1)
 
 
+@pytest.mark.requirement("S3:light")
 def test_another_file_is_refused(tmp_path: Path):
     path = tmp_path / "other"
     path.write_bytes(b"something else than a table")

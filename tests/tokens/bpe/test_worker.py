@@ -73,6 +73,7 @@ def test_hostile_text_is_counted_as_the_engine_counts_it(served: BytePairEngine,
     assert served.counter("o200k_base")(text) == drain(served.steps("o200k_base", text)) == expected
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_text_of_several_parts_is_put_together(
     served: BytePairEngine, engine: BytePairEngine, monkeypatch: pytest.MonkeyPatch
 ):
@@ -101,6 +102,7 @@ def test_splintr_is_not_imported_beside_a_worker_and_nothing_is_printed():
     assert run.stderr == ""
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_worker_that_has_the_vocabulary_is_asked_for_all_but_short_texts(worker: CountWorker):
     made = default_engine()
     made.worker = worker
@@ -147,6 +149,7 @@ class BusyWorker(CountWorker):
 LOADED = default_engine(begins_short=False)
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-2.1", "gpt-4", "gpt-4o"])
 @pytest.mark.parametrize(
     "text",
@@ -181,6 +184,7 @@ def test_many_short_texts_have_the_worker_load_the_vocabulary():
     assert made.loaded == {}
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @pytest.mark.parametrize(
     "command",
     [
@@ -207,11 +211,13 @@ def test_a_text_is_counted_here_where_the_worker_fails(engine: BytePairEngine, c
     made.worker.close()
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_question_that_the_worker_cannot_answer_is_counted_here(engine: BytePairEngine, worker: CountWorker):
     assert worker.count("no_such_vocabulary", "hello") is None
     assert worker.count("o200k_base", "hello") == 1
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_worker_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch, engine: BytePairEngine):
     monkeypatch.setattr(worker_module, "_PATIENCE", 0.2)
     made = CountWorker(lambda: [sys.executable, "-c", "import time; time.sleep(600)"])
@@ -220,6 +226,7 @@ def test_a_worker_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch
     assert made.process_id is None
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_a_killed_worker_is_started_again(engine: BytePairEngine):
     made = CountWorker()
     assert made.count("cl100k_base", "hello") == 1
@@ -232,6 +239,7 @@ def test_a_killed_worker_is_started_again(engine: BytePairEngine):
     made.close()
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_an_idle_worker_ends_and_comes_back():
     made = CountWorker(idle=0.05)
     assert made.count("cl100k_base", "hello") == 1
@@ -242,6 +250,7 @@ def test_an_idle_worker_ends_and_comes_back():
     assert made.process_id is None
 
 
+@pytest.mark.requirement("S3:nonblocking")
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing is killed so there")
 def test_the_worker_ends_when_its_parent_is_killed():
     script = (
@@ -269,6 +278,7 @@ def test_a_forked_process_counts_by_itself():
     assert run.stdout.split() == ["1", "None", "1"]
 
 
+@pytest.mark.requirement("S3:nonblocking")
 def test_questions_are_answered_in_order_and_failures_said():
     def count(vocabulary: str, text: str) -> int:
         if vocabulary == "none":

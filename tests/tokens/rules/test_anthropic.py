@@ -51,14 +51,17 @@ def result(content: Json = "mild", *, failed: bool = False) -> Json:
     return {"type": "tool_result", "tool_use_id": "t", "content": content, "is_error": failed}
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_plain_prompt_is_its_text_and_seven() -> None:
     assert tokens(messages=[ASK]) == 3 + 7
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_further_message_costs_three_and_a_system_prompt_its_text() -> None:
     assert tokens(messages=[ASK, say("four", role="assistant"), ASK], system="be kind") == 3 + 7 + 1 + 3 + 3 + 3 + 2
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_the_parts_sum_to_the_whole() -> None:
     found = weight(messages=[ASK, say("four", role="assistant")], system="be kind", tools=[WEATHER])
     parts = (found.framing, found.system, *found.tools, found.tools_framing, *found.messages, found.output_schema)
@@ -67,6 +70,7 @@ def test_the_parts_sum_to_the_whole() -> None:
     assert len(found.tools) == 1
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_caching_effort_and_sampling_cost_nothing() -> None:
     mark: Json = {"type": "ephemeral"}
     marked: Json = {"role": "user", "content": [{"type": "text", "text": "one two three", "cache_control": mark}]}
@@ -74,6 +78,7 @@ def test_caching_effort_and_sampling_cost_nothing() -> None:
     assert more == tokens(messages=[ASK])
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     ("model", "preamble"),
     [("claude-sonnet-4-0", 310), ("claude-sonnet-4-5", 496), ("claude-opus-4-7", 681), ("claude-opus-5", 289)],
@@ -83,18 +88,21 @@ def test_the_presence_of_tools_costs_a_preamble_that_depends_on_the_model(model:
     assert weight(model, messages=[ASK]).tools_framing.tokens == 0
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_model_never_recorded_has_a_wide_band_for_its_preamble() -> None:
     known = weight("claude-opus-5", messages=[ASK], tools=[WEATHER]).tools_framing
     unknown = weight("claude-new", messages=[ASK], tools=[WEATHER]).tools_framing
     assert (unknown.high - unknown.low) > 5 * (known.high - known.low)
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "weather"}])
 def test_a_forced_call_costs_more(choice: Json) -> None:
     forced = tokens(messages=[ASK], tools=[WEATHER], tool_choice=choice)
     assert forced == tokens(messages=[ASK], tools=[WEATHER], tool_choice={"type": "auto"}) + 93
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_tool_that_is_kept_back_costs_nothing_until_it_is_found() -> None:
     later: Json = {**WEATHER, "name": "later", "defer_loading": True}
     found: Json = [{"type": "tool_reference", "tool_name": "later"}]
@@ -105,12 +113,14 @@ def test_a_tool_that_is_kept_back_costs_nothing_until_it_is_found() -> None:
     assert shown.messages[-1].tokens == hidden.messages[-1].tokens - 1 + shown.tools[0].tokens
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_an_argument_weighs_as_its_plain_value_not_as_json() -> None:
     one = tokens(messages=[ASK, say(call(city="Rio de Janeiro"), role="assistant")])
     none = tokens(messages=[ASK, say(call(), role="assistant")])
     assert one - none == 16 + 1 + 3
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_calls_side_by_side_and_failed_results_cost_more() -> None:
     single = tokens(messages=[ASK, say(call(), role="assistant"), say(result())])
     double = tokens(messages=[ASK, say(call(), call(), role="assistant"), say(result(), result())])
@@ -119,6 +129,7 @@ def test_calls_side_by_side_and_failed_results_cost_more() -> None:
     assert failed - single == 18
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_arguments_that_are_no_json_object_are_still_weighed() -> None:
     broken: Json = {"type": "tool_use", "id": "t", "name": "weather", "input": "{one two"}
     assert tokens(messages=[say(broken, role="assistant")]) == 7 + 22 + 16 + 1 + 2
@@ -127,6 +138,7 @@ def test_arguments_that_are_no_json_object_are_still_weighed() -> None:
 THOUGHT: Json = {"type": "thinking", "thinking": "so so so", "signature": "s" * 300}
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_thinking_of_earlier_turns_is_dropped_where_the_model_drops_it() -> None:
     turns: list[Json] = [ASK, say(THOUGHT, {"type": "text", "text": "yes"}, role="assistant"), ASK]
     assert weight("claude-sonnet-4-5", messages=turns).messages[1].tokens == 3 + 1
@@ -135,22 +147,26 @@ def test_thinking_of_earlier_turns_is_dropped_where_the_model_drops_it() -> None
     assert kept.method is Method.ESTIMATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_thinking_stays_while_its_turn_goes_on() -> None:
     turns: list[Json] = [ASK, say(THOUGHT, call(), role="assistant"), say(result())]
     assert weight(messages=turns).messages[1].tokens == 3 + 22 + 1 + 20
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_thinking_budget_costs_a_line_on_older_models_only() -> None:
     budget: Json = {"type": "enabled", "budget_tokens": 1024}
     assert tokens(messages=[ASK], thinking=budget) == tokens(messages=[ASK]) + 28
     assert tokens("claude-opus-5", messages=[ASK], thinking=budget) == tokens("claude-opus-5", messages=[ASK])
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_schema_for_the_answer_costs_its_json_and_more() -> None:
     schema: Json = {"type": "json_schema", "schema": {"type": "object", "properties": {}}}
     assert weight(messages=[ASK], output_config={"format": schema}).output_schema.tokens == 84 + round(4 * 1.49)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_document_to_be_cited_costs_once_for_all_citing() -> None:
     source: Json = {"type": "text", "media_type": "text/plain", "data": "grass is green"}
     document: dict[str, Json] = {"type": "document", "source": source, "title": "facts"}
@@ -159,12 +175,14 @@ def test_a_document_to_be_cited_costs_once_for_all_citing() -> None:
     assert tokens(messages=[say(cited, cited)]) == 7 + 2 * (3 + 38 + 1) + 515
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_an_image_weighs_by_its_area() -> None:
     png = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + (750).to_bytes(4, "big") + (200).to_bytes(4, "big") + b"\0" * 9
     source: Json = {"type": "base64", "media_type": "image/png", "data": b64encode(png).decode()}
     assert tokens(messages=[say({"type": "image", "source": source})]) == 7 + 200
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_pdf_weighs_by_its_pages_as_an_estimate() -> None:
     pdf = b"%PDF-1.4 << /Type /Pages >> << /Type /Page >> << /Type/Page >>"
     source: Json = {"type": "base64", "media_type": "application/pdf", "data": b64encode(pdf).decode()}
@@ -173,6 +191,7 @@ def test_a_pdf_weighs_by_its_pages_as_an_estimate() -> None:
     assert count.method is Method.ESTIMATED
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize("kind", ["web_search_20250305", "code_execution_20260120", "mcp_toolset", "never_seen_2031"])
 def test_what_anthropic_runs_itself_is_estimated(kind: str) -> None:
     count = weight(messages=[ASK], tools=[{"type": kind, "name": "x"}]).tools[0]
@@ -180,6 +199,7 @@ def test_what_anthropic_runs_itself_is_estimated(kind: str) -> None:
     assert count.low <= count.tokens <= count.high
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_remote_server_may_cost_anything() -> None:
     count = weight(messages=[ASK], mcp_servers=[{"type": "url", "url": "https://example.org"}]).total
     assert count.method is Method.ESTIMATED
@@ -187,12 +207,14 @@ def test_a_remote_server_may_cost_anything() -> None:
     assert count.high > 20_000
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_block_nobody_knows_weighs_as_json() -> None:
     count = weight(messages=[say({"type": "container_upload", "file_id": "f"})]).total
     assert count.tokens == 7 + 4
     assert count.method is Method.ESTIMATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_system_message_in_openai_format_is_no_turn() -> None:
     request = Request(
         format=Format.OPENAI_CHAT,

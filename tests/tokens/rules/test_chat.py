@@ -28,6 +28,7 @@ def user(text: Json = "two words") -> dict[str, Json]:
     return {"role": "user", "content": text}
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     ("model", "host", "frame"),
     [
@@ -62,6 +63,7 @@ def test_the_frame_of_one_message_is_what_its_host_was_seen_to_add(model: str, h
     assert weighed({"messages": [user()]}, model, host).total.tokens == 2 + frame
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     ("model", "frame"),
     [("qwen3-4b", 13), ("mistral-large-2512", 5), ("llama-3.3-70b-instruct", 35), ("deepseek-v3", 4)],
@@ -71,18 +73,21 @@ def test_a_system_message_has_the_frame_of_its_template(model: str, frame: int) 
     assert weighed(body, model).total.tokens == 4 + frame
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(("model", "frame"), [("qwen3-4b", 18), ("mistral-large-2512", 6), ("deepseek-v3", 8)])
 def test_an_answer_in_between_has_the_frame_of_its_template(model: str, frame: int) -> None:
     body: dict[str, Json] = {"messages": [user(), {"role": "assistant", "content": "two words"}, user()]}
     assert weighed(body, model).total.tokens == 6 + frame
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_two_user_messages_become_one_where_the_template_merges_them() -> None:
     request = read({"messages": [user("abc"), user("de"), user("f")]})
     weight = weigh(request, match("deepseek-v4-flash"), lambda text: Count.exact(len(text)))
     assert [count.tokens for count in weight.messages] == [1 + 3, 2 + 2, 2 + 1]
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_the_texts_of_one_message_are_joined_as_the_host_joins_them() -> None:
     parts: Json = [{"type": "text", "text": "two words"}, {"type": "text", "text": "and three more"}]
     here = weighed({"messages": [user(parts)]}, "qwen3-4b").total.tokens
@@ -90,6 +95,7 @@ def test_the_texts_of_one_message_are_joined_as_the_host_joins_them() -> None:
     assert (here, there) == (8 + 4, 8 + 6)
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     "off",
     [
@@ -109,6 +115,7 @@ def tool(name: str = "rain", **properties: Json) -> dict[str, Json]:
     return {"type": "function", "function": {"name": name, "description": "Says it.", "parameters": schema}}
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     "model", ["qwen3-4b", "deepseek-v4-pro", "mistral-large-2512", "gpt-oss-20b", "glm-5.2", "grok-4"]
 )
@@ -120,6 +127,7 @@ def test_tools_cost_something_each_and_something_once(model: str) -> None:
     assert weight.total.method is Method.CALIBRATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_tools_that_may_not_be_called_are_not_shown_but_keep_their_place() -> None:
     body: dict[str, Json] = {"messages": [user()], "tools": [tool()], "tool_choice": "none"}
     weight = weighed(body, "deepseek-v4-pro")
@@ -127,6 +135,7 @@ def test_tools_that_may_not_be_called_are_not_shown_but_keep_their_place() -> No
     assert weight.tools_framing == Count.exact(0)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_some_hosts_show_them_all_the_same_once_there_was_a_call() -> None:
     call: Json = {"id": "1", "type": "function", "function": {"name": "rain", "arguments": "{}"}}
     body: dict[str, Json] = {
@@ -142,12 +151,14 @@ def test_some_hosts_show_them_all_the_same_once_there_was_a_call() -> None:
     assert weighed(body, "gpt-oss-20b", "cerebras").tools[0].tokens == 0
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_forced_call_costs_more_on_deepseek() -> None:
     free: dict[str, Json] = {"messages": [user()], "tools": [tool()]}
     forced = weighed({**free, "tool_choice": "required"}, "deepseek-v4-pro").total.tokens
     assert forced - weighed(free, "deepseek-v4-pro").total.tokens == 7
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_asking_for_json_costs_what_the_host_adds() -> None:
     body: dict[str, Json] = {"messages": [user()], "response_format": {"type": "json_object"}}
     assert weighed(body, "deepseek-v4-pro", "deepseek").output_schema.tokens == 20
@@ -155,11 +166,13 @@ def test_asking_for_json_costs_what_the_host_adds() -> None:
     assert weighed({**body, "response_format": {"type": "text"}}, "deepseek-v4-pro").output_schema.tokens == 0
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_asking_for_json_switches_thinking_off_on_mistral_small() -> None:
     body: dict[str, Json] = {"messages": [user()], "response_format": {"type": "json_object"}}
     assert weighed(body, "mistral-small-2603").total.tokens == 2 + 3
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_reasoning_comes_back_only_with_calls() -> None:
     thought: dict[str, Json] = {"role": "assistant", "content": "fine", "reasoning_content": "one two three"}
     call: Json = {"id": "1", "type": "function", "function": {"name": "rain", "arguments": "{}"}}
@@ -173,23 +186,27 @@ def test_reasoning_comes_back_only_with_calls() -> None:
     assert calling.messages[1].tokens - silent.messages[1].tokens == 3 + 2
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_the_responses_api_adds_its_own() -> None:
     chat = weighed({"messages": [user()]}, "deepseek-v4-flash", "deepseek").total.tokens
     responses = weigh(read_responses({"input": "two words"}), match("deepseek-v4-flash", "deepseek"), words)
     assert responses.total.tokens - chat == 79
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(("model", "frame"), [("qwen3-embedding-8b", 1), ("mistral-embed-2312", 2)])
 def test_every_text_to_embed_has_a_frame(model: str, frame: int) -> None:
     weight = weigh(read({"input": ["two words", "one more word"]}), match(model), words)
     assert [count.tokens for count in weight.messages] == [2 + frame, 3 + frame]
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_what_a_host_may_add_on_other_days_is_in_the_band() -> None:
     total = weighed({"messages": [user()]}, "deepseek-v4-flash", "deepseek").total
     assert (total.method, total.low, total.high) == (Method.CALIBRATED, total.tokens - 1, total.tokens + 79)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_tool_on_the_hosts_side_and_media_make_an_estimate() -> None:
     image: Json = [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]
     assert (
@@ -198,6 +215,7 @@ def test_a_tool_on_the_hosts_side_and_media_make_an_estimate() -> None:
     assert weighed({"messages": [user(image)]}, "qwen3-4b").total.method is Method.ESTIMATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_part_of_no_known_kind_makes_an_estimate() -> None:
     odd: Json = [{"type": "text", "text": "two words"}, {"type": "hologram", "blob": "x y z"}]
     for model in ("mistral-large-2512", "qwen3-4b"):
@@ -205,12 +223,14 @@ def test_a_part_of_no_known_kind_makes_an_estimate() -> None:
         assert weighed({"messages": [user(), user(odd)]}, model).total.method is Method.ESTIMATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_model_nobody_measured_gets_a_wide_band() -> None:
     total = weighed({"messages": [user()]}, "somebodys-model").total
     assert total.method is Method.CALIBRATED
     assert total.high > 10 * total.tokens
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_an_uncertain_tokenizer_keeps_its_own_band() -> None:
     def doubtful(text: str) -> Count:
         return Count.within(len(text.split()), 0.5, Method.ESTIMATED)
@@ -221,6 +241,7 @@ def test_an_uncertain_tokenizer_keeps_its_own_band() -> None:
     )
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_tools_and_calls_are_written_as_each_template_writes_them() -> None:
     request = read(
         {
@@ -249,6 +270,7 @@ def test_tools_and_calls_are_written_as_each_template_writes_them() -> None:
     assert braces_tool(request.tools[0]).startswith(f"{MARK}declaration:rain{{description:{MARK}Says it.{MARK},")
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_every_known_family_finds_a_template_of_its_own() -> None:
     names = [
         "qwen3-4b",
@@ -268,6 +290,7 @@ def looker(name: str = "look", **properties: Json) -> dict[str, Json]:
     return {"type": "function", "function": {"name": name, "description": "It looks.", "parameters": schema}}
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_grok_has_a_prompt_before_everybodys_only_at_its_maker() -> None:
     asked: dict[str, Json] = {"messages": [user()]}
     assert weighed(asked, "grok-4.3", "xai").total.tokens == 2 + 3 + 127
@@ -276,6 +299,7 @@ def test_grok_has_a_prompt_before_everybodys_only_at_its_maker() -> None:
     assert weighed(asked, "grok-2", "xai").total.tokens == 2 + 3 + 3
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_grok_keeps_reasoning_behind_what_is_sent_back() -> None:
     answer: dict[str, Json] = {"role": "assistant", "content": "Yes.", "reasoning_content": "So it is."}
     with_thought = weighed({"messages": [user(), answer, user()]}, "grok-4.3", "xai").messages[1]
@@ -283,6 +307,7 @@ def test_grok_keeps_reasoning_behind_what_is_sent_back() -> None:
     assert with_thought.high >= 450
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_ollama_reads_a_definition_into_fields_of_its_own() -> None:
     found = compact_tool(read({"messages": [], "tools": [looker(at={"type": "string", "minLength": 3})]}).tools[0])
     assert found == (
@@ -292,11 +317,13 @@ def test_ollama_reads_a_definition_into_fields_of_its_own() -> None:
     assert template_of(match("qwen3-8b", "ollama")).tool is compact_tool
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_model_of_eight_billion_is_not_a_version_eight() -> None:
     assert template_of(match("qwen3-8b")) == template_of(match("qwen3-14b"))
     assert template_of(match("qwen3.8-max")) != template_of(match("qwen3-8b"))
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_zai_leaves_out_parameters_that_are_none() -> None:
     none, some = read({"messages": [], "tools": [looker(), looker(at={"type": "string"})]}).tools
     writer = template_of(match("glm-4.6", "zai")).tool
@@ -304,6 +331,7 @@ def test_zai_leaves_out_parameters_that_are_none() -> None:
     assert "parameters" in writer(some)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_parameters_under_hugging_faces_old_name_are_seen_by_no_template() -> None:
     function: Json = {"name": "look", "arguments": {"type": "object", "properties": {"at": {"type": "string"}}}}
     found = read({"messages": [], "tools": [{"type": "function", "function": function}]}).tools[0]
@@ -311,12 +339,14 @@ def test_parameters_under_hugging_faces_old_name_are_seen_by_no_template() -> No
     assert "at" not in template_of(match("qwen3-4b", "huggingface")).tool(found)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_some_hosts_escape_apostrophes_in_definitions() -> None:
     found = read({"messages": [], "tools": [looker(at={"type": "string", "description": "a person's"})]}).tools[0]
     assert "person\\u0027s" in template_of(match("qwen3-32b", "groq")).tool(found)
     assert "person's" in template_of(match("qwen3-32b", "together")).tool(found)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_tools_that_may_not_be_called_may_be_shown_all_the_same() -> None:
     body: dict[str, Json] = {"messages": [user()], "tools": [looker()], "tool_choice": "none"}
     hidden = weighed(body, "llama-3.3-70b", "groq")
@@ -326,11 +356,13 @@ def test_tools_that_may_not_be_called_may_be_shown_all_the_same() -> None:
     assert weighed(body, "grok-4.3", "xai").tools[0].tokens > 0
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_text_to_be_continued_has_no_template_but_on_ollama() -> None:
     assert weighed({"prompt": "two words"}, "llama-2-13b", "bedrock").total.tokens == 2
     assert weighed({"prompt": "two words"}, "llama-3-8b", "ollama").total.tokens > 2
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_medium_that_no_one_sees_may_cost_nothing() -> None:
     picture: Json = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     found = weighed({"messages": [user([picture, {"type": "text", "text": "two words"}])]}, "gpt-oss-20b", "together")
@@ -338,6 +370,7 @@ def test_a_medium_that_no_one_sees_may_cost_nothing() -> None:
     assert found.total.method is Method.ESTIMATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_kimi_introduces_itself_on_groq_where_nobody_spoke_for_the_system() -> None:
     alone = weighed({"messages": [user()]}, "kimi-k2-0905-preview", "groq").framing.tokens
     led = weighed({"messages": [{"role": "system", "content": "Hm."}, user()]}, "kimi-k2-0905-preview", "groq")

@@ -25,6 +25,7 @@ def answered(model: str, *contents: object, beside: str = "") -> Count:
     return METER.weigh(request).messages[1]
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize("model", MODELS)
 def test_every_result_of_a_message_weighs(model: str):
     long = METER.count(LONG, model).tokens
@@ -34,6 +35,7 @@ def test_every_result_of_a_message_weighs(model: str):
     assert 0.97 * long <= three - twice <= 1.1 * long + 60
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize("results", [1, 2])
 @pytest.mark.parametrize("model", MODELS)
 def test_words_beside_results_weigh_too(model: str, results: int):
@@ -42,6 +44,7 @@ def test_words_beside_results_weigh_too(model: str, results: int):
     assert long <= more <= 1.05 * long + 20
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize("model", ["qwen3-32b", "llama-3.3-70b"])
 def test_an_image_and_a_part_of_no_known_kind_in_a_result_weigh_too(model: str):
     plain = answered(model, [{"type": "text", "text": "see"}]).tokens

@@ -23,6 +23,7 @@ def webp(kind: bytes, body: bytes) -> str:
     return b64encode(b"RIFF\0\0\0\0WEBP" + kind + b"\0\0\0\0" + body).decode()
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     "data",
     [
@@ -40,16 +41,19 @@ def test_the_size_is_read_from_the_head_of_each_format(data: str) -> None:
     assert image_size(data) == (640, 480)
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize("data", ["", "not base64 at all", "AAAA", "é", "\ud800", png(0, 0), webp(b"VP9 ", b"")])
 def test_bytes_that_tell_no_size_give_none(data: str) -> None:
     assert image_size(data) is None
 
 
+@pytest.mark.requirement("S3:overheads")
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda content: b64encode(b"\xff\xd8" + content).decode()))
 def test_no_data_makes_the_reader_fail(data: str) -> None:
     image_size(data)
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     ("model", "size", "detail", "tokens"),
     [
@@ -72,21 +76,25 @@ def test_openai_images_weigh_what_the_published_rule_says(
     assert openai_image(model, size, detail).tokens == round(tokens)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_an_image_behind_an_address_is_an_estimate_in_a_wide_band() -> None:
     for count in (openai_image("gpt-4o", None, None), anthropic_image(None), gemini_image("gemini-2.0", None)):
         assert count.method is Method.ESTIMATED
         assert count.high > 1.5 * count.tokens
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_low_detail_needs_no_size_where_images_have_one_price() -> None:
     assert openai_image("gpt-4o", None, "low").tokens == 85
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_anthropic_images_weigh_their_area_up_to_a_limit() -> None:
     assert anthropic_image((750, 750)).tokens == 750
     assert anthropic_image((8000, 8000)).tokens == 1600
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     ("family", "size", "tokens"),
     [
@@ -100,6 +108,7 @@ def test_gemini_images_weigh_tiles_or_a_fixed_sum(family: str, size: Size, token
     assert gemini_image(family, size).tokens == tokens
 
 
+@pytest.mark.requirement("S3:overheads")
 @given(st.tuples(st.integers(1, 20_000), st.integers(1, 20_000)), st.sampled_from(["gpt-4o", "gpt-5-mini", "gpt-9"]))
 def test_every_size_has_a_weight(size: Size, model: str) -> None:
     assert 0 < openai_image(model, size, None).tokens < 50_000

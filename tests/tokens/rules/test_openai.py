@@ -48,6 +48,7 @@ def answer(text: str, identity: str = "c1") -> Json:
     return {"role": "tool", "tool_call_id": identity, "content": text}
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     ("model", "framing"), [(CLASSIC, 3), (REASONING, 2), (CHANNEL, 2), (("gpt-3.5-turbo", "gpt-3.5"), 3)]
 )
@@ -58,11 +59,13 @@ def test_a_message_costs_four_and_an_answer_two_or_three(model: tuple[str, str],
     assert weight.total == Count.exact(framing + 13)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_an_assistants_message_has_a_channel_since_gpt_5() -> None:
     assert chat(said(("assistant", "ab")), CHANNEL).messages == (Count.exact(8),)
     assert chat(said(("assistant", "ab")), REASONING).messages == (Count.exact(6),)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_text_parts_are_set_one_after_the_other() -> None:
     counted: list[str] = []
 
@@ -75,26 +78,31 @@ def test_text_parts_are_set_one_after_the_other() -> None:
     assert "ab.Cd" in counted
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_name_is_counted_with_its_colon() -> None:
     assert chat({"messages": [{"role": "user", "name": "ana", "content": "x"}]}).messages == (Count.exact(9),)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_empty_instructions_cost_nothing() -> None:
     assert responses({"input": "Hi", "instructions": ""}, ("gpt-4o-mini", "gpt-4o")).total == Count.exact(9)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_gpt_4o_over_responses_may_carry_what_the_api_added_in_its_first_months() -> None:
     found = responses({"input": "Hi"}).total
     assert (found.tokens, found.low, found.high) == (9, 9, 27)
     assert found.method is Method.CALIBRATED
 
 
+@pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize("model", ["text-embedding-3-small", "davinci-002", "gpt-3.5-turbo-instruct"])
 def test_models_without_messages_are_given_bare_texts(model: str) -> None:
     body: Body = {"input": ["abc", "de", [11, 12]]} if "embedding" in model else {"prompt": ["abcdefg"]}
     assert chat(body, (model, model)).total == Count.exact(7)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_tools_of_familiar_schemas_are_exact_and_their_parts_sum_up() -> None:
     weight = chat({**said(("user", "x")), "tools": [function("a"), function("bb", x={"type": "string"})]})
     assert [count.tokens for count in weight.tools] == [
@@ -105,6 +113,7 @@ def test_tools_of_familiar_schemas_are_exact_and_their_parts_sum_up() -> None:
     assert weight.tools_framing == Count.exact(len(section) + 4)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_tools_join_a_system_message_where_there_is_one() -> None:
     tools: list[Json] = [function("a")]
     alone = chat({**said(("user", "x")), "tools": tools}).tools_framing.tokens
@@ -112,6 +121,7 @@ def test_tools_join_a_system_message_where_there_is_one() -> None:
     assert joined == alone - 4 + len("\n\n")
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_tools_of_other_schemas_have_a_band() -> None:
     weight = chat({**said(("user", "x")), "tools": [function("a", x={"type": "string", "pattern": "y+"})]})
     assert weight.total.method is Method.CALIBRATED
@@ -119,6 +129,7 @@ def test_tools_of_other_schemas_have_a_band() -> None:
     assert low < weight.total.tokens < high
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_chats_with_gpt_5_pay_for_having_tools() -> None:
     tools: list[Json] = [function("a")]
     body: Body = {**said(("user", "x")), "tools": tools}
@@ -126,6 +137,7 @@ def test_chats_with_gpt_5_pay_for_having_tools() -> None:
     assert chat(body, CHANNEL).total.tokens - responses(plain, CHANNEL).total.tokens == 82
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_forced_tool_opens_the_answer() -> None:
     body: Body = {**said(("user", "x")), "tools": [function("act")]}
     forced: Json = {"type": "function", "function": {"name": "act"}}
@@ -134,6 +146,7 @@ def test_a_forced_tool_opens_the_answer() -> None:
     assert chat({**body, "tool_choice": forced}, CHANNEL).total == chat(body, CHANNEL).total
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_call_is_written_without_spaces_and_its_result_under_its_name() -> None:
     body: Body = {"messages": [{"role": "assistant", "tool_calls": [call("act", '{"x": 1}')]}, answer("done")]}
     weight = chat(body)
@@ -143,6 +156,7 @@ def test_a_call_is_written_without_spaces_and_its_result_under_its_name() -> Non
     )
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_calls_made_at_once_are_one_call_and_one_list_of_results() -> None:
     calls: Json = [call("a", "{}", "c1"), call("b", '{"x": 1}', "c2")]
     body: Body = {"messages": [{"role": "assistant", "tool_calls": calls}, answer("one", "c1"), answer("2", "c2")]}
@@ -154,6 +168,7 @@ def test_calls_made_at_once_are_one_call_and_one_list_of_results() -> None:
     assert chat(body).messages[2].tokens == len("2")
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_stored_call_costs_three_more_when_it_stands_alone() -> None:
     item: dict[str, Json] = {"type": "function_call", "call_id": "c1", "name": "a", "arguments": "{}"}
     known: dict[str, Json] = {**item, "id": "fc_1"}
@@ -163,6 +178,7 @@ def test_a_stored_call_costs_three_more_when_it_stands_alone() -> None:
     assert beside.messages[0].tokens == fresh.messages[0].tokens
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_an_answer_format_is_weighed_by_what_is_shown_of_it() -> None:
     schema: Json = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     wanted: Json = {"type": "json_schema", "json_schema": {"name": "day", "schema": schema}}
@@ -172,10 +188,12 @@ def test_an_answer_format_is_weighed_by_what_is_shown_of_it() -> None:
     assert weight.output_schema.method is Method.CALIBRATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_plain_answer_format_costs_nothing() -> None:
     assert chat({**said(("user", "x")), "response_format": {"type": "json_object"}}).output_schema == Count.exact(0)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_what_nobody_outside_can_know_is_estimated() -> None:
     sealed: Json = {"type": "reasoning", "encrypted_content": "x" * 2000}
     bodies: list[Body] = [
@@ -193,6 +211,7 @@ def test_what_nobody_outside_can_know_is_estimated() -> None:
         assert total.low < total.high
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_reasoning_from_before_the_last_question_is_not_counted() -> None:
     sealed: Json = {"type": "reasoning", "encrypted_content": "x" * 2000}
     asked: Json = {"role": "user", "content": "Hi"}
@@ -200,18 +219,21 @@ def test_reasoning_from_before_the_last_question_is_not_counted() -> None:
     assert responses({"input": [asked, sealed]}, CHANNEL).messages[1].tokens == 175
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_sound_is_ten_tokens_a_second() -> None:
     seconds = "A" * (12_000 * 4 // 3 * 5)
     content: Json = [{"type": "input_audio", "input_audio": {"data": seconds, "format": "mp3"}}]
     assert chat({"messages": [{"role": "user", "content": content}]}).messages[0].tokens == 4 + 4 + 50
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_family_never_seen_is_weighed_like_the_latest_within_a_band() -> None:
     total = chat(said(("user", "x")), ("gpt-9", "gpt-9")).total
     assert total.tokens == chat(said(("user", "x")), CHANNEL).total.tokens
     assert total.method is Method.CALIBRATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_tokenizer_that_is_not_exact_makes_nothing_exact() -> None:
     def rough(text: str) -> Count:
         return Count.within(len(text), 0.1)
@@ -221,6 +243,7 @@ def test_a_tokenizer_that_is_not_exact_makes_nothing_exact() -> None:
     assert weight.total.low < weight.total.tokens < weight.total.high
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_search_for_tools_costs_until_all_of_them_are_loaded() -> None:
     far: dict[str, Json] = {"type": "function", "name": "far", "parameters": {}}
     tools: list[Json] = [{"type": "tool_search"}, {**far, "defer_loading": True}]
@@ -232,12 +255,14 @@ def test_a_search_for_tools_costs_until_all_of_them_are_loaded() -> None:
     assert after.messages[0].tokens > 86
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_outputs_without_their_calls_tell_of_a_conversation_kept_elsewhere() -> None:
     item: Json = {"type": "function_call_output", "call_id": "c1", "output": "2"}
     alone = responses({"input": [item]}).framing.tokens
     assert responses({"input": [item], "previous_response_id": "resp_1"}).framing.tokens == alone + 50
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_only_the_end_of_a_long_system_text_is_counted_again_with_the_tools() -> None:
     counted: list[int] = []
 
@@ -251,6 +276,7 @@ def test_only_the_end_of_a_long_system_text_is_counted_again_with_the_tools() ->
     assert weight.messages == (Count.exact(len(system) + 4),)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_search_the_model_need_not_make_is_weighed_as_its_definition() -> None:
     body: Body = {"input": "Hi", "tools": [{"type": "web_search"}]}
     found = responses(body).tools[0]
@@ -259,10 +285,12 @@ def test_a_search_the_model_need_not_make_is_weighed_as_its_definition() -> None
     assert found.high >= 17_000
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_prompt_that_openai_keeps_makes_a_request_an_estimate() -> None:
     assert responses({"prompt": {"id": "pmpt_1"}}).total.method is Method.ESTIMATED
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_sound_of_unknown_length_has_a_wide_band() -> None:
     sound: Json = {"type": "input_audio", "input_audio": {"data": "not base64!", "format": "mp3"}}
     body: Body = {"messages": [{"role": "user", "content": [sound]}]}

@@ -1,5 +1,6 @@
 from textwrap import dedent
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,11 +42,13 @@ def text(block: str) -> str:
     return dedent(block).strip()
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_properties_without_a_comment_share_a_line() -> None:
     shown = rendered({"x": {"type": "integer"}, "on": {"type": "boolean"}}, required=["x"])
     assert shown == "type act = (_: { x: number, on?: boolean }) => any;"
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_comment_puts_each_property_on_a_line_of_its_own() -> None:
     shown = rendered({"city": {"type": "string", "title": "City", "description": "Where"}, "day": {"type": "string"}})
     assert shown == text(
@@ -61,16 +64,19 @@ def test_a_comment_puts_each_property_on_a_line_of_its_own() -> None:
     )
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_titles_can_be_left_out_for_old_models() -> None:
     shown = render_tool(tool({"x": {"type": "string", "title": "X"}}), titles=False)
     assert shown == "type act = (_: { x?: string }) => any;"
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_description_loses_its_blank_lines_and_its_indentation() -> None:
     shown = render_tool(ToolDefinition(name="act", description="Acts.\n\n    Twice.\n"))
     assert shown == "// Acts.\n// Twice.\ntype act = () => any;"
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_choices_defaults_and_limits_are_shown() -> None:
     properties: dict[str, Json] = {
         "unit": {"type": "string", "enum": ["c", "f"], "default": "c"},
@@ -86,6 +92,7 @@ def test_choices_defaults_and_limits_are_shown() -> None:
     )
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_lists_of_plain_things_are_short_and_lists_of_described_things_long() -> None:
     described: Json = {"type": "object", "properties": {"n": {"type": "number", "description": "How many"}}}
     properties: dict[str, Json] = {
@@ -107,6 +114,7 @@ def test_lists_of_plain_things_are_short_and_lists_of_described_things_long() ->
     )
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_union_stays_on_its_line_unless_it_is_described() -> None:
     union: list[Json] = [{"type": "string"}, {"type": "null"}]
     assert rendered({"a": {"anyOf": union}}) == "type act = (_: { a?: string | null }) => any;"
@@ -123,6 +131,7 @@ def test_a_union_stays_on_its_line_unless_it_is_described() -> None:
     )
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_references_are_followed_and_a_schema_within_itself_ends() -> None:
     node: Json = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
     definitions: Json = {"Node": node}
@@ -130,6 +139,7 @@ def test_references_are_followed_and_a_schema_within_itself_ends() -> None:
     assert shown == "type act = (_: { first?: { next?: any } }) => any;"
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_references_that_multiply_end_too() -> None:
     def twice(name: str) -> Json:
         return {"type": "object", "properties": {side: {"$ref": f"#/$defs/{name}"} for side in ("l", "r")}}
@@ -139,6 +149,7 @@ def test_references_that_multiply_end_too() -> None:
     assert shown.count("any") <= MOST_SCHEMAS
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_deep_schemas_end() -> None:
     deep: Json = {"type": "string"}
     for _ in range(400):
@@ -148,12 +159,14 @@ def test_deep_schemas_end() -> None:
     render_answer_format("deep", None, deep)
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_the_section_is_one_namespace() -> None:
     section = render_section(["type a = () => any;", "type b = () => any;"])
     assert section.startswith("Tools\n\n## functions\n\nnamespace functions {\n\ntype a")
     assert section.endswith("type b = () => any;\n\n} // namespace functions")
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_an_answer_format_shows_no_keyword_that_is_enforced() -> None:
     schema: Json = {
         "type": "object",
@@ -166,12 +179,14 @@ def test_an_answer_format_shows_no_keyword_that_is_enforced() -> None:
     assert shown == f"# Response Formats\n\n## day\n\n// A day\n{body}"
 
 
+@pytest.mark.requirement("S3:overheads")
 def test_a_schema_is_familiar_when_every_keyword_in_it_is() -> None:
     assert is_familiar({"type": "object", "properties": {"pattern": {"type": "string", "title": "P"}}})
     assert not is_familiar({"type": "object", "properties": {"a": {"type": "string", "pattern": "x+"}}})
     assert not is_familiar({"type": "array", "items": {"anyOf": []}})
 
 
+@pytest.mark.requirement("S3:overheads")
 @given(st.dictionaries(st.sampled_from(["a", "b", "type", "not a name"]), JSON, max_size=3), JSON)
 def test_no_schema_makes_the_rendering_fail(properties: dict[str, Json], definitions: Json) -> None:
     schema: dict[str, Json] = {"properties": properties, "$defs": definitions}

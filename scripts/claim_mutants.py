@@ -1,0 +1,782 @@
+"""Mutation test of the requirement claims.
+
+A test that claims a requirement (`@pytest.mark.requirement`) must fail when the code that implements the requirement is
+broken. This script runs every claiming test once under coverage, generates mutants in the functions that the claims of
+an id execute, and runs the claims of that id against each mutant. It prints a table by id and the share of mutants
+killed, and fails below `FLOOR`.
+
+The test modules are imported once. Each mutant runs in a forked process that replaces the `__code__` of the mutated
+function in memory, so nothing is written to the work tree and names imported from a module see the mutant too. Code
+that a test runs in another process is not mutated.
+
+Usage: python scripts/claim_mutants.py [--minutes 30] [--seed N] [--only ID] [--per-id 30]
+"""
+
+import argparse
+import ast
+import gc
+import importlib
+import os
+import pickle
+import pkgutil
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from types import CodeType, EllipsisType, FunctionType, ModuleType
+from typing import Literal
+
+import coverage
+import pytest
+
+FLOOR = 0.95
+PROCESSES = 2
+POOL = 120  # mutants, at least, among which the sample of an id is chosen: those of its most specific functions
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "ullage"
+
+Constant = float | str | bytes | complex | EllipsisType | None
+Outcome = Literal["killed", "survived", "timeout", "invalid"]
+
+
+# Mutants of a module
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """New default value of a parameter or of a dataclass field."""
+
+    owner: str  # qualified name of the function or the class
+    name: str
+    value: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one node in a function."""
+
+    function: str  # qualified name of the outermost function, or of the dataclass
+    lines: range  # lines of the statement that changes
+    rule: str
+    before: str
+    after: str
+    edit: "tuple[ast.AST, str, int | None, ast.AST] | Default"  # parent, field, index, new node
+
+    def __str__(self) -> str:
+        return f"{self.function}:{self.lines.start} {self.rule}: {self.before} -> {self.after}"
+
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+BOUNDARIES = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+}
+EMPTY: dict[str, str] = {"str": "''", "int": "0", "float": "0.0", "list": "[]", "tuple": "()", "dict": "{}"}
+# Text that a program compares or looks up: a key, a code, a name. Anything with a space is wording.
+KEY = re.compile(r"[A-Za-z_$][\w$./:-]+")
+LARGE = 64  # from here on a number is a measure, and one more or less is no other behaviour: it is scaled
+# Calls whose removal or arguments no test of behaviour can see.
+UNSEEN_CALLS = re.compile(r"^(log|logger|logging|warnings|print|_log)$")
+UNSEEN_METHODS = frozenset(
+    {
+        *("debug", "info", "warning", "exception", "warn"),  # logs
+        *("cast", "TypeVar"),  # types
+        *("sleep", "wait", "move_on_after", "fail_after", "perf_counter", "monotonic"),  # time
+        *("flush", "fsync"),  # what only a crash of the machine would show
+    }
+)
+# Arguments that change how long something takes, how it is spelt in memory or what a failure looks like.
+UNSEEN_KEYWORDS = frozenset(
+    {
+        "encoding",
+        "errors",
+        "strict",
+        "name",
+        "daemon",
+        "stacklevel",
+        "timeout",
+        "exist_ok",
+        "parents",
+        "flush",
+        "maxsize",
+    }
+)
+UNSEEN_FUNCTIONS = frozenset({"__repr__", "__str__", "__hash__", "__dir__"})
+
+
+def find_mutants(tree: ast.Module, names: Mapping[str, object] | None = None) -> list[Mutant]:
+    """Every mutant of a module.
+
+    Args:
+        tree: the module; a mutant refers to its nodes.
+        names: the module's globals. A name of an upper-case number or key is mutated where a function reads it.
+    """
+    return list(_Finder(names or {}).in_body(tree, ""))
+
+
+class _Finder:
+    def __init__(self, names: Mapping[str, object]) -> None:
+        self.names = names
+        self.function = ""
+        self.returns: ast.expr | None = None
+        self.lines = range(0)
+
+    def in_body(self, owner: ast.Module | ast.ClassDef, prefix: str) -> Iterator[Mutant]:
+        for node in owner.body:
+            if isinstance(node, ast.ClassDef):
+                name = prefix + node.name
+                if _is_dataclass(node):
+                    yield from self.field_defaults(node, name)
+                yield from self.in_body(node, f"{name}.")
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from self.in_function(node, prefix + node.name)
+
+    def in_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[Mutant]:
+        if node.name in UNSEEN_FUNCTIONS or "overload" in {ast.unparse(each) for each in node.decorator_list}:
+            return
+        self.function, self.returns = name, node.returns
+        yield from self.parameter_defaults(node, name)
+        yield from self.in_statements(node, "body", last=True)
+
+    def parameter_defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[Mutant]:
+        places = [*node.args.posonlyargs, *node.args.args]
+        pairs = [*zip(places[len(places) - len(node.args.defaults) :], node.args.defaults, strict=True)]
+        pairs += [(arg, value) for arg, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value]
+        for arg, value in pairs:
+            if arg.arg not in UNSEEN_KEYWORDS:
+                self.lines = _span(node.body[0])
+                yield from self.defaults(name, arg.arg, value)
+
+    def field_defaults(self, node: ast.ClassDef, name: str) -> Iterator[Mutant]:
+        for each in node.body:
+            if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value:
+                self.function, self.lines = name, _span(each)
+                yield from self.defaults(name, each.target.id, each.value)
+
+    def defaults(self, owner: str, name: str, value: ast.expr) -> Iterator[Mutant]:
+        for rule, new in _constants(value, self.names):
+            edit = Default(owner, name, new.value)
+            yield Mutant(self.function, self.lines, f"default {rule}", ast.unparse(value), ast.unparse(new), edit)
+
+    def in_statements(self, parent: ast.AST, part: str, *, last: bool = False) -> Iterator[Mutant]:
+        """Mutants of the statements in one block; `last` when the block ends the function."""
+        block: list[ast.stmt] = getattr(parent, part)
+        for at, node in enumerate(block):
+            if _is_unseen(node):
+                continue
+            self.lines = _span(node)
+            final = last and at == len(block) - 1
+            if _is_removable(node, final=final, loop=parent):
+                yield self.mutant("removed", node, ast.Pass(), (parent, part, at))
+            if isinstance(node, ast.Return) and node.value:
+                yield from self.returned(node)
+            yield from self.in_children(node, final=final)
+
+    def in_children(self, node: ast.stmt, *, final: bool) -> Iterator[Mutant]:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            outer, self.returns = self.returns, node.returns
+            yield from self.in_statements(node, "body", last=True)
+            self.returns = outer
+            return
+        for part, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield from self.in_statements(node, part, last=final and isinstance(node, ast.If | ast.With | ast.Try))
+            elif isinstance(value, list) and value and isinstance(value[0], ast.ExceptHandler | ast.match_case):
+                for each in value:
+                    yield from self.in_statements(each, "body", last=final)
+            else:
+                self.lines = _span(node)
+                yield from self.in_expressions(node, part, value)
+
+    def in_expressions(self, parent: ast.AST, part: str, value: object) -> Iterator[Mutant]:
+        if part in ("annotation", "returns", "type_comment", "ctx"):
+            return
+        values = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+        for at, node in values:
+            if isinstance(node, ast.AST) and not _is_unseen(node):
+                for rule, new in self.changes(node, parent, part):
+                    yield self.mutant(rule, node, new, (parent, part, at))
+                for inner, each in ast.iter_fields(node):
+                    yield from self.in_expressions(node, inner, each)
+
+    def changes(self, node: ast.AST, parent: ast.AST, part: str) -> Iterator[tuple[str, ast.AST]]:
+        if isinstance(node, ast.Compare):
+            for at, operator in enumerate(node.ops):
+                if not (isinstance(operator, BOUNDARIES) and _is_tie(node, parent)):
+                    ops = [*node.ops[:at], COMPARISONS[type(operator)](), *node.ops[at + 1 :]]
+                    yield "comparison", ast.Compare(node.left, ops, node.comparators)
+        elif isinstance(node, ast.BoolOp):
+            yield "and/or", ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+        elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _is_joined(node):
+            yield "arithmetic", ast.BinOp(node.left, ARITHMETIC[type(node.op)](), node.right)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+            yield "sign", node.operand
+        elif isinstance(node, ast.Constant | ast.Name):
+            yield from _constants(node, self.names)
+        if isinstance(parent, ast.If | ast.IfExp) and part == "test" and not _is_swapped(node):
+            yield "negated", ast.UnaryOp(ast.Not(), node) if isinstance(node, ast.expr) else node
+
+    def returned(self, node: ast.Return) -> Iterator[Mutant]:
+        """The return value replaced by the empty value of the annotated type."""
+        if not node.value or isinstance(node.value, ast.Constant):
+            return
+        kind = ast.unparse(self.returns).split("[")[0] if self.returns else ""
+        if kind == "bool":
+            if not (_is_swapped(node.value) or isinstance(node.value, ast.UnaryOp)):
+                yield self.mutant("returned", node.value, ast.UnaryOp(ast.Not(), node.value), (node, "value", None))
+            return
+        new = ast.parse(EMPTY.get(kind, "None"), mode="eval").body
+        if ast.unparse(new) != ast.unparse(node.value):
+            yield self.mutant("returned", node.value, new, (node, "value", None))
+
+    def mutant(self, rule: str, node: ast.AST, new: ast.AST, place: tuple[ast.AST, str, int | None]) -> Mutant:
+        new = ast.fix_missing_locations(ast.copy_location(new, node))
+        return Mutant(self.function, self.lines, rule, _short(node), _short(new), (*place, new))
+
+
+def _constants(node: ast.AST, names: Mapping[str, object]) -> Iterator[tuple[str, ast.Constant]]:
+    """Other values in place of a number, a truth value or a key, or of an upper-case name of one."""
+    if isinstance(node, ast.Constant):
+        for value in _other_values(node.value):
+            yield "constant", ast.Constant(value)
+    elif isinstance(node, ast.Name) and node.id.isupper():
+        for value in _other_values(names.get(node.id)):
+            yield "constant", ast.Constant(value)
+
+
+def _other_values(value: object) -> Sequence[float | str]:
+    if isinstance(value, bool):
+        return (not value,)
+    if isinstance(value, int):
+        if abs(value) >= LARGE:
+            return (value * 2, value // 2)
+        return (value + 1, value - 1) if value else (1,)
+    if isinstance(value, float):
+        return (value * 1.15, value * 0.85) if value else (1.0,)
+    if isinstance(value, str) and KEY.fullmatch(value):
+        return (value + "X",)
+    return ()
+
+
+def _is_unseen(node: ast.AST) -> bool:
+    """Whether a node changes nothing that a test of behaviour could see."""
+    if isinstance(
+        node, ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.Global | ast.Nonlocal | ast.Pass
+    ):
+        return True
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant) or _is_unseen(node.value)
+    if isinstance(node, ast.Await):
+        return _is_unseen(node.value)
+    if isinstance(node, ast.keyword):
+        return node.arg in UNSEEN_KEYWORDS
+    if isinstance(node, ast.If):
+        return any(word in ast.unparse(node.test) for word in ("TYPE_CHECKING", "sys.platform", "os.name"))
+    if isinstance(node, ast.Call):
+        called = node.func
+        if isinstance(called, ast.Attribute):
+            return called.attr in UNSEEN_METHODS or bool(UNSEEN_CALLS.match(ast.unparse(called.value)))
+        return isinstance(called, ast.Name) and bool(UNSEEN_CALLS.match(called.id) or called.id in UNSEEN_METHODS)
+    return False
+
+
+def _is_removable(node: ast.stmt, *, final: bool, loop: ast.AST) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call | ast.Await)
+    if isinstance(node, ast.Assign):
+        return isinstance(node.targets[0], ast.Attribute | ast.Subscript)
+    if isinstance(node, ast.Return):
+        return not final
+    return isinstance(node, ast.AugAssign | ast.Raise | ast.Continue | ast.Delete)
+
+
+def _is_tie(node: ast.Compare, parent: ast.AST) -> bool:
+    """Whether a comparison chooses the greater or lesser of its operands, where equality makes no difference."""
+    if isinstance(parent, ast.IfExp):
+        chosen = {ast.unparse(parent.body), ast.unparse(parent.orelse)}
+        return chosen == {ast.unparse(node.left), ast.unparse(node.comparators[0])}
+    return False
+
+
+def _is_joined(node: ast.BinOp) -> bool:
+    """Whether an addition joins text or sequences, where any other operator fails at once."""
+    joined = ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp
+    return any(
+        isinstance(x, joined) or (isinstance(x, ast.Constant) and isinstance(x.value, str))
+        for x in (node.left, node.right)
+    )
+
+
+def _is_swapped(node: ast.AST) -> bool:
+    """Whether swapping the comparison already negates the condition."""
+    if isinstance(node, ast.Compare):
+        return len(node.ops) == 1 and not isinstance(node.ops[0], BOUNDARIES)
+    return isinstance(node, ast.UnaryOp)
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(each).startswith(("dataclass", "dataclasses.dataclass")) for each in node.decorator_list)
+
+
+def _span(node: ast.stmt) -> range:
+    """The lines of a statement, or of the head of a compound statement."""
+    body = getattr(node, "body", None)
+    end = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno
+    return range(node.lineno, max(node.lineno, end or node.lineno) + 1)
+
+
+def _short(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) < 70 else f"{text[:67]}..."
+
+
+def compile_mutant(tree: ast.Module, mutant: Mutant, filename: str) -> CodeType:
+    """The module's code with the mutant in it; the tree is left as it was."""
+    assert not isinstance(mutant.edit, Default)
+    parent, part, at, new = mutant.edit
+    old = getattr(parent, part)
+    if at is None:
+        setattr(parent, part, new)
+    else:
+        setattr(parent, part, [*old[:at], new, *old[at + 1 :]])
+    try:
+        return compile(tree, filename, "exec", dont_inherit=True)
+    finally:
+        setattr(parent, part, old)
+
+
+# The package, in memory
+
+
+class Module:
+    """One source file: its tree, its mutants and the functions made from it."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.name = module.__name__
+        self.path = str(module.__file__)
+        self.globals = vars(module)
+        self.functions: list[FunctionType] = []
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(Path(self.path).read_text(encoding="utf-8"), self.path)
+
+    @cached_property
+    def mutants(self) -> dict[str, list[Mutant]]:
+        """Mutants by the name of their function."""
+        found: dict[str, list[Mutant]] = defaultdict(list)
+        for mutant in find_mutants(self.tree, self.globals):
+            found[mutant.function].append(mutant)
+        return found
+
+
+def load_modules() -> dict[str, Module]:
+    """Every module of the package by its path, with all of its functions."""
+    found: dict[str, Module] = {}
+    for each in pkgutil.walk_packages([str(SOURCE)], "ullage."):
+        if each.name.endswith("__main__"):
+            continue
+        try:
+            module = importlib.import_module(each.name)
+        except ImportError:  # an extra that is not installed
+            continue
+        found[str(module.__file__)] = Module(module)
+    load_functions(found)
+    return found
+
+
+def load_functions(modules: Mapping[str, Module]) -> None:
+    """Finds the functions of some modules, under whatever names they are held."""
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename in modules:
+            modules[each.__code__.co_filename].functions.append(each)
+
+
+def apply_mutant(module: Module, mutant: Mutant) -> bool:
+    """Puts a mutant into the functions of this process; False where nothing changes."""
+    if isinstance(mutant.edit, Default):
+        return _apply_default(module, mutant.edit)
+    codes = {
+        (code.co_qualname, code.co_firstlineno): code
+        for code in _codes(compile_mutant(module.tree, mutant, module.path))
+    }
+    changed = False
+    for function in module.functions:
+        old = function.__code__
+        new = codes.get((old.co_qualname, old.co_firstlineno))
+        if new is not None and new != old and new.co_freevars == old.co_freevars:
+            function.__code__ = new
+            changed = True
+    return changed
+
+
+def _apply_default(module: Module, edit: Default) -> bool:
+    owner: object = sys.modules[module.name]
+    for part in edit.owner.split("."):
+        owner = getattr(owner, part, None)
+    if isinstance(owner, type):
+        if edit.name in owner.__dict__ and not hasattr(owner.__dict__[edit.name], "__set__"):
+            setattr(owner, edit.name, edit.value)
+        functions = [owner.__init__]
+    else:
+        functions = [each for each in module.functions if each.__code__.co_qualname == edit.owner]
+    changed = [_set_default(each, edit) for each in functions if isinstance(each, FunctionType)]
+    return any(changed)
+
+
+def _set_default(function: FunctionType, edit: Default) -> bool:
+    if edit.name in (function.__kwdefaults__ or {}):
+        function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), edit.name: edit.value}
+        return True
+    places = function.__code__.co_varnames[: function.__code__.co_argcount]
+    defaults: list[object] = list(function.__defaults__ or ())
+    if edit.name not in places or places.index(edit.name) < len(places) - len(defaults):
+        return False
+    defaults[places.index(edit.name) - len(places)] = edit.value
+    function.__defaults__ = tuple(defaults)
+    return True
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _codes(each)
+
+
+# Forked runs of tests
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What one test did without a mutant."""
+
+    passed: bool
+    seconds: float
+    lines: dict[str, frozenset[int]]  # by path
+
+
+class Forks:
+    """At most `PROCESSES` forked children at once, each with a time limit and a folder of its own."""
+
+    def __init__(self) -> None:
+        self.running: dict[int, tuple[float, Path, Callable[[Outcome, Path], None]]] = {}
+
+    def start(self, work: Callable[[Path], int], limit: float, done: Callable[[Outcome, Path], None]) -> None:
+        while len(self.running) >= PROCESSES:
+            self.wait_one()
+        folder = Path(tempfile.mkdtemp(prefix="claims-"))
+        child = os.fork()
+        if not child:
+            _run_child(work, folder)
+        self.running[child] = (time.monotonic() + limit, folder, done)
+
+    def finish(self) -> None:
+        while self.running:
+            self.wait_one()
+
+    def wait_one(self) -> None:
+        while True:
+            for child, (deadline, folder, done) in list(self.running.items()):
+                ended, status = os.waitpid(child, os.WNOHANG)
+                late = not ended and time.monotonic() > deadline
+                if ended or late:
+                    _kill_group(child)
+                    if late:
+                        os.waitpid(child, 0)
+                    outcomes: dict[int, Outcome] = {0: "survived", 3: "invalid"}
+                    done("timeout" if late else outcomes.get(os.waitstatus_to_exitcode(status), "killed"), folder)
+                    shutil.rmtree(folder, ignore_errors=True)
+                    del self.running[child]
+                    return
+            time.sleep(0.01)
+
+
+def _run_child(work: Callable[[Path], int], folder: Path) -> None:
+    code = 1
+    try:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(quiet, descriptor)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        code = work(folder)
+    finally:
+        os._exit(code)
+
+
+def _kill_group(child: int) -> None:
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        os.kill(child, signal.SIGKILL)
+
+
+class Reports:
+    """Plugin that notes whether the test that runs now failed."""
+
+    def __init__(self) -> None:
+        self.failed = False
+        self.skipped = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed |= report.failed
+        self.skipped |= report.skipped
+
+
+class Claims:
+    """Plugin that replaces pytest's own loop by the mutation test."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.reports = Reports()
+        self.forks = Forks()
+        self.traced: dict[str, Traced] = {}
+        self.share: float | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        session.config.pluginmanager.register(self.reports)
+        self.start = time.monotonic()
+        self.items = {item.nodeid: item for item in session.items if ids_of(item)}
+        modules = load_modules()
+        gc.collect()
+        gc.freeze()
+        self.trace()
+        say(f"{len(self.items)} claiming tests traced in {time.monotonic() - self.start:.0f} s")
+        self.judge(modules)
+        return True
+
+    def run(self, items: Sequence[pytest.Item], meter: "coverage.Coverage | None" = None) -> Iterator[pytest.Item]:
+        """Runs tests in this process one by one; `reports` tells how the one that was yielded ended."""
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            self.reports.failed = self.reports.skipped = False
+            if meter is not None:
+                meter.switch_context(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            yield item
+
+    def trace(self) -> None:
+        """Runs each file's claiming tests once, unmutated, and notes the lines each test executes."""
+        files: dict[Path, list[pytest.Item]] = defaultdict(list)
+        for item in self.items.values():
+            files[item.path].append(item)
+        for items in files.values():
+            self.forks.start(partial(self.trace_file, items), 600, self.read_trace)
+        self.forks.finish()
+        for name in sorted(set(self.items) - {name for name, each in self.traced.items() if each.passed}):
+            say(f"left out, does not pass or is skipped here: {name}")
+
+    def trace_file(self, items: Sequence[pytest.Item], folder: Path) -> int:
+        meter = coverage.Coverage(data_file=None, config_file=False, include=[f"{SOURCE}/*"], messages=False)
+        times: dict[str, tuple[bool, float]] = {}
+        since = time.monotonic()
+        meter.start()
+        for item in self.run(items, meter):
+            times[item.nodeid] = (not self.reports.failed and not self.reports.skipped, time.monotonic() - since)
+            since = time.monotonic()
+        meter.stop()
+        data = meter.get_data()
+        lines: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for path in data.measured_files():
+            for line, contexts in data.contexts_by_lineno(path).items():
+                for name in contexts:
+                    lines[name][path].add(line)
+        found = {
+            name: Traced(passed, seconds, {path: frozenset(each) for path, each in lines[name].items()})
+            for name, (passed, seconds) in times.items()
+        }
+        (folder / "traced").write_bytes(pickle.dumps(found))
+        return 0
+
+    def read_trace(self, _outcome: Outcome, folder: Path) -> None:
+        if (folder / "traced").exists():
+            self.traced.update(pickle.loads((folder / "traced").read_bytes()))
+
+    def judge(self, modules: dict[str, Module]) -> None:
+        """Runs the sample of every id, one mutant of each id in turn, until all are done or time is over."""
+        ids = sorted({name for item in self.items.values() for name in ids_of(item)})
+        chosen = [name for name in ids if not self.options.only or name in self.options.only]
+        passing = {name: each for name, each in self.traced.items() if each.passed}
+        claims = {name: [test for test in passing if name in ids_of(self.items[test])] for name in ids}
+        index = ExecutionIndex(modules, passing)
+        samples = {name: index.sample(claims[name], self.options) for name in chosen}
+        results: dict[str, Counter[Outcome]] = {name: Counter() for name in chosen}
+        survivors: list[str] = []
+        end = self.start + self.options.minutes * 60
+        for turn in range(self.options.per_id):
+            for name in chosen:
+                if turn >= len(samples[name]) or time.monotonic() > end:
+                    continue
+                module, mutant = samples[name][turn]
+                tests = sorted(index.judges(module, mutant, claims[name]), key=lambda test: passing[test].seconds)
+
+                shown = f"{name}  {module.name} {mutant}"
+
+                def done(outcome: Outcome, folder: Path, name: str = name, shown: str = shown) -> None:
+                    results[name][outcome] += 1
+                    if outcome == "survived":
+                        survivors.append(shown)
+
+                self.forks.start(
+                    partial(self.judge_one, module, mutant, tests),
+                    10 + 5 * sum(passing[test].seconds for test in tests),
+                    done,
+                )
+        self.forks.finish()
+        self.report(results, survivors)
+
+    def judge_one(self, module: Module, mutant: Mutant, tests: Sequence[str], _folder: Path) -> int:
+        if not apply_mutant(module, mutant):
+            return 3
+        return int(any(self.reports.failed for _ in self.run([self.items[test] for test in tests])))
+
+    def report(self, results: Mapping[str, Counter[Outcome]], survivors: Sequence[str]) -> None:
+        for each in sorted(survivors):
+            say(f"survived: {each}")
+        say(f"{'id':24}{'killed':>8}{'timeout':>9}{'survived':>10}{'share':>9}")
+        for name, counts in results.items():
+            total = counts["killed"] + counts["timeout"] + counts["survived"]
+            share = f"{(total - counts['survived']) / total:8.1%}" if total else "       -"
+            say(f"{name:24}{counts['killed']:8}{counts['timeout']:9}{counts['survived']:10} {share}")
+        whole = sum(results.values(), Counter[Outcome]())
+        total = whole["killed"] + whole["timeout"] + whole["survived"]
+        killed = total - whole["survived"]
+        self.share = killed / total if total else 0.0
+        say(
+            f"killed {killed} of {total} mutants ({self.share:.1%}; {whole['timeout']} by timeout) "
+            f"of {len(results)} ids in {time.monotonic() - self.start:.0f} s, seed {self.options.seed}"
+        )
+
+
+class ExecutionIndex:
+    """Which claiming tests execute which functions."""
+
+    def __init__(self, modules: dict[str, Module], traced: Mapping[str, Traced]) -> None:
+        self.modules = modules
+        self.tests: dict[tuple[str, str], set[str]] = defaultdict(set)  # path and function: tests
+        self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)  # path and line: tests
+        for test, each in traced.items():
+            for path, lines in each.lines.items():
+                for line in lines:
+                    self.lines[path, line].add(test)
+        for path in {path for path, _ in self.lines if path in modules}:
+            module = modules[path]
+            for function, first, last in _functions(module.tree):
+                for line in range(first, last + 1):
+                    self.tests[path, function] |= self.lines.get((path, line), set())
+            self.class_tests(path, module)
+
+    def class_tests(self, path: str, module: Module) -> None:
+        """A dataclass counts as executed by the tests that execute a method of it."""
+        for owner in module.mutants:
+            methods = [each for where, each in self.tests if where == path and each.startswith(f"{owner}.")]
+            if (path, owner) not in self.tests and methods:
+                self.tests[path, owner] = set[str]().union(*(self.tests[path, each] for each in methods))
+
+    def sample(self, claims: Sequence[str], options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
+        """Mutants of the functions that are most specific to some claims, in random order.
+
+        A function is the more specific, the greater the share of these claims among all tests that execute it. Lines
+        that only other claims execute are left to those.
+        """
+        mine = set(claims)
+        ranked: dict[float, list[tuple[str, str]]] = defaultdict(list)
+        for (path, function), tests in self.tests.items():
+            if tests & mine:
+                ranked[len(tests & mine) / len(tests)].append((path, function))
+        pool: list[tuple[Module, Mutant]] = []
+        for share in sorted(ranked, reverse=True):
+            for path, function in sorted(ranked[share]):
+                for mutant in self.modules[path].mutants.get(function, ()):
+                    tests = self.line_tests(path, mutant)
+                    if tests & mine or not tests:
+                        pool.append((self.modules[path], mutant))
+            if len(pool) >= POOL:
+                break
+        random.Random(f"{options.seed} {' '.join(sorted(mine))}").shuffle(pool)
+        return pool[: options.per_id]
+
+    def line_tests(self, path: str, mutant: Mutant) -> set[str]:
+        return set[str]().union(*(self.lines.get((path, line), set()) for line in mutant.lines))
+
+    def judges(self, module: Module, mutant: Mutant, claims: Sequence[str]) -> set[str]:
+        """The claims that execute the mutated lines, or else the function."""
+        tests = self.line_tests(module.path, mutant) or self.tests[module.path, mutant.function]
+        return tests & set(claims)
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
+    """Qualified name, first and last line of the body of every outermost function."""
+
+    def walk(owner: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, int, int]]:
+        for node in owner.body:
+            if isinstance(node, ast.ClassDef):
+                yield from walk(node, f"{prefix}{node.name}.")
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield prefix + node.name, node.body[0].lineno, node.end_lineno or node.body[-1].lineno
+
+    return walk(tree, "")
+
+
+def ids_of(item: pytest.Item) -> set[str]:
+    return {str(name) for mark in item.iter_markers("requirement") for name in mark.args}
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def claiming_files() -> list[str]:
+    return sorted(
+        str(path)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "heavy" not in path.parts and "mark.requirement(" in path.read_text(encoding="utf-8")
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the claims of every requirement against mutants of its code.")
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=random.randrange(10_000))
+    parser.add_argument("--only", action="append", help="id of a requirement; may be repeated")
+    parser.add_argument("--per-id", type=int, default=30, help="mutants of each id at most")
+    options = parser.parse_args()
+    say(f"seed {options.seed}")
+    os.environ["HYPOTHESIS_PROFILE"] = "claims"
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    claims = Claims(options)
+    os.chdir(ROOT)
+    arguments = ["-q", "-s", "-n0", "-p", "no:cacheprovider", "--no-header", "--no-summary", *claiming_files()]
+    pytest.main(arguments, plugins=[claims])
+    return 0 if claims.share is not None and claims.share >= FLOOR else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
