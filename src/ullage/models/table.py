@@ -187,8 +187,8 @@ class ModelTable:
         return None if _date(fold(self._raw[oldest]["id"]), stem) else oldest
 
     def _by_family(self, bare: str) -> tuple[int, str] | None:
-        """`gpt-4o-anything` is a kind of `gpt-4o`, unless the rest says that it speaks, listens or draws: those are other
-        models. What `_by_release` refused is none of them either."""
+        """`gpt-4o-anything` is a kind of `gpt-4o`, unless the rest says that it speaks, listens or draws: those are
+        other models. What `_by_release` refused is none of them either."""
         softened = soften(bare)
         if any(stem in self._index for stem in undated(fold(bare))):
             return None
@@ -239,7 +239,7 @@ def _is_model(stem: str) -> bool:
 
 
 def _date(name: str, stem: str) -> str | None:
-    """The date behind a model's name, as digits that sort by time among those of one length; None where there is none."""
+    """The date behind a model's name, as digits that sort by time among those of one length; None without one."""
     found = _DATE.match(name, len(stem) + 1) if name.startswith(f"{stem}-") else None
     if found is None or name[found.end() : found.end() + 1] not in {"", "-"}:
         return None
