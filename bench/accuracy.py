@@ -127,15 +127,21 @@ def quantile(values: Sequence[float], part: float) -> float:
 def group_of(row: Row) -> tuple[str, Floor]:
     """The line of the table that a row belongs to, and the floor stated for it."""
     card, provider = row.match.card, row.provider
-    if row.kind == "other" or any(tool.hosted is not None for tool in row.request.tools):
-        name = f"{provider}: media, schemas, thinking and hosted tools"
-        return name, Floor(median=WEAK.get(name, 0.10))
+    if row.kind == "other":
+        return _mixed_group(row)
     if card.provider in OPEN_MAKERS:
         return _open_group(row, card.family)
     return _NAMERS.get(provider, _other_group)(row, card.family)
 
 
+def _mixed_group(row: Row) -> tuple[str, Floor]:
+    name = f"{row.provider}: {_MIXED}"
+    return name, Floor(median=WEAK.get(name, 0.10))
+
+
 def _openai_group(row: Row, family: str) -> tuple[str, Floor]:
+    if any(tool.hosted is not None for tool in row.request.tools):
+        return _mixed_group(row)
     if "embedding" in family or not row.request.messages:
         return f"openai {family}, {row.kind}", Floor()
     old = family in CHAT_FAMILIES

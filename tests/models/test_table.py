@@ -290,7 +290,7 @@ def test_an_old_release_has_a_card_of_its_own(name: str, model: str) -> None:
         "gpt-4o-transcribe",
         "gemini-2.5-flash-preview-tts",
         "gemini-2.0-flash-live-001",
-        "gemini-2.0-flash-exp-image-generation",
+        "gemini-2.5-pro-image-generation",
         "grok-2-image-1212",
         "qwen3-reranker-8b",
         "qwen3-livetranslate-flash",
