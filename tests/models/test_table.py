@@ -262,18 +262,63 @@ def test_a_release_is_never_taken_for_a_newer_one() -> None:
     assert table.find("mistral-small-2402").card.id == "mistral-small-2402"
     assert table.find("mistral-small-2411").card.id == "mistral-small-2409"
     assert table.find("mistral-large-2403").card.id == "mistral-large-2402"
+    assert table.find("magistral-small-2507").card.id == "magistral-small-2506"
     assert table.find("mistral-small-latest").card.id == table.find("mistral-small").card.id
 
 
 @pytest.mark.parametrize(
-    "name", ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gemini-2.5-flash-preview-tts", "gemini-2.0-flash-live-001"]
+    "name", ["ministral-14b-2410", "command-r7b-03-2024", "pixtral-large-2401", "gpt-4o-2024-01-31"]
 )
-def test_models_that_speak_or_listen_are_not_their_flagship(name: str) -> None:
+def test_a_release_older_than_all_models_of_its_name_is_unknown(name: str) -> None:
     assert shipped().get(name) is None
 
 
+def test_a_date_before_and_after_the_releases_of_one_model_is_that_model() -> None:
+    for name in ("claude-opus-4-5-20240101", "claude-opus-4-5-20310101", "gpt-4.1-2031-01-01"):
+        assert name.startswith(shipped().find(name).card.id)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("ministral-8b-2410", "ministral-8b-2410"),
+        ("mistral-small-2501", "mistral-small-24b-instruct-2501"),
+        ("command-r-03-2024", "command-r-03-2024"),
+        ("cohere.command-r-plus-v1:0", "command-r-plus-04-2024"),
+        ("amazon.titan-embed-text-v2:0", "titan-embed-text-v2"),
+        ("claude-haiku-3-5", "claude-3-5-haiku"),
+        ("claude-opus-3-20240229", "claude-3-opus"),
+    ],
+)
+def test_an_old_release_has_a_card_of_its_own(name: str, model: str) -> None:
+    assert shipped().find(name).card.id == model
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt-4o-mini-tts",
+        "gpt-4o-transcribe",
+        "gemini-2.5-flash-preview-tts",
+        "gemini-2.0-flash-live-001",
+        "gemini-2.5-pro-image-generation",
+        "grok-2-image-1212",
+        "qwen3-reranker-8b",
+        "qwen3-livetranslate-flash",
+        "gpt-4.1-embedding",
+    ],
+)
+def test_models_that_speak_listen_or_draw_are_not_their_flagship(name: str) -> None:
+    assert shipped().get(name) is None
+
+
+def test_a_kind_of_a_model_that_draws_is_that_model() -> None:
+    assert shipped().find("gemini-2.5-flash-image-something").card.id == "gemini-2.5-flash-image"
+
+
 def test_gpt_5_takes_no_more_input_than_its_limit() -> None:
-    assert {shipped().find(name).card.window for name in ("gpt-5", "gpt-5-mini", "gpt-5.1")} == {272_000}
+    assert {shipped().find(name).card.window for name in ("gpt-5", "gpt-5-mini", "gpt-5-pro", "gpt-5.1")} == {272_000}
+    assert {shipped().find(name).card.window for name in ("gpt-5.4", "gpt-5.6-sol", "gpt-6.1-sol")} == {922_000}
 
 
 def test_gpt_6_is_counted_with_its_own_vocabulary() -> None:

@@ -36,9 +36,12 @@ OFFERED = (DEFAULT_MODEL, "gpt-3.5-turbo", "gpt-4o", "claude")
 """The names that an error always offers, before the nearest."""
 _CLAUDE = "claude"
 _OTHER_TASK = re.compile(
-    r"(?:^|-)(?:tts|transcri\w*|whisper|asr|stt|moderation|live|realtime|translate|native-audio)(?:-|$)"
+    r"(?:^|-)(?:tts|speech|voice|audio|sonic|music|asr|stt|transcri\w*|whisper|live\w*|realtime|translat\w*|dub\w*"
+    r"|image\w*|imagine|video|canvas|ocr|embed\w*|rerank\w*|moderation|robotics)(?:-|$)"
 )
 """Words of a name that say it is no model for text, though it begins with the name of one."""
+_DATE = re.compile(r"(?P<month>[01]\d)-(?P<year>20\d\d)|20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|\d{3,4}")
+"""A release's date behind the name of its model: `2402`, `03-2024`, `20240229`, `2024-02-29`, `05-20`."""
 
 
 class _RawCard(TypedDict, total=False):
@@ -152,43 +155,61 @@ class ModelTable:
 
     def _by_release(self, bare: str) -> tuple[int, str] | None:
         """`gpt-4o-2031-01-01` is a `gpt-4o` of a day we do not know. A date on a bare maker's name says nothing."""
-        for older in undated(fold(bare)):
-            if "-" in older or any(map(str.isdigit, older)):
-                position = self._index.get(older)
-                if position is not None:
-                    return self._nearest_release(position, older, fold(bare)), "dated"
+        asked = fold(bare)
+        for stem in undated(asked):
+            if stem in self._index and _is_model(stem):
+                position = self._nearest_release(stem, asked)
+                return None if position is None else (position, "dated")
         return None
 
-    def _nearest_release(self, position: int, stem: str, asked: str) -> int:
-        """Of releases that differ by date alone, the newest that is no newer than the one asked for, else the oldest.
+    def _nearest_release(self, stem: str, asked: str) -> int | None:
+        """The card of the newest release that is no newer than the one asked for.
 
-        `mistral-small` is a name for the newest, which an older release must not be taken for.
+        Without a date it is the card of the stem, and so it is for a date beyond all that are known. None where the
+        release is older than all that are known and each of these is a model of its own: `mistral-small` is a name for
+        the newest of several models, none of which an older one must be taken for.
         """
-        dates = {
-            int(date): place
-            for place, raw in enumerate(self._raw)
-            if (date := fold(raw["id"]).removeprefix(f"{stem}-")).isdigit() and len(date) == len(asked) - len(stem) - 1
+        undated_card, wanted = self._index[stem], _date(asked, stem)
+        if wanted is None:
+            return undated_card
+        known = {
+            found: position
+            for name, position in self._index.items()
+            if (found := _date(name, stem)) is not None and len(found) == len(wanted)
         }
-        wanted = asked.removeprefix(f"{stem}-")
-        if position not in dates.values() or not wanted.isdigit():
-            return position
-        return dates[max((date for date in dates if date <= int(wanted)), default=min(dates))]
+        if not known or wanted > max(known):
+            return undated_card
+        if wanted >= min(known):
+            return known[max(date for date in known if date <= wanted)]
+        oldest = known[min(known)]
+        if undated_card not in known.values():
+            return undated_card
+        return None if _date(fold(self._raw[oldest]["id"]), stem) else oldest
 
     def _by_family(self, bare: str) -> tuple[int, str] | None:
-        """`gpt-4o-anything` is a kind of `gpt-4o`, unless it speaks or listens: those are other models."""
-        if _OTHER_TASK.search(fold(bare)):
+        """`gpt-4o-anything` is a kind of `gpt-4o`, unless the rest says that it speaks, listens or draws: those are
+        other models. What `_by_release` refused is none of them either."""
+        softened = soften(bare)
+        if any(stem in self._index for stem in undated(fold(bare))):
             return None
-        for family in prefixes(soften(bare)):
+        for family in prefixes(softened):
+            if _OTHER_TASK.search(fold(softened[len(family) :])):
+                return None
             position = self._index.get(fold(family))
             if position is not None:
                 return position, "family"
         return None
 
     def _by_maker(self, bare: str) -> tuple[int, str] | None:
-        """Every `claude-…` is some Claude: the newest of those whose id begins with the most of its words."""
+        """Every `claude-…` is some Claude: one with the same words in another order (`claude-haiku-3-5`), else the
+        newest of those whose id begins with the most of its words."""
         words = fold(bare).split("-")
         if words[0] != _CLAUDE:
             return None
+        for spelling in (fold(bare), *undated(fold(bare))):
+            for name, position in self._index.items():
+                if name.startswith(_CLAUDE) and sorted(name.split("-")) == sorted(spelling.split("-")):
+                    return position, "alias"
         for size in range(len(words), 1, -1):
             kin = [place for place, raw in enumerate(self._raw) if raw["id"].split("-")[:size] == words[:size]]
             if kin:
@@ -210,6 +231,19 @@ def _index(cards: list[_RawCard]) -> dict[str, int]:
             if "/" in name:
                 index.setdefault(fold(name.rpartition("/")[2]), position)
     return index
+
+
+def _is_model(stem: str) -> bool:
+    """Whether a name says more than its maker's: it has a digit or several words."""
+    return "-" in stem or any(map(str.isdigit, stem))
+
+
+def _date(name: str, stem: str) -> str | None:
+    """The date behind a model's name, as digits that sort by time among those of one length; None without one."""
+    found = _DATE.match(name, len(stem) + 1) if name.startswith(f"{stem}-") else None
+    if found is None or name[found.end() : found.end() + 1] not in {"", "-"}:
+        return None
+    return f"{found['year']}{found['month']}" if found["year"] else found[0].replace("-", "")
 
 
 def _version(identity: str) -> list[int]:

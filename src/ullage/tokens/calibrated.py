@@ -79,7 +79,7 @@ class Calibration:
     """The share of a text's tokens by which the number may be off."""
     jitter: float
     """What is added for short texts: that many times the square root of the tokens."""
-    monotony: float = 0.4
+    monotony: float = 0.6
     """What is added for texts that repeat themselves: that share of the tokens where all is one word, and less the more
     words there are (see `Features.sameness`)."""
 
@@ -193,7 +193,7 @@ def _class_of(byte: int) -> str:
 
 
 _CLASSES = "".join(map(_class_of, range(256))).encode()
-_USUAL_SAMENESS = 0.06
+_USUAL_SAMENESS = 0.09
 """The share of a text's tokens up to which sameness is that of prose that repeats a paragraph now and then."""
 _REACH = 8_192
 _NEAR = 512

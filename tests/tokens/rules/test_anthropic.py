@@ -81,7 +81,7 @@ def test_caching_effort_and_sampling_cost_nothing() -> None:
 @pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(
     ("model", "preamble"),
-    [("claude-sonnet-4-0", 310), ("claude-sonnet-4-5", 496), ("claude-opus-4-7", 681), ("claude-opus-5", 289)],
+    [("claude-sonnet-4-0", 310), ("claude-sonnet-4-5", 496), ("claude-opus-4-7", 679), ("claude-opus-5", 287)],
 )
 def test_the_presence_of_tools_costs_a_preamble_that_depends_on_the_model(model: str, preamble: int) -> None:
     assert weight(model, messages=[ASK], tools=[WEATHER]).tools_framing.tokens == preamble

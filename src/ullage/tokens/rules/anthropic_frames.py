@@ -58,8 +58,8 @@ _CLAUDE_4 = replace(_CLAUDE_4_5, preamble=310, forced=3, alone=-29)
 _CLAUDE_4_6 = replace(_CLAUDE_4_5, keeps_thinking=True)
 _CLAUDE_3 = replace(_CLAUDE_4_5, preamble=264, forced=88)
 _CLAUDE_4_8 = Frame(
-    opening=2,
-    preamble=293,
+    opening=4,
+    preamble=291,
     forced=120,
     call=13,
     result=10,
@@ -74,7 +74,7 @@ _CLAUDE_4_8 = Frame(
     long_edge=2576,  # documentation of Opus 4.7, as is the next
     most_of_image=4784,
 )
-_CLAUDE_4_7 = replace(_CLAUDE_4_8, opening=7, preamble=681, forced=135, call=33, result=25, argument=13, deferred=0)
+_CLAUDE_4_7 = replace(_CLAUDE_4_8, opening=9, preamble=679, forced=135, call=33, result=25, argument=13, deferred=0)
 
 _BY_MODEL: Mapping[str, Frame] = {
     "claude-3-haiku": _CLAUDE_3,
@@ -84,8 +84,8 @@ _BY_MODEL: Mapping[str, Frame] = {
     "claude-3-5-sonnet": replace(_CLAUDE_3, preamble=291, forced=-33),  # forced: documentation
     "claude-opus-4-5": _CLAUDE_4_6,
     "claude-opus-4-6": replace(_CLAUDE_4_6, adaptive=17),
-    "claude-opus-5": replace(_CLAUDE_4_8, preamble=289),
-    "claude-sonnet-5": replace(_CLAUDE_4_8, preamble=357),
+    "claude-opus-5": replace(_CLAUDE_4_8, preamble=287),
+    "claude-sonnet-5": replace(_CLAUDE_4_8, preamble=355),
 }
 _BY_FAMILY: Mapping[str, Frame] = {
     "claude-2": replace(_CLAUDE_3, opening=7, measured=False),

@@ -334,6 +334,7 @@ _BY_MODEL: tuple[tuple[str, Template], ...] = (
 _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
     (r"deepseek-r1(?!-)", r"azure|bedrock", {"start": marks(4)}),
     (r"deepseek-v3[.-]1", r"azure", {"start": marks(6)}),
+    (r"deepseek-r1", r"ollama", {"start": MARK}),
     (r"deepseek", r"baseten", {"start": marks(4), "json": "", "more": 0}),
     (r"deepseek", r"together", {"start": marks(82), "json": "", "joint": "\n", "keeps_tools": True, "more": 0}),
     (r"deepseek", r"huggingface|fireworks", {"joint": "\n", "more": 2}),
