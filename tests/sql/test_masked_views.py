@@ -133,6 +133,14 @@ async def test_a_misspelt_name_gets_its_nearest_with_masking_on(tmp_path: Path, 
         assert "'name'" in await said(source, "query", sql="SELECT nmae FROM people")
 
 
+async def test_what_is_made_later_is_read_then(tmp_path: Path):
+    url = make_sqlite(tmp_path, TABLES)
+    async with opened(url, "people.secret") as source:
+        assert "***" in await said(source, "query", sql="SELECT secret FROM people")
+        make_sqlite(tmp_path, ["CREATE VIEW late AS SELECT id, json_array(secret) AS hidden FROM people"])
+        assert "1,***" in await said(source, "query", sql="SELECT * FROM late")
+
+
 def columns(*names: str) -> tuple[Column, ...]:
     return tuple(Column(name=name, type="text") for name in names)
 

@@ -9,10 +9,16 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from ullage.errors import Refused
+
 from .engine import Engine
 from .structure import Structure
 
-__all__ = ["Known"]
+__all__ = ["Known", "UnknownName"]
+
+
+class UnknownName(Refused):
+    """Nothing of that name was there when the structure was read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,10 +30,10 @@ class Known:
     _read: tuple[float, Structure] | None = None
     _reading: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def structure(self) -> tuple[Structure, bool]:
-        """The structure, and whether it came from memory."""
+    async def structure(self, but: Structure | None = None) -> tuple[Structure, bool]:
+        """The structure, and whether it came from memory; from there not `but`, in which something was not found."""
         async with self._reading:
-            if self._read is not None and self.clock() < self._read[0]:
+            if self._read is not None and self.clock() < self._read[0] and self._read[1] is not but:
                 return self._read[1], True
             structure = await self.engine.structure()
             self._read = self.clock() + self.seconds, structure

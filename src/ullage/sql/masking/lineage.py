@@ -33,7 +33,10 @@ _CLAUSES = (
     "distinct",
     "connect",
 )
-_SHAPE = ("this", "expression", "expressions", "with_", "from_", "joins", "laterals", "alias", "hint", "locks")
+_SHAPE = (
+    *("this", "expression", "expressions", "with_", "from_", "joins", "laterals", "alias", "hint", "locks"),
+    "operation_modifiers",
+)
 _SIDES = ("by_name", "side", "kind", "on")
 """Of a UNION in other ways than by place."""
 _RECURSIVE = ("sqlite", "tsql", "oracle")
