@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError
+from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError, UnknownName
 from ullage.options import DatabaseSettings
 from ullage.table import Row
 from ullage.tool import Asked
 
 from .engine import Answer, Dialect, Engine, Probe, Question, Stability
 from .explaining import explain_statement
-from .known import Known, UnknownName
+from .known import Known
 from .nearest import is_about_a_name, with_nearest
 from .recent import Recent
 from .role import with_column_grants

@@ -9,16 +9,10 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from ullage.errors import Refused
-
 from .engine import Engine
 from .structure import Structure
 
-__all__ = ["Known", "UnknownName"]
-
-
-class UnknownName(Refused):
-    """Nothing of that name was there when the structure was read."""
+__all__ = ["Known"]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,10 +5,9 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from ullage.errors import Refused
+from ullage.errors import Refused, UnknownName
 
 from ..describe import full_name, spell
-from ..known import UnknownName
 from ..structure import Structure
 from .known import Output
 
