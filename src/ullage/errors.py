@@ -8,6 +8,7 @@
     │   ├── UnknownTool              no source offers a tool of that name
     │   ├── UnknownResource          no source offers a resource or a prompt of that name
     │   ├── Refused                  a statement that may not be run on a database
+    │   │   └── UnknownName          … as it names what nobody knows, and values are masked
     │   ├── QueryFailed              a database's own error about a statement
     │   ├── UnknownHandle            no held result has that handle, or not for this caller, or no longer
     │   ├── OverBudget               a call would spend more than the user allows
@@ -54,6 +55,7 @@ __all__ = [
     "UllageError",
     "Unavailable",
     "UnknownHandle",
+    "UnknownName",
     "UnknownResource",
     "UnknownTool",
     "UnreadableFile",
@@ -115,6 +117,10 @@ class UnknownResource(BadInput):
 
 class Refused(BadInput):
     code = "SQL_REFUSED"
+
+
+class UnknownName(Refused):
+    """It may have been made since the names were read."""
 
 
 class QueryFailed(BadInput):

@@ -133,6 +133,28 @@ async def test_a_misspelt_name_gets_its_nearest_with_masking_on(tmp_path: Path, 
         assert "'name'" in await said(source, "query", sql="SELECT nmae FROM people")
 
 
+async def test_the_number_of_a_row_is_masked_where_it_is_a_masked_key(tmp_path: Path):
+    made = [
+        "CREATE TABLE plain (id TEXT, secret TEXT)",
+        f"INSERT INTO plain VALUES ('a', '{SECRET}')",
+        "CREATE TABLE keyed (code INTEGER PRIMARY KEY, name TEXT)",
+        "INSERT INTO keyed VALUES (4242, 'x')",
+    ]
+    async with opened(make_sqlite(tmp_path, made), "plain.secret", "keyed.code") as source:
+        assert (await said(source, "query", sql="SELECT rowid, * FROM plain")).startswith("rowid=1\nid=a\nsecret=***")
+        for sql in ("SELECT rowid, name FROM keyed", "SELECT k._rowid_ + 0 FROM keyed k", "SELECT oid AS a FROM keyed"):
+            assert "4242" not in await said(source, "query", sql=sql)
+        assert "***,x" in (await said(source, "query", sql="SELECT rowid, name FROM keyed UNION ALL SELECT 1, 'y'"))
+
+
+async def test_what_is_made_later_is_read_then(tmp_path: Path):
+    url = make_sqlite(tmp_path, TABLES)
+    async with opened(url, "people.secret") as source:
+        assert "***" in await said(source, "query", sql="SELECT secret FROM people")
+        make_sqlite(tmp_path, ["CREATE VIEW late AS SELECT id, json_array(secret) AS hidden FROM people"])
+        assert "1,***" in await said(source, "query", sql="SELECT * FROM late")
+
+
 def columns(*names: str) -> tuple[Column, ...]:
     return tuple(Column(name=name, type="text") for name in names)
 

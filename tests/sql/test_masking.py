@@ -303,7 +303,7 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
             "sqlite",
             "WITH t(n, p) AS (SELECT id, password FROM users UNION ALL SELECT length(p), p FROM t) SELECT n FROM t",
         ),
-        ("sqlite", "SELECT rowid FROM users"),
+        ("sqlite", "SELECT rowid FROM (SELECT name FROM users)"),
         ("tsql", "SELECT password FROM users FOR JSON AUTO"),
         ("oracle", "SELECT id FROM users START WITH password = 'x' CONNECT BY PRIOR id = name"),
         ("postgres", "SELECT 1" + " + (1" * 3_000 + ")" * 3_000 + " FROM users"),

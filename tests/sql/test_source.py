@@ -79,6 +79,7 @@ async def test_the_originals_name_gets_the_originals_json():
     assert json.loads(text_of(reply)) == {
         "query": SELECT,
         "rowCount": 2,
+        "truncated": True,
         "maxRowsReached": 2,
         "columnNames": ["id", "name"],
         "data": [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bo"}],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError
+from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError, UnknownName
 from ullage.options import DatabaseSettings
 from ullage.table import Row
 from ullage.tool import Asked
@@ -103,9 +103,16 @@ class Asking:
         """None where nothing is masked; raises where a masked column would be used for anything but to be shown."""
         if not self.settings.masked:
             return None
-        structure, _ = await _within(until, self.known.structure)
+        structure, is_old = await _within(until, self.known.structure)
         functions = await _within(until, self.engine.functions)
-        return await anyio.to_thread.run_sync(lambda: self._policy(structure, functions).plan(statement.sql))
+        try:
+            return await anyio.to_thread.run_sync(lambda: self._policy(structure, functions).plan(statement.sql))
+        except UnknownName:
+            if not is_old:
+                raise
+        # It may have been made since the structure was read.
+        new, _ = await _within(until, lambda: self.known.structure(but=structure))
+        return await anyio.to_thread.run_sync(lambda: self._policy(new, functions).plan(statement.sql))
 
     async def role_sql(self, request: Asked) -> tuple[Probe, str]:
         """What the role may do, and the SQL for one that can only read, without the masked columns."""

@@ -71,8 +71,8 @@ class Engine(Protocol):
         """Functions by lower-case name, the least stable of those of one name; empty where it cannot tell. Operators
         that users made are among them, and so are, with a dot before the name, functions that a row takes for one of
         its columns, with two colons types that a cast runs nothing for, with `pg_catalog.` the server's own function
-        of a name under which somebody made another, and with `from:` tables that may be called in FROM. Read once and
-        kept."""
+        of a name under which somebody made another, with `from:` tables that may be called in FROM, and with `shows:`
+        views that show what other sessions run. Read once and kept."""
         ...
 
     async def probe(self) -> Probe: ...

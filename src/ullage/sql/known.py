@@ -24,10 +24,10 @@ class Known:
     _read: tuple[float, Structure] | None = None
     _reading: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def structure(self) -> tuple[Structure, bool]:
-        """The structure, and whether it came from memory."""
+    async def structure(self, but: Structure | None = None) -> tuple[Structure, bool]:
+        """The structure, and whether it came from memory; from there not `but`, in which something was not found."""
         async with self._reading:
-            if self._read is not None and self.clock() < self._read[0]:
+            if self._read is not None and self.clock() < self._read[0] and self._read[1] is not but:
                 return self._read[1], True
             structure = await self.engine.structure()
             self._read = self.clock() + self.seconds, structure

@@ -10,7 +10,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ullage.table import Row, Weigh, clean, clean_row, fit, record_lines, records_json, row_line, written
+from ullage.table import (
+    Row,
+    Weigh,
+    clean,
+    clean_row,
+    distinct_names,
+    fit,
+    record_lines,
+    records_json,
+    row_line,
+    written,
+)
 from ullage.tool import Json
 
 from .arguments import QueryAsked
@@ -131,8 +142,8 @@ def _pretty(answer: Answer, asked: QueryAsked, rows: int) -> str:
 
 
 def _head(answer: Answer, asked: QueryAsked, rows: int) -> dict[str, Json]:
-    """In the original, `maxRowsReached` is how many rows there may be, and there is no `truncated`."""
-    names: list[Json] = [*answer.columns]
-    is_cut = asked.format != "original" and (answer.more or rows < len(answer.rows))
+    """In the original, `maxRowsReached` is how many rows there may be."""
+    names: list[Json] = [*distinct_names(answer.columns)]
+    is_cut = answer.more or rows < len(answer.rows)
     said: dict[str, Json] = {"query": asked.sql.strip(), "rowCount": rows, **({"truncated": True} if is_cut else {})}
     return {**said, "maxRowsReached": asked.rows, "columnNames": names}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .recode import Recoded, each_once, recode_steps
     from .scan import Record, Scanned
     from .weigh import Weigh, WeighSteps, in_steps
-    from .writing import records_json, written
+    from .writing import distinct_names, records_json, written
 else:
     __getattr__ = import_on_use(
         __name__,
@@ -54,6 +54,7 @@ else:
             "read_row": "decode",
             "recode_steps": "recode",
             "record_lines": "encode",
+            "distinct_names": "writing",
             "records_json": "writing",
             "row_line": "encode",
             "value_at": "json_pieces",
@@ -82,6 +83,7 @@ __all__ = [
     "clean_row",
     "decode",
     "decode_pieces",
+    "distinct_names",
     "each_once",
     "encode",
     "find_table",

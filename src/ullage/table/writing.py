@@ -14,7 +14,7 @@ from ullage.tokens import Steps
 
 from .cell import Cell, Row
 
-__all__ = ["quoted", "records_json", "written", "written_steps"]
+__all__ = ["distinct_names", "quoted", "records_json", "written", "written_steps"]
 
 _NEVER_RAW = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What `json` leaves as it is, though it breaks a line somewhere or is half a character."""
@@ -87,11 +87,12 @@ def written_steps(value: Cell) -> Steps[str]:
 
 def records_json(columns: Sequence[str], rows: Sequence[Row], indent: int | None = None) -> str:
     """Rows as an array of objects. A column's name that comes again gets a number, so that no value is lost."""
-    names = _distinct(columns)
+    names = distinct_names(columns)
     return written([dict(zip(names, row, strict=True)) for row in rows], indent)  # pyright: ignore[reportArgumentType]
 
 
-def _distinct(columns: Sequence[str]) -> list[str]:
+def distinct_names(columns: Sequence[str]) -> list[str]:
+    """The names under which `records_json` writes columns."""
     taken, names = set(columns), list[str]()
     for name in columns:
         if name in names:

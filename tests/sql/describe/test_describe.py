@@ -258,6 +258,8 @@ def test_a_table_is_found_however_it_is_written(name: str):
 def test_a_table_of_another_schema_is_found_with_it_and_without():
     assert find_table(SHOP, "lines") is LINES
     assert find_table(SHOP, "sales.lines") is LINES
+    odd = Table(name='a.b "c"')
+    assert find_table(Structure(tables=(odd,)), 'a.b "c"') is odd
 
 
 def test_a_table_that_is_not_there_is_refused_with_the_nearest():

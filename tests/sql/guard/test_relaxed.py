@@ -44,6 +44,10 @@ SEARCH: dict[str, Stability] = {"from:docs": "immutable", "from:load_extension":
         ("SELECT * FROM t LIMIT 10 % 3 OFFSET 7 % 2", "postgres"),
         ("SELECT * FROM (SELECT a FROM t LIMIT 7 % (2 + 3)) x WHERE a % 2 = 0", "duckdb"),
         ("SELECT * FROM t LIMIT 10%", "duckdb"),
+        ("SELECT * FROM t LIMIT 7 & 3 OFFSET 1 << 2", "postgres"),
+        ("SELECT * FROM t LIMIT 10 % -3", "sqlite"),
+        ("SELECT * FROM t FETCH FIRST (10 % 3) ROWS ONLY", "postgres"),
+        ("SELECT calls FROM public.pg_stat_statements", "postgres"),
         ("SELECT id, user FROM information_schema.processlist", "mysql"),
         ("SELECT count(*), 2*id FROM information_schema.processlist GROUP BY id", "mysql"),
         ("SELECT pid, query FROM pg_stat_activity", "postgres"),
@@ -190,3 +194,47 @@ def test_settings_and_sessions_are_read_from_a_query_in_front(sql: str):
 
 def test_a_table_that_the_user_names_is_shown_as_it_is():
     assert judge("SELECT query FROM pg_stat_activity", "postgres", allowed=frozenset({"pg_stat_activity"})).runs == ""
+
+
+def test_a_function_of_the_users_own_is_among_the_nearest():
+    with pytest.raises(Refused) as refused:
+        judge("SELECT vat_rat(1)", "postgres", allowed=frozenset({"vat_rate"}))
+    assert refused.value.options[0] == "vat_rate"
+
+
+SHOWN: dict[str, Stability] = {"shows:busy": "made", "shows:app.busy": "made"}
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM busy", 'TABLE "busy"', "SELECT 1 FROM db.app.Busy", "EXPLAIN TABLE busy"]
+)
+def test_a_view_that_shows_what_others_run_is_refused_unless_it_is_allowed(sql: str):
+    with pytest.raises(Refused, match="other sessions"):
+        judge(sql, "postgres", functions=SHOWN)
+    assert judge(sql, "postgres", functions=SHOWN, allowed=frozenset({"busy"}))
+    assert judge("SELECT * FROM other.busy", "postgres", functions=SHOWN)
+
+
+def test_tables_that_show_too_much_are_replaced_in_a_plan_too():
+    runs = judge("EXPLAIN (ANALYZE) SELECT 1 FROM pg_stat_activity WHERE query LIKE 'a%'", "postgres").runs
+    assert runs.startswith("EXPLAIN (ANALYZE) WITH pg_stat_activity AS (")
+
+
+@pytest.mark.parametrize(
+    ("sql", "behind"),
+    [
+        ("SELECT variable_value FROM information_schema.global_variables", " FROM global_variables"),
+        (
+            "WITH a AS (SELECT 1) SELECT * FROM `performance_schema`.`SESSION_VARIABLES` v",
+            " FROM `SESSION_VARIABLES` v",
+        ),
+        ("ANALYZE SELECT * FROM information_schema.system_variables", " FROM system_variables"),
+    ],
+)
+def test_tables_of_settings_are_replaced_in_mysql(sql: str, behind: str):
+    runs = judge(sql, "mysql").runs
+    assert runs.endswith(behind)
+    assert "_variables AS (SELECT" in runs
+    assert judge("SELECT * FROM app.global_variables", "mysql").runs == ""
+    with pytest.raises(Refused):
+        judge("SHOW TABLES WHERE (SELECT 1 FROM information_schema.global_variables LIMIT 1) = 1", "mysql")

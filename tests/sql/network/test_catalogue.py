@@ -116,7 +116,8 @@ async def test_functions_are_as_stable_as_the_least_stable_of_their_name(postgre
 async def test_mysql_tells_only_of_functions_that_users_made_and_the_role_may_see(mysql: Stage) -> None:
     engine, owner = mysql.engine(), mysql.engine(mysql.owner)
     assert await engine.functions() == {}
-    assert await owner.functions() == {"f_one": "made"}
+    made = await owner.functions()
+    assert {name for name in made if not name.startswith("shows:")} == {"f_one"}
     assert engine.dialect == "mysql"
     await engine.close()
     await owner.close()

@@ -38,20 +38,28 @@ CREATE VIEW by_join AS SELECT n.body, x.part FROM notes n, people p, unnest(stri
 CREATE VIEW beside AS SELECT n.id, n.body FROM notes n JOIN people USING (id);
 CREATE SCHEMA apart; CREATE TABLE apart.people (id text, secret text);
 INSERT INTO apart.people VALUES ('1', '{SECRET}');
-CREATE VIEW elsewhere AS SELECT secret AS s, id FROM apart.people"""
+CREATE VIEW elsewhere AS SELECT secret AS s, id FROM apart.people;
+CREATE FOREIGN DATA WRAPPER nothing;
+CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing;
+CREATE FOREIGN TABLE away (id text, hidden text OPTIONS (column_name 'secret')) SERVER nowhere
+  OPTIONS (schema_name 'public', table_name 'people')"""
 MYSQL = f"""
 CREATE TABLE made (id int, secret varchar(60), low varchar(60) AS (lower(secret)) STORED, twice int AS (id * 2));
 INSERT INTO made (id, secret) VALUES (21, '{SECRET}');
 CREATE FUNCTION peek() RETURNS text READS SQL DATA RETURN (SELECT max(secret) FROM people);
 CREATE VIEW by_function AS SELECT peek() AS p;
-CREATE VIEW beside AS SELECT n.id, n.body FROM notes n JOIN people USING (id)"""
+CREATE VIEW beside AS SELECT n.id, n.body FROM notes n JOIN people USING (id);
+CREATE TABLE one (id int, secret varchar(60)) ENGINE=MyISAM;
+CREATE TABLE two (id int, body varchar(60)) ENGINE=MyISAM;
+INSERT INTO one VALUES (7, '{SECRET}');
+CREATE TABLE both_ (id int, other varchar(60)) ENGINE=MRG_MyISAM UNION=(two, one)"""
 DERIVED = {
     "postgresql": (
         *("stored", "kin", "made", "parted", "parted_1", "by_function", "by_text", "by_row", "by_join", "elsewhere"),
     ),
-    "mysql": ("made", "by_function"),
+    "mysql": ("made", "by_function", "both_"),
 }
-MASKED = ("people.secret", "made.secret", "parted_1.secret", "apart.people.secret")
+MASKED = ("people.secret", "one.secret", "made.secret", "parted_1.secret", "apart.people.secret")
 
 
 @pytest.fixture(params=["postgresql", "mysql"])
@@ -93,6 +101,9 @@ async def test_no_planted_secret_shows_through_what_a_server_derives(planted: tu
         assert f"1,{PLAIN}3" in await said(source, "query", sql="SELECT * FROM beside ORDER BY id")
         assert "twice=42" in await said(source, "query", sql="SELECT * FROM made")
         assert "'people'" in await said(source, "query", sql="SELECT * FROM poeple")
+        if stage.kind == "mysql":
+            assert "id=7\nother=***" in await said(source, "query", sql="SELECT * FROM both_")
+            assert "`secret`" in await said(source, "query", sql="SHOW CREATE TABLE people")
 
 
 async def test_the_role_of_our_own_sql_may_not_read_masked_columns(planted: tuple[Stage, URL]):
@@ -100,6 +111,8 @@ async def test_the_role_of_our_own_sql_may_not_read_masked_columns(planted: tupl
     async with opened(url) as source:
         asked = Asked(caller=ANONYMOUS)
         _, sql = await Asking.of(source.settings, source.engine).role_sql(asked)
+    if stage.kind == "postgresql":
+        assert 'GRANT SELECT ("id") ON "public"."away"' in sql
     sql = sql.replace("ullage_reader", ROLE).replace("<password>", quoting.Literal(PASSWORD).as_string())
     parts = [sql] if stage.kind == "postgresql" else [one for one in sql.strip().split(";\n") if one.strip()]
     await anyio.to_thread.run_sync(run, url, *parts)

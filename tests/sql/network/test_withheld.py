@@ -46,6 +46,45 @@ async def test_settings_are_shown_by_one_rule(postgresql: Stage):
     assert "md5=8a7ab20ec0ab3262ce329c7dcb399a4e" in hashed, "the hash of three stars"
 
 
+async def test_tables_of_settings_are_shown_by_the_rule_of_show_variables(mysql: Stage):
+    shown, *read = await said(
+        mysql,
+        "SHOW VARIABLES LIKE 'datadir'",
+        "SELECT * FROM information_schema.global_variables WHERE variable_name IN ('DATADIR', 'SQL_MODE')",
+        "SELECT s.variable_value FROM information_schema.session_variables s WHERE s.variable_name = 'datadir'",
+        "SELECT count(*) AS n FROM information_schema.global_variables WHERE variable_value LIKE '/var/%'",
+    )
+    assert "Value=***" in shown
+    assert "DATADIR,***" in read[0]
+    assert "\nSQL_MODE," in read[0]
+    assert "VARIABLE_VALUE=***" in read[1]
+    assert "/var/" not in "".join(read)
+
+
+VIEWS = {
+    "postgresql": ("SELECT pid AS id, query AS t FROM pg_stat_activity", "SELECT pid AS id FROM pg_stat_activity"),
+    "mysql": (
+        "SELECT id, info AS t FROM information_schema.processlist",
+        "SELECT id FROM information_schema.processlist",
+    ),
+}
+
+
+async def test_views_show_what_other_sessions_run_only_when_allowed(stage: Stage):
+    texts, plain = VIEWS[stage.kind]
+    made = (f"CREATE VIEW busy AS {texts}", "CREATE VIEW busier AS SELECT t FROM busy", f"CREATE VIEW idle AS {plain}")
+    run(stage.owner, *made)
+    try:
+        first, second, third = await said(
+            stage, "SELECT * FROM busy", "SELECT * FROM busier", "SELECT count(*) AS n FROM idle"
+        )
+    finally:
+        run(stage.owner, *(f"DROP VIEW {name}" for name in ("busier", "busy", "idle")))
+    assert "other sessions" in first
+    assert "other sessions" in second
+    assert third.startswith("n=")
+
+
 async def test_what_other_sessions_run_is_withheld(stage: Stage):
     marker = "zqmarker"
     sleep = "pg_sleep(3)" if stage.kind == "postgresql" else "sleep(3)"

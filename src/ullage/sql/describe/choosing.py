@@ -36,8 +36,9 @@ def choose(structure: Structure, pattern: str) -> Structure:
 
 def find_table(structure: Structure, name: str) -> Table:
     """The table of that name, with or without its schema, quoted or not; raises where there is none, or several."""
-    wanted = name.strip().replace('"', "").replace("`", "").replace("[", "").replace("]", "").lower()
-    for called in (_exactly, _loosely):
+    written = name.strip().lower()
+    plain = written.replace('"', "").replace("`", "").replace("[", "").replace("]", "")
+    for called, wanted in ((_exactly, written), (_exactly, plain), (_loosely, plain)):
         found = [table for table in structure.tables if called(table, wanted)]
         if len(found) == 1:
             return found[0]

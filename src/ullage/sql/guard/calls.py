@@ -48,9 +48,7 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
     qualifier = _qualifier(passage, number)
     if qualifier is None and token.kind == "word" and token.name in _NO_CALLS and not _is_made(passage, number, terms):
         return
-    if terms.dialect == "oracle" and passage.mark(number + 2) == "+" and passage.mark(number + 3) == ")":
-        return
-    if terms.dialect == "tsql" and passage.word(number + 2) in _BARE_HINTS and passage.mark(number + 3) == ")":
+    if _is_clause(passage, number, terms):
         return
     check_function(token.name, qualifier, terms)
     if qualifier is None and _has_own(token.name, terms) and not _is_special(passage, number):
@@ -66,6 +64,16 @@ def _check_call(passage: Passage, number: int, terms: Terms) -> None:
         check_setting(_literal(passage, number + 2))
     if terms.dialect == "duckdb" and token.name in _ASKS_A_TABLE:
         _check_asked(token.name, _literal(passage, number + 2), terms)
+
+
+def _is_clause(passage: Passage, number: int, terms: Terms) -> bool:
+    """Whether a name before a parenthesis is part of a clause that only some engines have."""
+    if passage.word(number) in ("first", "next") and passage.word(number - 1) == "fetch":
+        return True
+    if passage.mark(number + 3) != ")":
+        return False
+    is_outer = terms.dialect == "oracle" and passage.mark(number + 2) == "+"
+    return is_outer or (terms.dialect == "tsql" and passage.word(number + 2) in _BARE_HINTS)
 
 
 def _is_made(passage: Passage, number: int, terms: Terms) -> bool:
@@ -173,9 +181,14 @@ def _nearest(name: str, terms: Terms) -> tuple[str, ...]:
     """Functions that may be called and are spelt alike."""
     catalogue = CATALOGUES[terms.dialect]
     listed = catalogue.certain | catalogue.names | STANDARD
-    near = difflib.get_close_matches(name, sorted(listed), n=8, cutoff=0.7)
+    near = difflib.get_close_matches(name, sorted(terms.allowed), cutoff=0.7)
+    near += difflib.get_close_matches(name, sorted(listed), n=8, cutoff=0.7)
     near += difflib.get_close_matches(name, sorted(one for one in terms.functions if one.isidentifier()), cutoff=0.7)
-    known = [one for one in dict.fromkeys(near) if catalogue.knows(one, terms.functions) or _has_own(one, terms)]
+    known = [
+        one
+        for one in dict.fromkeys(near)
+        if one in terms.allowed or catalogue.knows(one, terms.functions) or _has_own(one, terms)
+    ]
     return tuple(known[:3])
 
 

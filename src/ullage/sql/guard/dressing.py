@@ -33,6 +33,7 @@ _MODIFIERS = words(
 high_priority sql_small_result sql_big_result sql_buffer_result sql_cache sql_no_cache sql_calc_found_rows
 """
 )
+_OF_WHOLE_NUMBERS = words("% & | # ^ << >>")
 _BEFORE_MODIFIERS = _MODIFIERS | {"select", "all", "distinct", "distinctrow", "straight_join"}
 
 
@@ -51,7 +52,8 @@ def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
 
 
 def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
-    """After LIMIT the parser takes every `%` for a percentage; with a value behind it, it is the remainder."""
+    """After LIMIT the parser takes every `%` for a percentage; with a value behind it, it is the remainder. There it
+    does not know operators on bits."""
     is_limit, depth = False, 0
     for place, token in enumerate(tokens[:-1]):
         if token.is_word("limit", "offset"):
@@ -62,10 +64,10 @@ def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
         after = tokens[place + 1]
         has_value = (
             after.kind in ("number", "string", "quoted")
-            or after.is_mark("(")
+            or after.text in ("(", "-", "~")
             or (after.kind == "word" and after.name not in ("offset", "limit", "for", "union", "except", "intersect"))
         )
-        if is_limit and token.kind == "operator" and token.text == "%" and has_value:
+        if is_limit and token.kind == "operator" and token.text in _OF_WHOLE_NUMBERS and has_value:
             shown[place] = "/"
 
 

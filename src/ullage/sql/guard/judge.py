@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..engine import Dialect, Stability
-from .explain import check_explain
+from .explain import check_explain, explained
 from .lexer import read
 from .passage import Passage, one_statement
 from .pragmas import check_pragma
 from .query import check_query, is_query
 from .showing import check_describe, check_show
 from .statement import Kind, Statement, Terms
-from .withheld import SHOW_ALL, shadow_tables
+from .withheld import SHOW_ALL, names_variables, shadow_tables
 from .wording import refusal
 
 __all__ = ["judge"]
@@ -65,11 +65,20 @@ def judge(
     except RecursionError:
         raise refusal(tokens[0].text, "begins what is nested too deeply", "Ask a simpler question.") from None
     start, end = tokens[0].start, tokens[-1].end
-    if kind == "select" and dialect == "postgres":
-        shadow_tables(passage, terms)
+    if dialect in ("postgres", "mysql"):
+        _withhold(passage, kind, terms)
     is_all = kind == "show" and dialect == "postgres" and passage.word(1) == "all" and len(tokens) == 2
     runs = SHOW_ALL if is_all else _edited(sql, start, end, terms)
     return Statement(kind=kind, sql=sql[start:end], tables=tables, runs=runs)
+
+
+def _withhold(passage: Passage, kind: Kind, terms: Terms) -> None:
+    """Also in a plan: the rows that it counted tell of what it read."""
+    asked = passage if kind == "select" else passage.after(explained(passage, terms))
+    if kind != "show" and is_query(asked, terms):
+        shadow_tables(asked, terms)
+    elif kind == "show" and terms.dialect == "mysql" and names_variables(passage):
+        raise refusal(passage.tokens[0].text, "cannot look at the server's settings", "Read them in a SELECT.")
 
 
 def _edited(sql: str, start: int, end: int, terms: Terms) -> str:

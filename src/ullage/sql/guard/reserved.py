@@ -110,6 +110,9 @@ def _check_attribute(passage: Passage, number: int, terms: Terms) -> None:
     if not passage.tokens[number].is_name or passage.mark(number - 1) != ".":
         return
     name, of_a_value = passage.tokens[number].name, passage.mark(number - 2) == ")"
+    if name == "pg_stat_statements" and not of_a_value and passage.mark(number + 1) != "(":
+        # The view of that name, which is withheld in another way; its function takes no row.
+        return
     if name in ASKING and passage.mark(number + 1) != "(":
         raise refusal(f".{name}", "asks for a setting that is not written out", f"Write {name}('…').")
     catalogue = CATALOGUES["postgres"]

@@ -7,7 +7,15 @@ import re
 
 from .wording import refusal
 
-__all__ = ["ASKING", "HIDDEN_SETTINGS", "SHOWN_SETTINGS", "check_setting", "check_variable", "is_hidden_variable"]
+__all__ = [
+    "ASKING",
+    "HIDDEN_SETTINGS",
+    "HIDDEN_VARIABLES",
+    "SHOWN_SETTINGS",
+    "check_setting",
+    "check_variable",
+    "is_hidden_variable",
+]
 
 ASKING = frozenset({"current_setting"})
 """Functions whose argument names a setting."""
@@ -18,11 +26,14 @@ HIDDEN_SETTINGS = (
 )
 """What the names of such settings hold; PostgreSQL reads it as Python does."""
 _HIDDEN = re.compile(HIDDEN_SETTINGS)
-_HIDDEN_IN_MYSQL = re.compile(
+_OF_A_NAME = "[a-z0-9_]"
+HIDDEN_VARIABLES = (
     r"\w*(?:basedir|datadir|tmpdir)|\w+_(?:dir|directory|file|path|capath|basename|index|address|keytab|pwd|password)"
     r"|(?:\w+_)?(?:ssl_(?:ca|cert|crl|crlpath|key|cipher)|socket|private_key\w*|public_key\w*)|hostname|log_error"
     r"|secure_file_priv|init_(?:connect|slave|replica)|report_\w+|keyring_\w+|wsrep_(?:sst|provider|notify)_\w+"
-)
+).replace(r"\w", _OF_A_NAME)
+"""Whole names of such settings in MySQL, in lower case; MySQL reads it as Python does."""
+_HIDDEN_IN_MYSQL = re.compile(HIDDEN_VARIABLES)
 SHOWN_SETTINGS = frozenset({"search_path", "log_file_mode"})
 """Those that tell nothing of the host, whatever they are called."""
 

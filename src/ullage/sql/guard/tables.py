@@ -65,6 +65,18 @@ def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
     if terms.dialect == "tsql" and len(parts) > _PARTS:
         raise refusal(".".join(part.name for part in parts), "is of another server", "Ask that server itself.")
     check_table_name([part.name for part in parts], terms)
+    _check_view([_folded(part.name) for part in parts], terms)
+
+
+def _check_view(names: list[str], terms: Terms) -> None:
+    """Of names without their database."""
+    called = {".".join(names[-2:]), names[-1]} if len(names) > 1 else set(names)
+    if f"shows:{'.'.join(names[-2:])}" in terms.functions and not called & terms.allowed:
+        raise refusal(
+            ".".join(names),
+            "shows what other sessions run",
+            "Read other tables; to allow this view, name it under `functions` in the settings of this database.",
+        )
 
 
 def check_table_name(parts: Iterable[str], terms: Terms) -> None:

@@ -3,7 +3,8 @@
 PostgreSQL's `pg_settings` and `SHOW ALL` answer with `***` for the value of every setting that `check_setting` refuses,
 and its lists of sessions and statements with `***` for the text that others run. Such a table is replaced by a query of
 the same name in front of the statement, so that whatever the statement does with it, it cannot see more. MySQL cannot
-be asked so; there a column with the text of statements cannot be named.
+be asked so of statements; there a column with their text cannot be named. Its tables of settings are replaced as those
+of PostgreSQL are.
 
 A table that the user names under `functions` in the settings of the database is shown as it is.
 """
@@ -11,14 +12,13 @@ A table that the user names under `functions` in the settings of the database is
 import re
 from collections.abc import Mapping
 
-from ..engine import Dialect
+from ..statement_texts import INNER, TABLES, TEXTS
 from .passage import Passage
-from .settings import HIDDEN_SETTINGS, SHOWN_SETTINGS
+from .settings import HIDDEN_SETTINGS, HIDDEN_VARIABLES, SHOWN_SETTINGS
 from .statement import Terms
 from .wording import refusal
-from .wordlist import words
 
-__all__ = ["SHOW_ALL", "check_statement_texts", "shadow_tables"]
+__all__ = ["SHOW_ALL", "check_statement_texts", "names_variables", "shadow_tables"]
 
 _OWN = "pg_catalog"
 _ALWAYS_SHOWN = "', '".join(sorted(SHOWN_SETTINGS))
@@ -51,34 +51,34 @@ SHOW_ALL = (
 )
 """Gives the columns of SHOW ALL."""
 
-_SHOWING_TEXTS: Mapping[Dialect, re.Pattern[str]] = {
-    "mysql": re.compile(
-        r"processlist|threads|events_statements_\w+|prepared_statements_instances|session|x\$session|x\$processlist"
-        r"|(?:x\$)?statement\w*|innodb_trx|(?:x\$)?innodb_lock_waits|(?:x\$)?schema_table_lock_waits"
-    )
+_IS_HIDDEN_VARIABLE = f"lower(VARIABLE_NAME) REGEXP '^({HIDDEN_VARIABLES})$'"
+_VALUE = f"CASE WHEN {_IS_HIDDEN_VARIABLE} THEN '***' ELSE VARIABLE_VALUE END AS VARIABLE_VALUE"
+_VARIABLES: Mapping[str, str] = {
+    "global_variables": f"SELECT VARIABLE_NAME, {_VALUE} FROM {{schema}}.global_variables",
+    "session_variables": f"SELECT VARIABLE_NAME, {_VALUE} FROM {{schema}}.session_variables",
+    "variables_by_thread": f"SELECT THREAD_ID, VARIABLE_NAME, {_VALUE} FROM {{schema}}.variables_by_thread",
+    # It has a column for each place that a value may come from.
+    "system_variables": f"SELECT * FROM {{schema}}.system_variables WHERE NOT {_IS_HIDDEN_VARIABLE}",
 }
-"""Tables of the server's own databases that hold what others run."""
+"""MySQL's tables of settings, without the values that `check_variable` refuses."""
+
 _UNIQUE = re.compile(r"processlist|events_statements_\w+|innodb_trx")
-"""Of these, names that are no user's, so that they are meant without their database as well."""
-_INNER = frozenset({"information_schema", "performance_schema", "sys"})
-_TEXTS = words(
-    """
-info info_binary processlist_info sql_text digest_text query_sample_text query current_statement last_statement
-trx_query waiting_query blocking_query
-"""
-)
-"""Columns of these tables with the text of statements."""
+"""Of MySQL's tables with statements, names that are no user's, so that they are meant without their database too."""
 
 
 def shadow_tables(passage: Passage, terms: Terms) -> None:
-    """Has a query stand in front of the statement for each table of PostgreSQL that shows too much."""
-    named = [name for name in _SHADOWS if name not in terms.allowed and _take_schema(passage, name, terms)]
-    if not named:
+    """Has a query stand in front of the statement for each table of the server that shows too much."""
+    if terms.dialect == "mysql":
+        shadows = _take_variables(passage, terms)
+    else:
+        named = [name for name in _SHADOWS if name not in terms.allowed and _take_schema(passage, name, terms)]
+        shadows = {name: _SHADOWS[name] for name in named}
+    if not shadows:
         return
     first, second = passage.word(0), passage.word(1)
-    if first == "with" and second == "recursive" and "pg_stat_statements" in named:
+    if first == "with" and second == "recursive" and "pg_stat_statements" in shadows:
         raise refusal("pg_stat_statements", "cannot be read in a recursive query", "Read it in a query of its own.")
-    queries = ", ".join(f"{name} AS ({_SHADOWS[name]})" for name in named)
+    queries = ", ".join(f"{name} AS ({query})" for name, query in shadows.items())
     if first != "with":
         terms.edits.append((passage.tokens[0].start, f"WITH {queries} "))
         return
@@ -105,17 +105,41 @@ def _take_schema(passage: Passage, table: str, terms: Terms) -> bool:
     return found
 
 
+def names_variables(passage: Passage) -> bool:
+    """Whether a statement reads MySQL's tables of settings."""
+    return any(_variables_at(passage, number) for number in range(len(passage.tokens)))
+
+
+def _take_variables(passage: Passage, terms: Terms) -> dict[str, str]:
+    """The queries for MySQL's tables of settings that a statement names; their database is taken away there."""
+    found: dict[str, str] = {}
+    for number, token in enumerate(passage.tokens):
+        if token.name in terms.allowed or not _variables_at(passage, number):
+            continue
+        schema = passage.tokens[number - 2]
+        found.setdefault(token.name, _VARIABLES[token.name].format(schema=schema.name))
+        terms.cuts.append((schema.start, token.start))
+    return found
+
+
+def _variables_at(passage: Passage, number: int) -> bool:
+    token = passage.tokens[number]
+    if not token.is_name or token.name not in _VARIABLES or number < 2 or passage.mark(number - 1) != ".":
+        return False
+    schema = passage.tokens[number - 2]
+    return schema.is_name and schema.name in INNER
+
+
 def check_statement_texts(passage: Passage, terms: Terms) -> None:
     """Refuses columns of MySQL with the text of what others run, and `*`, where such a table is read."""
-    tables = _SHOWING_TEXTS.get(terms.dialect)
-    if tables is None:
+    if terms.dialect != "mysql":
         return
     for number, token in enumerate(passage.tokens):
         before = passage.tokens[number - 2] if number >= 2 and passage.mark(number - 1) == "." else None
-        is_inner = (before is not None and before.is_name and before.name in _INNER) or (
+        is_inner = (before is not None and before.is_name and before.name in INNER) or (
             before is None and _UNIQUE.fullmatch(token.name) is not None
         )
-        if is_inner and token.is_name and tables.fullmatch(token.name) and token.name not in terms.allowed:
+        if is_inner and token.is_name and TABLES.fullmatch(token.name) and token.name not in terms.allowed:
             _refuse_texts(passage, token.name)
 
 
@@ -125,7 +149,7 @@ def _refuse_texts(passage: Passage, table: str) -> None:
             passage.word(number - 1) in ("select", "distinct", "all") or passage.mark(number - 1) in (",", ".")
         )
         is_whole = token.is_word("table") or is_star
-        if is_whole or (token.is_name and token.name in _TEXTS):
+        if is_whole or (token.is_name and token.name in TEXTS):
             raise refusal(
                 f"{token.text} of {table}", "may show what other sessions run", "Name the columns that you need."
             )

@@ -107,6 +107,15 @@ class Tables:
         self._kept[id(table)] = columns
         return columns
 
+    def rowid(self, name: str, schema: str) -> frozenset[str] | None:
+        """What the number of a row may tell in SQLite: it may be the key, and of a virtual table it may be anything."""
+        table = self.find(name, schema)
+        if table is None or table.kind == "view":
+            return None
+        keys = {fold(key) for key in table.primary_key}
+        told = (one.masks for one in self.of(table) if table.module is not None or one.name in keys)
+        return frozenset[str]().union(*told)
+
     def _of_view(self, table: Table) -> list[frozenset[str]]:
         if id(table) in self._pending:
             derived = None

@@ -16,7 +16,7 @@ from ..engine import Dialect
 from .known import UNCOUNTED, Columns, Output, Tables, fold
 from .naming import Ctes, Named, renamed
 from .refusing import not_understood, refuse, refuse_any, unknown_column, unknown_table
-from .scope import Masks, Scope, Source
+from .scope import ROWID, Masks, Scope, Source
 
 __all__ = ["Lineage", "ViewLineage"]
 
@@ -33,7 +33,10 @@ _CLAUSES = (
     "distinct",
     "connect",
 )
-_SHAPE = ("this", "expression", "expressions", "with_", "from_", "joins", "laterals", "alias", "hint", "locks")
+_SHAPE = (
+    *("this", "expression", "expressions", "with_", "from_", "joins", "laterals", "alias", "hint", "locks"),
+    "operation_modifiers",
+)
 _SIDES = ("by_name", "side", "kind", "on")
 """Of a UNION in other ways than by place."""
 _RECURSIVE = ("sqlite", "tsql", "oracle")
@@ -159,7 +162,8 @@ class Lineage:
             name = fold(node.alias_or_name)
             if any(name and source.name == name for source in scope.sources):
                 not_understood(node)
-            scope.sources.append(Source(name, renamed(node, self._columns_of(node, scope, ctes))))
+            columns = renamed(node, self._columns_of(node, scope, ctes))
+            scope.sources.append(Source(name, columns, self._rowid(node, ctes)))
         for inner in (*_list(node, "joins"), *_list(node, "laterals")):
             self._add(inner, scope, ctes)
 
@@ -212,6 +216,11 @@ class Lineage:
             columns = named.columns if named.is_meant_by(node.this, folds=self.dialect != "mysql") else None
         return unknown_table(node, self.tables.structure) if columns is None else columns
 
+    def _rowid(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
+        if self.dialect != "sqlite" or not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            return None
+        return None if not node.db and fold(node.name) in ctes else self.tables.rowid(node.name, node.db)
+
     def _projection(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         inner = node.unalias()
         if isinstance(inner, exp.Star | exp.Column) and inner.is_star and inner is not node:
@@ -232,7 +241,9 @@ class Lineage:
     def passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
         """A column or a scalar subquery that stands by itself."""
         if isinstance(node, exp.Column):
-            return Output(fold(node.name), self._meaning(node, scope))
+            # SQLite calls a row's number by the name of its key.
+            is_number = self.dialect == "sqlite" and fold(node.name) in ROWID
+            return Output("" if is_number else fold(node.name), self._meaning(node, scope))
         if not isinstance(node, exp.Query):
             return None
         columns = self.query(node, ctes, scope)

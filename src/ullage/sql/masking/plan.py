@@ -34,6 +34,8 @@ _OPTIONS = re.compile(
 _STORAGE = re.compile(r"\s*PRAGMA\s+(?:\w+\s*\.\s*)?storage_info\b(?P<table>.*)", re.IGNORECASE | re.DOTALL)
 _QUERY = re.compile(r"\b(?:SELECT|WITH|FROM|TABLE|VALUES)\b", re.IGNORECASE)
 
+_CONDITION = re.compile(r"\bWHERE\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class MaskPlan:
@@ -89,7 +91,7 @@ class MaskPolicy:
         asked = _ASKED.match(sql)
         if not self.tables.patterns:
             return MaskPlan()
-        if asked and not _QUERY.search(sql):
+        if asked and not _QUERY.search(_asked_of(sql, asked, self.dialect)):
             _check_pragma(sql, self.tables)
             return MaskPlan()
         tree = _parse(sql if asked is None else _without_options(sql, asked.end()), self.dialect)
@@ -137,6 +139,14 @@ class _Views:
             is_clean = not any(column.masks for column in columns)
             return tuple(frozenset[str]() for _ in view.columns) if is_clean else None
         return tuple(column.masks for column in columns)
+
+
+def _asked_of(sql: str, asked: re.Match[str], dialect: Dialect) -> str:
+    """Where a query may stand: in a SHOW of MySQL only behind WHERE, and `SHOW INDEX FROM t` reads no values."""
+    if dialect != "mysql" or asked[1].upper() != "SHOW":
+        return sql
+    found = _CONDITION.search(sql)
+    return sql[found.end() :] if found else ""
 
 
 def _check_pragma(sql: str, tables: Tables) -> None:

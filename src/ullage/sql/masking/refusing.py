@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from ullage.errors import Refused
+from ullage.errors import Refused, UnknownName
 
 from ..describe import full_name, spell
 from ..structure import Structure
@@ -41,7 +41,7 @@ def unknown_table(node: exp.Table, structure: Structure) -> NoReturn:
     """A table that is misspelt, or that holds nobody knows what."""
     name = ".".join(part.name for part in node.parts)
     near = spell(node.name, map(full_name, structure.tables))
-    raise Refused(
+    raise UnknownName(
         f"columns of this database are masked, and no table `{_short(name)}` is known that might show them",
         suggestion="use a table that exists, or list them with schema",
         options=near,
@@ -49,7 +49,7 @@ def unknown_table(node: exp.Table, structure: Structure) -> NoReturn:
 
 
 def unknown_column(node: exp.Column, known: Collection[str]) -> NoReturn:
-    raise Refused(
+    raise UnknownName(
         f"columns of this database are masked, and no column `{_short(node.sql())}` is known that might show them",
         suggestion="use a column that exists, by its table's name or alias; table lists them all",
         options=spell(node.name, known) or tuple(sorted(known))[:_SHOWN],

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from .known import UNCOUNTED, Columns, fold
 
-__all__ = ["Masks", "Scope", "Source"]
+__all__ = ["ROWID", "Masks", "Scope", "Source"]
 
 Masks = frozenset[str]
 
+ROWID = frozenset({"rowid", "oid", "_rowid_"})
+"""What SQLite calls the number of a row, unless a column is called so."""
 _BARE = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax", "rownum", "level", "sysdate", "systimestamp"})
 """Names that every row or none has, and that are no column of a table."""
 
@@ -21,6 +23,8 @@ _BARE = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax", "rownum",
 class Source:
     name: str
     columns: Columns
+    rowid: Masks | None = None
+    """What may stand in the number of a row, where it has one."""
 
     @property
     def is_open(self) -> bool:
@@ -36,6 +40,8 @@ class Source:
         found = [column.masks for column in self.columns if column.name in (fold(name), "")]
         if found or self.is_open:
             return frozenset[str]().union(*found)
+        if self.rowid is not None and fold(name) in ROWID:
+            return self.rowid
         return frozenset() if fold(name) in _BARE else None
 
 

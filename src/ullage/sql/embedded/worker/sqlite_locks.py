@@ -30,7 +30,9 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 
-_SWITCHES = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "temp_store=MEMORY", "mmap_size=0")
+_SWITCHES = ("query_only=ON", "trusted_schema=ON", "cell_size_check=ON", "temp_store=MEMORY", "mmap_size=0")
+"""Views may use JSON functions and full-text tables, which an untrusted schema may not: every function in a view is
+judged by `_authorize` as those of a statement are."""
 
 
 def set_memory(connection: sqlite3.Connection, most: int) -> None:

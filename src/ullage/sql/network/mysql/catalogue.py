@@ -1,19 +1,31 @@
 """What do the rows of MySQL's catalogues say?"""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ullage.table import Cell, Row
 
 from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger, in_order
 
-__all__ = ["structure"]
+__all__ = ["merged_tables", "structure"]
 
 _PRIMARY = "PRIMARY"
+_UNION = re.compile(r"\bUNION=\((?P<names>(?:`(?:[^`]|``)+`[.,]?)+)\)")
+_MERGED = ("MRG_MYISAM", "MERGE")
+_ELSEWHERE = (*_MERGED, "FEDERATED", "CONNECT", "SPIDER", "OQGRAPH")
+"""Engines whose tables show the rows of other tables."""
 _Grouped = Mapping[tuple[Cell, ...], list[Row]]
 
 
-def structure(found: Mapping[str, list[Row]], database: Cell) -> Structure:
+def merged_tables(found: Mapping[str, list[Row]]) -> list[tuple[str, str]]:
+    """Those that show the rows of other tables of the server, as database and name."""
+    return [(str(row[0]), str(row[1])) for row in found["tables"] if str(row[6]).upper() in _MERGED]
+
+
+def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[tuple[str, str], str]) -> Structure:
+    """`created` are the statements that make the `merged_tables`."""
     names = ("columns", "indexes", "foreign keys", "checks", "triggers")
     columns, indexes, keys, checks, triggers = (_grouped(found[name], 2) for name in names)
     tables = [
@@ -32,14 +44,36 @@ def structure(found: Mapping[str, list[Row]], database: Cell) -> Structure:
             # The server writes VIEW into the comment of every view.
             comment=None if kind == "VIEW" else _text(comment),
         )
-        for schema, name, kind, rows, comment, definition in found["tables"]
+        for schema, name, kind, rows, comment, definition, _ in found["tables"]
     ]
+    elsewhere = {(str(row[0]), str(row[1])) for row in found["tables"] if str(row[6]).upper() in _ELSEWHERE}
     return Structure(
         tables=in_order(tables),
         routines=tuple(_routine(rows, database) for rows in _grouped(found["routines"], 3).values()),
         name=_text(database),
         default_schema=_text(database),
+        catalogue=_followed(tables, elsewhere, created, str(database)),
     )
+
+
+def _followed(
+    tables: Iterable[Table], elsewhere: set[tuple[str, str]], created: Mapping[tuple[str, str], str], database: str
+) -> tuple[Table, ...]:
+    """The tables, with those that show others' rows as the views that they are; none where there are no such."""
+    if not elsewhere:
+        return ()
+    places = ((table, (table.schema or database, table.name)) for table in tables)
+    return tuple(
+        replace(table, kind="view", definition=_merging(created.get(place, ""))) if place in elsewhere else table
+        for table, place in places
+    )
+
+
+def _merging(created: str) -> str | None:
+    """What such a table shows, as a query; None where that is not known."""
+    found = _UNION.search(created)
+    names = re.findall(r"(?:`(?:[^`]|``)+`\.?)+", found["names"]) if found else []
+    return " UNION ALL ".join(f"SELECT * FROM {name}" for name in names) or None
 
 
 def _grouped(rows: Iterable[Row], width: int) -> _Grouped:

@@ -15,7 +15,7 @@ _LOCKED = frozenset({1205, 1213})
 # Their quoted words are names, or the statement's own: unknown columns, tables and functions, rights, syntax.
 _OF_NAMES = frozenset(
     {1044, 1046, 1049, 1052, 1054, 1055, 1060, 1064, 1066, 1109, 1140, 1142, 1143, 1146, 1222, 1227, 1235, 1247, 1248}
-    | {1290, 1305, 1370, 1792, 4166}
+    | {1176, 1290, 1305, 1370, 1792, 4166}
 )
 _REMEDIES = {
     1045: "Check the user and the password in the database's URL.",

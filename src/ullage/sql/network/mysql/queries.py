@@ -3,7 +3,7 @@
 A fixed number of queries, however many tables there are: of the database of the URL, or of all where it names none.
 """
 
-__all__ = ["FUNCTIONS", "INNER", "structure_queries"]
+__all__ = ["FUNCTIONS", "INNER", "VIEWS", "structure_queries"]
 
 INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 """Databases that are the server's own."""
@@ -13,8 +13,13 @@ FUNCTIONS = """
 SELECT DISTINCT lower(routine_name) FROM information_schema.routines
 WHERE routine_type = 'FUNCTION' AND routine_schema = DATABASE()"""
 
+# Views may show what the server itself withholds only in its own tables.
+VIEWS = f"""
+SELECT lower(table_schema), lower(table_name), lower(view_definition), COALESCE(table_schema = DATABASE(), 0)
+FROM information_schema.views WHERE table_schema NOT IN {INNER} AND view_definition IS NOT NULL"""
+
 _TABLES = """
-SELECT t.table_schema, t.table_name, t.table_type, t.table_rows, t.table_comment, v.view_definition
+SELECT t.table_schema, t.table_name, t.table_type, t.table_rows, t.table_comment, v.view_definition, t.engine
 FROM information_schema.tables t
 LEFT JOIN information_schema.views v ON v.table_schema = t.table_schema AND v.table_name = t.table_name
 WHERE t.table_schema {here} AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW')

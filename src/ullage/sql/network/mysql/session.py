@@ -15,16 +15,18 @@ from ullage.errors import QueryFailed, SourceFailed
 from ullage.table import Row
 
 from ...engine import Answer, Limits, Probe, Question, Stability
+from ...quoting import quoted
+from ...statement_texts import showing_views
 from ...structure import Structure
 from ..address import Address
 from ..intake import taken
 from ..wording import encoded
-from .catalogue import structure
+from .catalogue import merged_tables, structure
 from .cells import cell
 from .failure import about_question, not_opened
 from .line import Line, Unread
 from .options import connect_options
-from .queries import FUNCTIONS, structure_queries
+from .queries import FUNCTIONS, VIEWS, structure_queries
 from .rights import RIGHTS, probe
 
 __all__ = ["MySQLSession"]
@@ -70,11 +72,27 @@ class MySQLSession:
     def structure(self) -> Structure:
         (database,) = self._read("SELECT DATABASE()")[0]
         queries = structure_queries(all_databases=database is None, is_mariadb=self._is_mariadb)
-        return structure({name: self._read(sql) for name, sql in queries.items()}, database)
+        found = {name: self._read(sql) for name, sql in queries.items()}
+        created = {place: self._created(*place) for place in merged_tables(found)}
+        return structure(found, database, created)
+
+    def _created(self, schema: str, name: str) -> str:
+        """The statement that makes a table; empty where the server cannot tell, as where a part of it is gone."""
+        try:
+            rows = self._read(f"SHOW CREATE TABLE {quoted('mysql', schema)}.{quoted('mysql', name)}")
+        except QueryFailed:
+            return ""
+        return str(rows[0][1])
 
     def functions(self) -> Mapping[str, Stability]:
         """Only those that users made: the server has no list of its own."""
-        return {str(name): "made" for (name,) in self._read(FUNCTIONS)}
+        made: dict[str, Stability] = {str(name): "made" for (name,) in self._read(FUNCTIONS)}
+        views = self._read(VIEWS)
+        shown = showing_views((str(name), str(text)) for _, name, text, _ in views)
+        for schema, name, _, is_here in views:
+            for spelled in (f"{schema}.{name}", *([name] if is_here else [])):
+                made |= {f"shows:{spelled}": "made"} if name in shown else {}
+        return made
 
     def probe(self, limits: Limits) -> Probe:
         return probe({name: self._read(sql) for name, sql in RIGHTS.items()}, limits)

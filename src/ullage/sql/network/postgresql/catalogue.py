@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ullage.table import Cell, Row
 
 from ...engine import Stability
+from ...quoting import quoted
 from ...structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger, in_order
 
 __all__ = ["functions", "structure"]
@@ -60,22 +62,35 @@ def structure(found: Mapping[str, list[Row]]) -> Structure:
 
 def _catalogue(found: Mapping[str, list[Row]]) -> tuple[Table, ...]:
     columns = _by_table(found["every column"])
-    return tuple(
-        Table(
+    known = {(row[1], row[2]) for row in found["every table"]}
+    tables: list[Table] = []
+    for key, schema, name, is_view, definition, parents, remote in found["every table"]:
+        table = Table(
             name=str(name),
             schema=str(schema),
             kind="view" if is_view else "table",
             columns=tuple(
                 Column(name=str(column), type="", computed=bool(computed), expression=_text(expression))
-                for _, column, computed, expression in columns[key]
+                for _, column, computed, expression, _ in columns[key]
             ),
             definition=_text(definition),
             parents=tuple(f"{one[0]}.{one[1]}" for one in parents if isinstance(one, list))
             if isinstance(parents, list)
             else (),
         )
-        for key, schema, name, is_view, definition, parents in found["every table"]
-    )
+        if isinstance(remote, list) and tuple(remote) in known - {(schema, name)}:
+            table = _foreign(table, [str(there or column) for _, column, _, _, there in columns[key]], *_names(remote))
+        tables.append(table)
+    return tuple(tables)
+
+
+def _foreign(table: Table, columns: list[str], schema: str, name: str) -> Table:
+    """A foreign table whose remote one is called as one of this database, and may be that: it shows what that shows."""
+    if table.parents:
+        return replace(table, parents=(*table.parents, f"{schema}.{name}"))
+    listed = ", ".join(quoted("postgres", column) for column in columns)
+    source = f"{quoted('postgres', schema)}.{quoted('postgres', name)}"
+    return replace(table, kind="view", definition=f"SELECT {listed} FROM {source}")
 
 
 def _by_table(rows: Iterable[Row]) -> Mapping[Cell, list[Row]]:

@@ -83,12 +83,19 @@ SELECT c.oid::int8, n.nspname, c.relname, c.relkind IN ('v', 'm'),
        CASE WHEN c.relkind IN ('v', 'm') THEN pg_catalog.pg_get_viewdef(c.oid) END,
        (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(pn.nspname, p.relname))
         FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace pn ON pn.oid = p.relnamespace
-        WHERE i.inhrelid = c.oid)
+        WHERE i.inhrelid = c.oid),
+       (SELECT pg_catalog.json_build_array(
+                 COALESCE(pg_catalog.max(o.option_value) FILTER (WHERE o.option_name = 'schema_name'), n.nspname),
+                 COALESCE(pg_catalog.max(o.option_value) FILTER (WHERE o.option_name = 'table_name'), c.relname))
+        FROM pg_foreign_table f LEFT JOIN pg_catalog.pg_options_to_table(f.ftoptions) o ON true
+        WHERE f.ftrelid = c.oid GROUP BY f.ftrelid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname, c.relname"""
 _EVERY_COLUMN = r"""
-SELECT a.attrelid::int8, a.attname, a.attgenerated <> '', pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+SELECT a.attrelid::int8, a.attname, a.attgenerated <> '', pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+       (SELECT o.option_value FROM pg_catalog.pg_options_to_table(a.attfdwoptions) o
+        WHERE o.option_name = 'column_name')
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attrdef d ON a.attgenerated <> '' AND d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
@@ -120,8 +127,28 @@ def _extends(catalogue: str, thing: str) -> str:
 # name of one that PostgreSQL brings, where a call without a schema can reach it. A row takes the name of a function of
 # one argument for a column that it has not. An operator counts where it can be meant by values of ordinary types. A
 # cast to an enumeration runs nothing, unless somebody made one.
+#
+# Views that show what other sessions run, which the server withholds itself only in its own tables: those that read the
+# text in them, those that call the functions below, and all that read such a view. There is no record of who calls a
+# function of PostgreSQL's own but the view's rule itself.
+_SHOWING_STATEMENTS = """
+  SELECT r.ev_class AS view FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class
+  WHERE v.relnamespace <> 'pg_catalog'::regnamespace AND v.relname <> 'pg_stat_statements' AND (EXISTS (
+    SELECT FROM pg_depend d JOIN pg_class c ON c.oid = d.refobjid
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'query'
+    WHERE d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+      AND c.relname IN ('pg_stat_activity', 'pg_stat_statements') AND d.refobjsubid IN (0, a.attnum)
+  ) OR r.ev_action::text ~ (
+    SELECT pg_catalog.concat(':funcid (', pg_catalog.string_agg(p.oid::text, '|'), ') ') FROM pg_proc p
+    WHERE p.proname IN ('pg_stat_get_activity', 'pg_stat_get_backend_activity', 'pg_stat_statements')
+  ))
+  UNION SELECT r.ev_class FROM shown JOIN pg_depend d ON d.refobjid = shown.view
+  JOIN pg_rewrite r ON r.oid = d.objid
+  WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass"""
+
 FUNCTIONS = f"""
-WITH called AS (
+WITH RECURSIVE shown AS ({_SHOWING_STATEMENTS}
+), called AS (
   SELECT pg_catalog.lower(p.proname::text) AS name, p.provolatile AS letter, p.proargtypes[0] AS first,
          p.pronargs - p.pronargdefaults AS least,
          n.nspname <> 'pg_catalog' AND NOT {_extends("pg_proc", "p.oid")} AS made, n.nspname = 'pg_catalog' AS own
@@ -129,6 +156,10 @@ WITH called AS (
   WHERE n.nspname = ANY ('pg_catalog'::name || pg_catalog.current_schemas(false)) OR {_extends("pg_proc", "p.oid")}
 )
 SELECT name, CASE WHEN made THEN 'm' ELSE letter END FROM called
+UNION SELECT pg_catalog.concat('shows:', spelled), 'm'
+FROM shown JOIN pg_class c ON c.oid = shown.view JOIN pg_namespace n ON n.oid = c.relnamespace,
+     pg_catalog.unnest(ARRAY[pg_catalog.lower(c.relname::text),
+                             pg_catalog.lower(pg_catalog.concat(n.nspname, '.', c.relname))]) spelled
 UNION SELECT 'pg_catalog.' || name, letter FROM called
 WHERE own AND name IN (SELECT name FROM called WHERE made)
 UNION SELECT '.' || name, 'm' FROM called JOIN pg_type t ON t.oid = first
