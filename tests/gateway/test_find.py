@@ -655,7 +655,22 @@ async def test_nothing_found_says_which_servers_there_are():
     found = await find(finding(), "zzzz qqqq")
     assert (found["tools"], found["more"]) == ([], [])
     assert "github, weather, shop" in found["hint"]
-    assert found["token_metrics"]["returned_tokens"] == 0
+    assert found["token_metrics"] == TokenMetrics.of(0, 0).to_json(), "nothing was saved"
+
+
+async def test_a_reply_to_gemini_cli_stays_below_what_it_shows_whole():
+    forms = tuple(
+        tool(f"form_{number}", f"Fill in form {number}.", **{f"field_{number}_{at}": STRING for at in range(300)})
+        for number in range(12)
+    )
+    source = finding(member("forms", forms))
+    for client, is_limited in (("gemini", True), ("gemini-cli", True), (None, False)):
+        caller = Caller(principal="p", session="s", client=client)
+        arguments = {"tool_description": "fill in a form", "max_tokens": 10**9}
+        reply = await source.call(Call(tool="find_tool", arguments=arguments, caller=caller))
+        assert (len(text_of(reply)) < 40_000) is is_limited
+        assert reply.structured is not None
+        assert len(text_of(reply)) > 20_000
 
 
 @pytest.mark.requirement("S1:metrics")
@@ -773,8 +788,8 @@ async def test_a_search_waits_once_for_servers_still_starting_and_names_those_mi
         source.replace(replace(source.settings, start_wait=60.0))
         async with anyio.create_task_group() as group:
             group.start_soon(_later, slow.let.set)
-            found = await find(source, "create an issue in a repository")
-    assert found["tools"][0]["name"] == "github__create_issue"
+            found = await find(source, "commits")
+    assert found["tools"][0]["name"] == "github__list_commits"
     assert "missing" not in found
 
 
@@ -795,6 +810,32 @@ async def test_a_silent_server_holds_up_no_search_that_another_server_answers():
             group.start_soon(_later, slow.let.set)
             found = await find(source, "what github knows of the weather forecast")
         assert "missing" not in found, "a server that is named is waited for"
+
+
+async def test_a_silent_server_does_not_prolong_the_wait_for_a_server_that_answers():
+    slow, silent = Slow(ISSUES), Slow(())
+    members = member("weather", WEATHER), member("github", (), source=slow), member("silent", (), source=silent)
+    source = finding(*members, start_wait=3_600.0)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(_later, slow.let.set)
+            found = await find(source, "list commits of a branch")
+    assert found["tools"][0]["name"] == "github__list_commits"
+    assert [line.split(":")[0] for line in found["missing"]] == ["silent"]
+
+
+async def test_a_search_that_matches_asks_no_server_to_hurry():
+    waits = list[float]()
+
+    class Noting(Merge):
+        async def view(self, wait: float = 0.0) -> View:
+            waits.append(wait)
+            return await super().view(wait)
+
+    silent = member("silent", (), source=Slow(()))
+    source = Find(Noting([member("weather", WEATHER), silent]), METER, FindSettings(mode="search"))
+    assert (await find(source, "what is the weather forecast"))["tools"]
+    assert set(waits) == {0.0}
 
 
 async def test_a_missing_server_is_named_once_with_a_whole_reason():

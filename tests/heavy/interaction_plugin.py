@@ -1,38 +1,61 @@
 """A pytest plugin that puts Ullage between client and server in the SDK's interaction suite.
 
-The suite is in the SDK's source distribution (`tests/interaction`). Its `connect` factory for servers in memory is
-replaced by one that reaches the server by our own upstream peer and serves it by our own core over pipes, so that each
-test speaks through both ends of the gateway. Run by `test_interaction.py` in the unpacked distribution.
+The suite is in the SDK's source distribution (`tests/interaction`). Its `connect` factories are replaced: the one for
+servers in memory reaches the server by our own upstream peer and serves it by our own core over pipes; the one for
+streamable HTTP serves the SDK's server on a socket, puts a whole gateway in direct mode before it, and connects the
+client to that over HTTP. Run by `test_interaction.py` in the unpacked distribution.
 """
 
 import asyncio
 import json
 import math
 import os
+import socket
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+import uvicorn
 from mcp.client.client import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
-from ullage.gateway import Server
+from ullage.app.gateway import open_gateway
+from ullage.config import Flags, Places, load
+from ullage.gateway import META, Server
 from ullage.tool import Caller
-from ullage.wire import Identity, Profile
+from ullage.wire import Identity, Profile, http_app
 from ullage.wire.serve.sdk import build_server
 from ullage.wire.serve.stdio import serve_descriptors
 from ullage.wire.upstream.upstream import _opened
 
 FRONT = "ULLAGE_TESTS_FRONT"
-"""Names the environment variable that says what serves the client: `core` on pipes, or the SDK's server (`sdk`)."""
+"""Names the environment variable that says what serves the client: `core` on pipes, the SDK's server (`sdk`), or a
+whole gateway over HTTP (`gateway`)."""
 CALLER = Caller(principal="tests", session="s")
+DIRECT = """
+[gateway]
+mode = "direct"
+
+[results]
+budget = 0
+encode = false
+
+[own]
+hidden = ["*"]
+
+[servers.behind]
+url = "{url}"
+prefix = ""
+"""
 
 
 class InMemory:
@@ -163,6 +186,53 @@ async def served(profile: Profile) -> AsyncGenerator[Any]:
             os.close(descriptor)
 
 
+class UnmeteredClient(Client):
+    """A client that does not see the figures that S0:meta adds to each result."""
+
+    async def call_tool(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as `Client` has them
+        result = await super().call_tool(*args, **kwargs)
+        if META in (result.meta or {}):
+            result.meta = {key: value for key, value in result.meta.items() if key != META} or None
+        return result
+
+
+@asynccontextmanager
+async def connect_over_gateway(
+    server: Any,  # noqa: ANN401 - either kind of the SDK's servers
+    *,
+    spec_version: str = LATEST_HANDSHAKE_VERSION,
+    **client: Any,  # noqa: ANN401 - as `Client` takes it
+) -> AsyncIterator[Client]:
+    """A client of a gateway in direct mode, with the server behind it; HTTP on both sides."""
+    mode = spec_version if spec_version in MODERN_PROTOCOL_VERSIONS else "legacy"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with listening(server.streamable_http_app()) as behind, AsyncExitStack() as stack:
+            settings = folder / "ullage.toml"
+            settings.write_text(DIRECT.format(url=behind), encoding="utf-8")
+            flags = Flags(config=settings, store=f"sqlite:///{folder}/store.db")
+            environment = {"HOME": name}
+            loaded = load(flags, environment, folder, places=Places(home=folder, config=folder, data=folder))
+            gateway = await stack.enter_async_context(open_gateway(loaded, environment=environment))
+            app = http_app(gateway.flagged, on_session_end=gateway.host.release)
+            front = await stack.enter_async_context(listening(app))
+            yield await stack.enter_async_context(UnmeteredClient(front, mode=mode, **client))
+
+
+@asynccontextmanager
+async def listening(app: Any) -> AsyncGenerator[str]:  # noqa: ANN401 - an ASGI application
+    """Its address while it is served."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        config = uvicorn.Config(app, lifespan="on", log_level="critical", timeout_graceful_shutdown=1)
+        running = uvicorn.Server(config)
+        serving = asyncio.ensure_future(running.serve(sockets=[bound]))
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"
+        finally:
+            running.should_exit = True
+            await serving
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
@@ -173,5 +243,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems() -> None:
-    if os.environ.get(FRONT):
-        sys.modules["tests.interaction.conftest"]._FACTORIES["in-memory"] = connect_through_ullage
+    factories = sys.modules["tests.interaction.conftest"]._FACTORIES
+    if os.environ.get(FRONT) == "gateway":
+        factories["streamable-http"] = connect_over_gateway
+    elif os.environ.get(FRONT):
+        factories["in-memory"] = connect_through_ullage

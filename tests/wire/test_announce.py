@@ -131,8 +131,7 @@ async def test_resources_prompts_and_completion_pass_whole(era: str):
     assert completion["completion"] == {"values": ["Ada"], "total": 1, "x-new": 1}
     assert source.completed[0].context == {"arguments": {"a": "b"}}
     fresh = [(one.get("ttlMs"), one.get("cacheScope")) for one in found]
-    long, short = (60_000, "private"), (0, "private")
-    assert fresh == ([long, long, short, long, long] if era == MODERN else [(None, None)] * 5)
+    assert fresh == ([(0, "private")] * 5 if era == MODERN else [(None, None)] * 5)
     assert (talk.hello.get("ttlMs") == 60_000) == (era == MODERN)
 
 

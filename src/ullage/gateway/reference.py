@@ -10,10 +10,23 @@ from typing import Final
 from ullage.models import ModelTable
 from ullage.tool import Caller
 
-__all__ = ["ASSUMED", "INEXACT", "Reference", "References"]
+__all__ = ["ASSUMED", "INEXACT", "Reference", "References", "character_limit", "characters"]
 
 INEXACT = "Actual tokens may vary by LLM tokenizer"
 """The warning on a figure that is not exact for the caller."""
+_CHARACTER_LIMITS: Final = {"gemini": 39_000, "gemini-cli": 39_000}
+"""Client to the characters of a tool's reply that it shows whole. Gemini CLI truncates what exceeds 40,000, and adds
+words of its own to a reply."""
+
+
+def character_limit(caller: Caller) -> int | None:
+    """The characters that a reply to this caller may have; None for any number."""
+    return _CHARACTER_LIMITS.get((caller.client or "").lower().replace("_", "-"))
+
+
+def characters(text: str) -> int:
+    """The length of a text as programs in JavaScript measure it, in units of UTF-16."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

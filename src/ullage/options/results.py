@@ -4,7 +4,7 @@ What the user set, looked up by where a reply really came from. Nothing is count
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
@@ -21,6 +21,10 @@ class Handling:
     """Tokens that a reply may have; None for as many as it likes."""
     encode: bool
     """Whether JSON tables are written as the cheapest lossless text."""
+
+    def limited(self, most: int | None) -> "Handling":
+        """The same with at most so many tokens; None for no further limit."""
+        return self if most is None else replace(self, budget=min(self.budget or most, most))
 
     @property
     def is_whole(self) -> bool:

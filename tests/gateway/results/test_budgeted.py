@@ -382,3 +382,28 @@ async def test_an_output_schema_is_promised_only_where_results_pass_whole():
     assert (await budgeted.view()) is Viewed.seen
     assert (await budgeted.tools()).revision != before.revision
     assert hasattr(budgeted, "resources")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        said("a line of text, with a few words\n" * 5_000),
+        said(" " * 100_000),
+        said("😀" * 60_000),
+        said("x" * 30_000, "y" * 30_000),
+        said("failed: " + "at some line of a file " * 5_000, is_error=True),
+        as_json(records(3_000, words=9)),
+        structured({"text": "word " * 20_000}),
+    ],
+    ids=["lines", "blanks", "pairs", "blocks", "error", "table", "structured"],
+)
+@pytest.mark.parametrize("rules", [ResultRules(), ResultRules(budget=0), ResultRules(budget=0, encode=False)])
+async def test_gemini_cli_is_shown_less_than_it_truncates(reply: Reply, rules: ResultRules):
+    bench = Bench(reply, rules, caller=Caller(principal="ada", session="s", client="gemini-cli"))
+    first = await bench.call()
+    shown = [text(first), text(await bench.read(handle(first), max_tokens=10**6))]
+    assert all(1_000 < utf16_length(one) < 40_000 for one in shown)
+
+
+def utf16_length(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2

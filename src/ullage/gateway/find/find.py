@@ -245,17 +245,27 @@ class Find(Passing[Searched]):
 
     async def _searched_view(self, searching: "Searching", query: "Query", caller: Caller) -> View:
         """The tools to search. Servers that are still starting are waited for where nothing else matches, or where
-        the query asks for one of them."""
-        view = await self._awaited(min(_MOMENT, self.settings.start_wait))
-        missing = {one.server for one in view.missing}
-        late = missing - self._waited_longest_for
-        if not late:
-            return view
+        the query asks for one of them; a moment also while most are.
+
+        The wait ends as soon as something matches: one server that never answers delays nobody who wants another.
+        """
+        view = await self.inner.view()
+        if len(view.missing) > len({entry.server for entry in view.entries if not entry.member.own}):
+            view = await self._awaited(min(_MOMENT, self.settings.start_wait))
         wanted = {key(word) for word in (*query.servers, *query.text.split())}
-        if not wanted & {key(name) for name in late} and await searching.has_match(self._asked(query, view, caller)):
-            return view
-        self._waited_longest_for |= late
-        return await self.inner.view(self.settings.start_wait)
+        seen, has_match = None, False
+        left, step = self.settings.start_wait, _MOMENT
+        while late := {one.server for one in view.missing} - self._waited_longest_for:
+            if view.revision != seen:
+                seen, has_match = view.revision, await searching.has_match(self._asked(query, view, caller))
+            if has_match and not wanted & {key(name) for name in late}:
+                break
+            if left <= 0:
+                self._waited_longest_for |= late
+                break
+            view = await self.inner.view(min(step, left))
+            left, step = left - step, 2 * step
+        return view
 
     async def _awaited(self, longest: float) -> View:
         """The view, after waiting for servers that are still starting: for each of them once."""

@@ -13,6 +13,7 @@ from ullage.tokens import Count
 from ullage.tool import Json, JsonObject
 
 from ..merge.view import Missing
+from ..reference import characters
 from .fit import Candidate, Fitted, Piece, fit
 from .forms import Forms, written
 from .savings import TokenMetrics
@@ -28,6 +29,9 @@ _MOST_ALSO = 5
 """Tools named beside one that does the same."""
 _NOTES = 0.3
 """Of the budget, that everything beside tools and figures may take."""
+
+_LETTERS = 3
+"""Characters that a token of definitions has at the least, on the whole."""
 
 Weigh = Callable[[str], Count]
 
@@ -143,15 +147,21 @@ def _piece(text: str, weigh: Weigh) -> Piece:
     return Piece(text, weigh(text).high)
 
 
-def compose(
+def compose(  # noqa: PLR0913
     candidates: Sequence[Candidate],
     *,
     baseline: int,
     budget: int,
     weigh: Weigh,
     beside: Beside,
+    limit: int | None = None,
 ) -> Found:
-    """The fullest reply within the budget, and within the baseline: no reply returns more than there is."""
+    """The fullest reply within the budget, and within the baseline: no reply returns more than there is.
+
+    `limit` is the number of characters that the client shows; None for any number.
+    """
+    if limit is not None:
+        budget = min(budget, limit // _LETTERS)
     notes = _notes(beside, int(budget * _NOTES), weigh)
     frame = weigh(_text(Fitted(), notes, TokenMetrics.of(baseline, 0)))
     # Costs are the upper edges of counts, the baseline is a count.
@@ -161,14 +171,15 @@ def compose(
         returned = sum(weigh(piece.text).tokens for piece in (*fitted.tools, *fitted.more))
         if returned <= baseline:
             found = _found(fitted, notes, TokenMetrics.of(baseline, returned), weigh)
-            if found.tokens.high <= budget:
+            if found.tokens.high <= budget and (limit is None or characters(found.text) <= limit):
                 return found
         fitted = fitted.less()
     if candidates:
         notes = _notes(
             Beside(hint=f"{len(candidates)} found, none fits; give more max_tokens"), budget - frame.high, weigh
         )
-    return _found(Fitted(), notes, TokenMetrics.of(baseline, 0), weigh)
+    # Nothing was returned in the place of the catalogue, so nothing was saved.
+    return _found(Fitted(), notes, TokenMetrics.of(0, 0), weigh)
 
 
 def _found(fitted: Fitted, notes: str, metrics: TokenMetrics, weigh: Weigh) -> Found:

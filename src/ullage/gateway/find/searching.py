@@ -16,6 +16,7 @@ from ullage.tool import Caller
 from ..baseline import trust_command
 from ..merge.spelling import key
 from ..merge.view import Entry, View
+from ..reference import character_limit
 from .candidates import Candidates
 from .figures import Figures
 from .forms import Forms
@@ -135,7 +136,10 @@ class Searching:
         ]
         hint = _withheld(asked) or (_strayed(asked) if found else _hint(asked.view))
         beside = Beside((*asked.settings.pending, *asked.view.missing), hint)
-        return compose(candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside)
+        limit = character_limit(asked.caller)
+        return compose(
+            candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside, limit=limit
+        )
 
 
 async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:

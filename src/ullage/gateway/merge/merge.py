@@ -26,6 +26,7 @@ from ullage.tool import (
     PromptRequest,
     Read,
     Reply,
+    Tool,
 )
 
 from ..failed import advised, failed
@@ -44,7 +45,7 @@ from .prompts import Prompts
 from .resources import Resources
 from .seeing import see
 from .spelling import key
-from .view import Entry, Heard, Member, Missing, Peeked, View
+from .view import Entry, Heard, Member, Missing, Peeked, View, only_unprefixed
 
 __all__ = ["Member", "Merge", "Peeked"]
 
@@ -126,7 +127,7 @@ class Merge:
                 return unchanged.find(name, server)
             except UnknownTool:
                 if not unchanged.missing:
-                    raise
+                    return self._find_or_pass(name, server)
         if self._is_long() and (found := self._find_before(name, server)) is not None:
             return found
         await self._see_aside()
@@ -135,11 +136,27 @@ class Merge:
         except UnknownTool:
             awaited = self._possible_owners(name, server)
             if not awaited:
-                raise
+                return self._find_or_pass(name, server)
         await self._tools.recall()
         await self._tools.gather(self._patience, awaited)
         await self._see_aside()
-        return self.known.find(name, server)
+        return self._find_or_pass(name, server)
+
+    def _find_or_pass(self, name: str, server: str | None) -> Entry:
+        """The tool of that name among those known. One that nothing known is like may be a tool that the only server
+        without a prefix does not list: that server is asked, and its own error is the client's."""
+        try:
+            return self.known.find(name, server)
+        except UnknownTool as unknown:
+            owner = only_unprefixed(self._members)
+            if owner is None or unknown.options or server not in (None, owner.name):
+                raise
+            entry = Entry(
+                listed=name, tool=Tool(name=name, input_schema={"type": "object"}), member=owner, original=name
+            )
+            if entry.access == "deny":
+                raise
+            return entry
 
     def _unchanged(self) -> View | None:
         """The last view, where no tools were heard of since; None otherwise. What is missing may be missing for
@@ -282,6 +299,8 @@ class Merge:
             return prompt.member, {**reference, "name": prompt.original}
         uri = str(reference.get("uri"))
         place = await self._resources.place(uri)
+        if place is None and (owner := only_unprefixed(self._members)) is not None:
+            return owner, reference
         if place is None:
             raise UnknownResource(
                 f"no server has a resource at `{uri[:200]}`", suggestion="`resources/templates/list` shows them."

@@ -20,7 +20,7 @@ from .hearing import Question, Round, are_same_answers
 from .names import NOBODY, Origin, Owned, listed_names, remembered
 from .offers import has_prompts, lenient
 from .spelling import Book, key
-from .view import Member, Missing
+from .view import Member, Missing, only_unprefixed
 
 __all__ = ["Prompt", "Prompts"]
 
@@ -117,6 +117,10 @@ class Prompts:
         if not found and (refusal := self._withheld(name)) is not None:
             raise refusal
         options = tuple(one.listed for one in found) or self._current().book.nearest(name)
+        owner = None if options else only_unprefixed([member for member, _ in self._round.known()])
+        if owner is not None and has_prompts(owner.source):
+            # Perhaps it is not listed; if there is none, the server's own error is the client's.
+            return Prompt(listed=name, original=name, member=owner, source=owner.source, definition={}, originals={})
         raise UnknownResource(
             f"no prompt is called `{name[:100]}`", suggestion="`prompts/list` shows what there is.", options=options
         )

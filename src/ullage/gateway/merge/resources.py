@@ -207,7 +207,12 @@ class Resources:
         return replace(contents, contents=tuple(with_uri(one, shown) for one in contents.contents))
 
     async def _try_all(self, read: Read) -> Contents:
-        """Each member in turn, until one knows the address."""
+        """Each member in turn, until one knows the address. Where there is only one, its own error is the client's."""
+        if len(self._sources) == 1:
+            [(name, (_, source))] = self._sources.items()
+            contents = await source.read(read)
+            self._note(read.uri, name)
+            return contents
         failed: list[str] = []
         for name, (_, source) in tuple(self._sources.items())[:_MOST_TRIED]:
             try:
@@ -224,6 +229,8 @@ class Resources:
 
     async def _subscribable(self, uri: str) -> tuple[Place, Subscribed]:
         place = await self.place(uri)
+        if place is None and len(self._sources) == 1:
+            place = self._at(next(iter(self._sources)), uri)
         if place is None:
             raise _unknown(uri, [])
         if not is_subscribed(source := place.member.source):

@@ -18,7 +18,7 @@ from .missing import Missing
 from .names import Origin
 from .spelling import Book, key, nearest
 
-__all__ = ["Entry", "Heard", "Member", "Missing", "Peeked", "View", "denied", "peeked"]
+__all__ = ["Entry", "Heard", "Member", "Missing", "Peeked", "View", "denied", "only_unprefixed", "peeked"]
 
 _MOST_OPTIONS = 8
 _JOINTS = re.compile(r"__|[./:]")
@@ -52,6 +52,12 @@ class Member:
     """Whether it is a part of Ullage and no server."""
     description: str | None = None
     """One line for the model about what is to be found here."""
+
+
+def only_unprefixed(members: Iterable[Member]) -> Member | None:
+    """The one server whose names are listed as they are; None for none or several. Ullage's own tools do not count."""
+    plain = [member for member in members if not member.own and not member.prefix]
+    return plain[0] if len(plain) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from ullage.tool import Call, Caller, Listener, Listing, Origin, Reply
 from ..definition import definition_hash, revision_of
 from ..merge.view import Entry, View
 from ..passing import Passing
-from ..reference import Reference
+from ..reference import Reference, character_limit
 from ..shown import Unwritten, shown
 from ..slim.subschemas import is_small
 from .content import contents, is_recodable
@@ -92,13 +92,15 @@ class Budgeted(Passing[Holdable]):
         is_own = self.is_own(origin.server)
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
             return reply
-        handling = self.rules().handling(origin, _asked(call, is_own=is_own))
+        limit = character_limit(call.caller)
+        handling = self.rules().handling(origin, _asked(call, is_own=is_own)).limited(limit)
         if reply.json_lists is not None:
             handling = replace(handling, encode=False)
         size = _size(reply)
         if handling.is_whole or (size is not None and _is_small(reply, size, handling)):
             return reply
-        scale = Scale(self.meter, self.reference(call.caller).counted_as)
+        counted_as, budget = self.reference(call.caller).counted_as, handling.budget
+        scale = Scale(self.meter, counted_as, budget / limit if budget and limit else 0.0)
         work = _settled(reply, handling, scale)
         is_long = size is None or size > _LONG
         settled, fits = await (self.vault.aside(lambda: drain(work)) if is_long else patiently(work))

@@ -17,7 +17,7 @@ from ullage.tokens import Meter, Steps, drain
 from ullage.tool import Call, Caller, Json, Listing, Origin, Reply, text_block
 
 from ..metered import META
-from ..reference import Reference
+from ..reference import Reference, character_limit
 from ..tabular import size_data
 from .arguments import Wanted, read_arguments
 from .budgeted import BUDGET
@@ -67,13 +67,15 @@ class ResultReader:
     def _reading(self, call: Call, wanted: Wanted, opened: Opened) -> "_Reading":
         said = call.meta.get(BUDGET)
         asked = wanted.max_tokens or (said if isinstance(said, int) and said > 0 else None)
-        handling = self.rules().handling(Origin(opened.header.server, opened.header.tool), asked)
+        limit = character_limit(call.caller)
+        handling = self.rules().handling(Origin(opened.header.server, opened.header.tool), asked).limited(limit)
+        budget = handling.budget or _NO_LIMIT
         return _Reading(
             wanted=wanted,
             opened=opened,
-            budget=handling.budget or _NO_LIMIT,
+            budget=budget,
             encode=handling.encode,
-            scale=Scale(self.meter, self.reference(call.caller).counted_as),
+            scale=Scale(self.meter, self.reference(call.caller).counted_as, budget / limit if limit else 0.0),
         )
 
     async def _ask(self, reading: "_Reading", sql: str) -> Reply:

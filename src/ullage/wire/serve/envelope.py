@@ -16,14 +16,16 @@ from .content import COMPLETE
 __all__ = ["FRESH_MS", "Envelope"]
 
 FRESH_MS: Mapping[str, int] = {
-    "tools/list": 60_000,
-    "resources/list": 60_000,
-    "resources/templates/list": 60_000,
-    "prompts/list": 60_000,
+    "tools/list": 0,
+    "resources/list": 0,
+    "resources/templates/list": 0,
+    "prompts/list": 0,
     "resources/read": 0,
     "server/discover": 60_000,
 }
-"""For how long a client may keep an answer, each for itself alone: lists differ by who asks."""
+"""For how long a client may keep an answer, each for itself alone: lists differ by who asks. A list may change at any
+moment with the servers behind, and a client that does not listen for changes would not see it; a repeated list is
+answered from memory."""
 
 
 class Envelope:

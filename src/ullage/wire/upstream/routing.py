@@ -25,6 +25,8 @@ _CHANGES = {
     "notifications/resources/list_changed": Change("resources"),
     "notifications/prompts/list_changed": Change("prompts"),
 }
+_OF_A_CALL = frozenset({"notifications/message", "notifications/elicitation/complete"})
+"""Notifications for the client whose call they belong to."""
 _MOST_CHANGES = 1000
 """Different changes told of in one turn of the event loop; a server that names more is not believed."""
 
@@ -70,7 +72,7 @@ class Routing:
             waiting.questions -= 1
 
     def heard(self, method: str, params: Message) -> None:
-        if method == "notifications/message":
+        if method in _OF_A_CALL:
             self._tell(method, params)
         elif method == "notifications/subscriptions/acknowledged":
             self.acknowledged(params)
