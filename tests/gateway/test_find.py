@@ -825,8 +825,8 @@ async def test_a_silent_server_does_not_prolong_the_wait_for_a_server_that_answe
         async with anyio.create_task_group() as group:
             group.start_soon(_later, slow.let.set)
             found = await find(source, "list commits of a branch")
-        assert found["tools"][0]["name"] == "github__list_commits"
-        assert [line.split(":")[0] for line in found["missing"]] == ["silent"]
+            assert found["tools"][0]["name"] == "github__list_commits"
+            assert [line.split(":")[0] for line in found["missing"]] == ["silent"]
 
 
 async def test_a_search_that_matches_asks_no_server_to_hurry():
