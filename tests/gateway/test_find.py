@@ -660,7 +660,12 @@ async def test_nothing_found_says_which_servers_there_are():
 
 async def test_a_reply_to_gemini_cli_stays_below_what_it_shows_whole():
     forms = tuple(
-        tool(f"form_{number}", f"Fill in form {number}.", **{f"field_{number}_{at}": STRING for at in range(300)})
+        tool(
+            f"form_{number}",
+            f"Fill in form {number}.",
+            reads=False,
+            **{f"field_{number}_{at}": STRING for at in range(300)},
+        )
         for number in range(12)
     )
     source = finding(member("forms", forms))
@@ -820,8 +825,8 @@ async def test_a_silent_server_does_not_prolong_the_wait_for_a_server_that_answe
         async with anyio.create_task_group() as group:
             group.start_soon(_later, slow.let.set)
             found = await find(source, "list commits of a branch")
-    assert found["tools"][0]["name"] == "github__list_commits"
-    assert [line.split(":")[0] for line in found["missing"]] == ["silent"]
+            assert found["tools"][0]["name"] == "github__list_commits"
+            assert [line.split(":")[0] for line in found["missing"]] == ["silent"]
 
 
 async def test_a_search_that_matches_asks_no_server_to_hurry():

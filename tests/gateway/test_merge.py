@@ -1009,3 +1009,25 @@ async def test_an_address_of_a_megabyte_is_neither_looked_up_nor_mapped():
     await merge.resources()
     (block,) = (await merge.call(Call(tool="one__go"))).content
     assert str(block["uri"]).startswith("y:a\\u200ba\\u200b")
+
+
+@pytest.mark.requirement("S1:call")
+async def test_a_name_that_the_only_server_without_a_prefix_does_not_list_is_passed_on_to_it():
+    class Strict(FakeSource):
+        async def call(self, call: Call) -> Reply:
+            if call.tool == "unlisted":
+                return Reply.text("ran")
+            raise ProtocolError("Unknown tool", number=-32602)
+
+    plain, prefixed = Strict(offered=(tool("echo"),)), member("other", source("ping"))
+    merge = Merge([member("plain", plain, prefix="", rules=Rules(deny=("delete_*",))), prefixed])
+    assert (await merge.call(Call(tool="unlisted"))).content[0]["text"] == "ran"
+    with pytest.raises(ProtocolError, match=r"^Unknown tool$"):
+        await merge.call(Call(tool="zzzz"))
+    with pytest.raises(UnknownTool):
+        await merge.call(Call(tool="delete_all"))
+    with pytest.raises(UnknownTool, match="echoo"):
+        await merge.call(Call(tool="echoo"))
+    two = Merge([member("plain", plain, prefix=""), member("second", source("ping"), prefix="")])
+    with pytest.raises(UnknownTool):
+        await two.call(Call(tool="unlisted"))

@@ -191,8 +191,8 @@ class UnmeteredClient(Client):
 
     async def call_tool(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as `Client` has them
         result = await super().call_tool(*args, **kwargs)
-        if META in (result.meta or {}):
-            result.meta = {key: value for key, value in result.meta.items() if key != META} or None
+        kept = {key: value for key, value in (result.meta or {}).items() if key != META}
+        result.meta = kept or None
         return result
 
 

@@ -20,9 +20,11 @@ SUITE = Path(__file__).parents[2] / ".bench" / "interaction"
 PARTS = ("lowlevel", "mcpserver")
 LEAST = 170
 """Of 228 tests that the server passes by itself."""
+LEAST_OVER_GATEWAY = 175
+"""Of the 228 cells over streamable HTTP, with a whole gateway in direct mode that passes results on as they are."""
 
 
-def passed(front: str) -> set[str]:
+def passed(front: str, cells: str = "in-memory") -> set[str]:
     if not (SUITE / "tests").exists():
         pytest.fail("the interaction suite is not there; run `make test-heavy`")
     environment: Mapping[str, str] = {
@@ -32,7 +34,7 @@ def passed(front: str) -> set[str]:
     }
     command = [
         *(sys.executable, "-m", "pytest", "-p", "interaction_plugin", "-p", "no:cacheprovider", "-c", os.devnull),
-        *("--rootdir", str(SUITE), "--inline-snapshot=disable", "-q", "--tb=no", "-rA", "-k", "in-memory"),
+        *("--rootdir", str(SUITE), "--inline-snapshot=disable", "-q", "--tb=no", "-rA", "-k", cells),
         # Its clock is trio's, which is not among our dependencies.
         *("--ignore", "tests/interaction/lowlevel/test_timeouts.py"),
         *(f"tests/interaction/{part}" for part in PARTS),
@@ -43,6 +45,10 @@ def passed(front: str) -> set[str]:
     found = set(re.findall(r"^PASSED (\S+)", run.stdout, re.M))
     assert found, run.stdout + run.stderr
     return found
+
+
+def test_most_cells_over_streamable_http_pass_through_a_gateway():
+    assert len(passed("gateway", "streamable-http and not stateless")) >= LEAST_OVER_GATEWAY
 
 
 def test_what_passes_with_the_sdks_server_in_front_passes_with_our_core():

@@ -208,17 +208,14 @@ class Resources:
 
     async def _try_all(self, read: Read) -> Contents:
         """Each member in turn, until one knows the address. Where there is only one, its own error is the client's."""
-        if len(self._sources) == 1:
-            [(name, (_, source))] = self._sources.items()
-            contents = await source.read(read)
-            self._note(read.uri, name)
-            return contents
         failed: list[str] = []
         for name, (_, source) in tuple(self._sources.items())[:_MOST_TRIED]:
             try:
                 with anyio.fail_after(self._patience):
                     contents = await source.read(read)
             except (BadInput, ProtocolError):
+                if len(self._sources) == 1:
+                    raise
                 continue
             except (Unavailable, TimeoutError) as error:
                 failed.append(f"`{name}` ({error.message if isinstance(error, Unavailable) else _SILENT})")
