@@ -16,6 +16,7 @@ import argparse
 import ast
 import gc
 import importlib
+import math
 import os
 import pickle
 import pkgutil
@@ -39,7 +40,7 @@ import pytest
 
 FLOOR = 0.95
 PROCESSES = 2
-POOL = 120  # mutants, at least, among which the sample of an id is chosen: those of its most specific functions
+POOL = 100  # mutants, at least, among which the sample of an id is chosen: those of its most specific functions
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ullage"
 
@@ -680,6 +681,7 @@ class ExecutionIndex:
 
     def __init__(self, modules: dict[str, Module], traced: Mapping[str, Traced]) -> None:
         self.modules = modules
+        self.total = len(traced)
         self.tests: dict[tuple[str, str], set[str]] = defaultdict(set)  # path and function: tests
         self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)  # path and line: tests
         for test, each in traced.items():
@@ -703,17 +705,17 @@ class ExecutionIndex:
     def sample(self, claims: Sequence[str], options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
         """Mutants of the functions that are most specific to some claims, in random order.
 
-        A function is the more specific, the greater the share of these claims among all tests that execute it. Lines
-        that only other claims execute are left to those.
+        Functions are ranked as words of a document are: by the share of these claims that execute them, times the
+        logarithm of how rarely any claim does (tf-idf). Lines that only other claims execute are left to those.
         """
         mine = set(claims)
         ranked: dict[float, list[tuple[str, str]]] = defaultdict(list)
         for (path, function), tests in self.tests.items():
             if tests & mine:
-                ranked[len(tests & mine) / len(tests)].append((path, function))
+                ranked[len(tests & mine) / len(mine) * math.log(self.total / len(tests))].append((path, function))
         pool: list[tuple[Module, Mutant]] = []
-        for share in sorted(ranked, reverse=True):
-            for path, function in sorted(ranked[share]):
+        for score in sorted(ranked, reverse=True):
+            for path, function in sorted(ranked[score]):
                 for mutant in self.modules[path].mutants.get(function, ()):
                     tests = self.line_tests(path, mutant)
                     if tests & mine or not tests:
