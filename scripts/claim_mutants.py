@@ -277,7 +277,7 @@ def _other_values(value: object) -> Sequence[float | str]:
             return (value * 2, value // 2)
         return (value + 1, value - 1) if value else (1,)
     if isinstance(value, float):
-        return (value * 1.15, value * 0.85) if value else (1.0,)
+        return (value * 1.5, value * 0.5) if value else (1.0,)
     if isinstance(value, str) and KEY.fullmatch(value):
         return (value + "X",)
     return ()
