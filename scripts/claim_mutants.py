@@ -40,7 +40,8 @@ import pytest
 
 FLOOR = 0.95
 PROCESSES = 2
-POOL = 100  # mutants, at least, among which the sample of an id is chosen: those of its most specific functions
+POOL = 100  # mutants among which the sample of an id is chosen: those of its most specific functions
+LEAST = 0.5  # how specific a function must be to an id, of the most specific one's score
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ullage"
 
@@ -293,6 +294,8 @@ def _is_unseen(node: ast.AST) -> bool:
         return isinstance(node.value, ast.Constant) or _is_unseen(node.value)
     if isinstance(node, ast.Await):
         return _is_unseen(node.value)
+    if isinstance(node, ast.BinOp):  # a deadline
+        return any(isinstance(each, ast.Call) and _is_unseen(each) for each in (node.left, node.right))
     if isinstance(node, ast.keyword):
         return node.arg in UNSEEN_KEYWORDS
     if isinstance(node, ast.If):
@@ -399,7 +402,7 @@ def load_modules() -> dict[str, Module]:
     """Every module of the package by its path, with all of its functions."""
     found: dict[str, Module] = {}
     for each in pkgutil.walk_packages([str(SOURCE)], "ullage."):
-        if each.name.endswith("__main__"):
+        if each.name.endswith("__main__") or each.name.startswith("ullage.testing"):  # fakes that stand for other code
             continue
         try:
             module = importlib.import_module(each.name)
@@ -706,7 +709,8 @@ class ExecutionIndex:
         """Mutants of the functions that are most specific to some claims, in random order.
 
         Functions are ranked as words of a document are: by the share of these claims that execute them, times the
-        logarithm of how rarely any claim does (tf-idf). Lines that only other claims execute are left to those.
+        logarithm of how rarely any claim does (tf-idf), and those of half the highest score and more are mutated. Lines
+        that only other claims execute are left to those.
         """
         mine = set(claims)
         ranked: dict[float, list[tuple[str, str]]] = defaultdict(list)
@@ -715,6 +719,8 @@ class ExecutionIndex:
                 ranked[len(tests & mine) / len(mine) * math.log(self.total / len(tests))].append((path, function))
         pool: list[tuple[Module, Mutant]] = []
         for score in sorted(ranked, reverse=True):
+            if score < LEAST * max(ranked):
+                break
             for path, function in sorted(ranked[score]):
                 for mutant in self.modules[path].mutants.get(function, ()):
                     tests = self.line_tests(path, mutant)
