@@ -65,11 +65,15 @@ async def test_at_the_threshold_the_head_becomes_one_summary_and_the_tail_stays(
 async def test_something_is_let_go_from_the_threshold_on_and_not_before_it():
     messages = talk(60)
     used = context(*messages).status().used
-    for threshold, least in ((None, 0.65), (0.8, 0.8), (0.7, 0.7)):
-        given = {} if threshold is None else {"compact_threshold": threshold}
+    for usual, least in (
+        (Options(), 0.65),
+        (Options(compact_threshold=0.8), 0.8),
+        (Options(compact_threshold=0.7), 0.7),
+    ):
         window = int(used / least)  # the largest window of which the history fills the threshold's share
         for more, is_compacted in ((0, True), (2, False)):
-            made = context(*messages, options=Options(context_window=window + more, **given), summarizer=Summarising())
+            options = replace(usual, context_window=window + more)
+            made = context(*messages, options=options, summarizer=Summarising())
             assert made.status().will_compact is is_compacted
             assert (await made.prepare()).compacted is is_compacted
 
