@@ -10,7 +10,7 @@ from ullage.context.text_protocol import text_results
 from ullage.messages import Message
 from ullage.tool import JsonObject
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:compact:when")]
+pytestmark = pytest.mark.anyio
 
 WINDOW = 8_000
 
@@ -19,6 +19,7 @@ def said(role: str, number: int) -> JsonObject:
     return {"role": role, "content": f"word {number} " * 40}
 
 
+@pytest.mark.requirement("S2:compact:when", "S2:money")
 async def test_where_hardly_anything_may_be_let_go_it_is_not_done_before_every_call():
     """Each time, a provider must read anew all that stands behind."""
     made = Context(model="gpt-4o", meter=METER, options=Options(context_window=WINDOW), summarizer=Summarising())
