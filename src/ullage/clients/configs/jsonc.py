@@ -56,15 +56,14 @@ def edit_jsonc(text: str, edits: Sequence[Edit]) -> str:
         EditRefused: it cannot be read, or the edited text would not say exactly what it should.
     """
     try:
-        expected = apply_edits(parse_jsonc(text), edits)
+        expected, newline = apply_edits(parse_jsonc(text), edits), _newline_of(text)
         if not text[cast("re.Match[str]", _BLANK.match(text)).end() :]:
             # Nothing but blanks and comments: the object goes behind them.
-            newline = _newline_of(text)
             changed = f"{text}{_render(expected, '  ', '', newline)}{newline}" if expected else text
         else:
             changed = text
             for removed, edit in _batches(edits):
-                changed = _put(changed, edit.path, edit.value) if edit else _remove(changed, removed)
+                changed = _put(changed, edit, newline) if edit else _remove(changed, removed)
         same = fingerprint(parse_jsonc(changed), is_ordered=True) == fingerprint(expected, is_ordered=True)
     except (ValueError, RecursionError, IndexError) as error:
         if isinstance(error, EditRefused):
@@ -221,23 +220,24 @@ def _line_start(text: str, at: int) -> int:
 # -- Adding
 
 
-def _put(text: str, path: KeyPath, value: object) -> str:
+def _put(text: str, put: Put, newline: str) -> str:
+    path, value = put.path, put.value
     found, missing = _find_object(text, path[:-1])
     member = None if missing else _last_member(found, path[-1])
     if member is not None:
         rendered = json.dumps(value, ensure_ascii=False)
         if _is_on_own_line(text, member.start):
-            rendered = _render(value, _indent_unit(text), _indent_at(text, member.start), _newline_of(text))
+            rendered = _render(value, _indent_unit(text), _indent_at(text, member.start), newline)
         return text[: member.value] + rendered + text[member.end :]
     keys = (*missing, path[-1])
     for key in reversed(keys[1:]):
         value = {key: value}
-    return _insert(text, found, keys[0], value)
+    return _insert(text, found, Put((keys[0],), value), newline)
 
 
-def _insert(text: str, found: _Object, key: str, value: object) -> str:
-    unit, newline = _indent_unit(text), _newline_of(text)
-    name = f"{json.dumps(key, ensure_ascii=False)}: "
+def _insert(text: str, found: _Object, put: Put, newline: str) -> str:
+    unit, value = _indent_unit(text), put.value
+    name = f"{json.dumps(put.path[0], ensure_ascii=False)}: "
     if not found.members:
         outer = _indent_at(text, found.start)
         entry = f"{newline}{outer}{unit}{name}{_render(value, unit, outer + unit, newline)}"

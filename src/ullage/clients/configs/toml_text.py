@@ -52,9 +52,9 @@ def edit_toml(text: str, edits: Sequence[Edit]) -> str:
     """
     try:
         expected = apply_edits(parse_toml(text), edits)
-        changed = text
+        changed, newline = text, "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
         for edit in edits:
-            changed = _put(changed, edit.path, edit.value) if isinstance(edit, Put) else _remove(changed, edit.path)
+            changed = _put(changed, edit, newline) if isinstance(edit, Put) else _remove(changed, edit.path)
         after = parse_toml(changed)
         for one in (expected, after):
             _prune(one, edits)
@@ -212,7 +212,8 @@ def _rewrite_inline(text: str, statement: _Statement, path: KeyPath, put: Put | 
 # -- Adding
 
 
-def _put(text: str, path: KeyPath, value: object) -> str:
+def _put(text: str, put: Put, newline: str) -> str:
+    path, value = put.path, put.value
     statements = _scan(text)
     above = [one for one in statements if one.value and len(one.path) < len(path) and path[: len(one.path)] == one.path]
     if above:
@@ -222,14 +223,14 @@ def _put(text: str, path: KeyPath, value: object) -> str:
         start, end = cast("tuple[int, int]", exact.value)
         return text[:start] + render_toml_value(value) + text[end:]
     if isinstance(value, Mapping):
-        return _add_table(_remove(text, path), path, cast("Mapping[str, object]", value))
-    return _add_key(text, path, value)
+        return _add_table(_remove(text, path), path, cast("Mapping[str, object]", value), newline)
+    return _add_key(text, put, newline)
 
 
-def _add_key(text: str, path: KeyPath, value: object) -> str:
+def _add_key(text: str, put: Put, newline: str) -> str:
     """A key at the end of the table it belongs to, which is made where it has no heading."""
-    newline = _newline_of(text)
-    table, line = path[:-1], f"{render_toml_key(path[-1])} = {render_toml_value(value)}{_newline_of(text)}"
+    path, value = put.path, put.value
+    table, line = path[:-1], f"{render_toml_key(path[-1])} = {render_toml_value(value)}{newline}"
     own = [one for one in _scan(text) if one.section == table and not one.is_array]
     if own:
         at = own[-1].end
@@ -245,12 +246,11 @@ def _add_key(text: str, path: KeyPath, value: object) -> str:
         )
     if not table:
         return ("\ufeff" if text.startswith("\ufeff") else "") + line + text.removeprefix("\ufeff")
-    return _add_table(text, table, {path[-1]: value})
+    return _add_table(text, table, {path[-1]: value}, newline)
 
 
-def _add_table(text: str, path: KeyPath, table: Mapping[str, object]) -> str:
+def _add_table(text: str, path: KeyPath, table: Mapping[str, object], newline: str) -> str:
     """The text with a table below its own heading, after its siblings or at the end."""
-    newline = _newline_of(text)
     lines = newline.join(_table_lines(path, table))
     siblings = [one for one in _scan(text) if one.section[: len(path) - 1] == path[:-1] and one.section]
     at = siblings[-1].end if len(path) > 1 and siblings else len(text)
@@ -309,7 +309,3 @@ def render_toml_value(value: object) -> str:
 def _render_text(text: str) -> str:
     # JSON's escapes are TOML's as well, but for the delete character and halves of surrogate pairs.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _newline_of(text: str) -> str:
-    return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
