@@ -31,6 +31,8 @@ class ClientConfig:
     program: Program
     files: tuple[ConfigFile, ...] = ()
     """Those that are there."""
+    candidates: tuple[ConfigFile, ...] = ()
+    """All that may be there."""
     servers: tuple[ServerEntry, ...] = ()
     """Nearest scope first, those that are switched off or shadowed among them."""
     model: str | None = None
@@ -63,7 +65,8 @@ def read_clients(around: Surroundings) -> tuple[ClientConfig, ...]:
 def read_client(program: Program, around: Surroundings) -> ClientConfig:
     """What one program's files say, with a problem for everything that could not be understood."""
     documents, problems = list[tuple[ConfigFile, object]](), list[Problem]()
-    for file in _distinct_files(program.list_files(around)):
+    candidates = tuple(_distinct_files(program.list_files(around)))
+    for file in candidates:
         try:
             content = read_bytes(file.path)
         except OSError as error:
@@ -85,6 +88,7 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
     return ClientConfig(
         program=program,
         files=tuple(file for file, _ in documents),
+        candidates=candidates,
         servers=tuple(_mark_shadowed(_apply_all(program, one, rules) for one in servers)),
         model=_find_model(program, [document for _, document in documents]),
         defers_tools=program.defers_tools and _is_deferral_on(program, [one for _, one in documents], around),

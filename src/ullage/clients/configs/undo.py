@@ -161,9 +161,13 @@ class UndoFolder:
                     remove_file(record.file, current)
             elif undone.content != current:
                 replace_file(record.file, current, undone.content)
-            with contextlib.suppress(FileNotFoundError):
-                self._name(record.program, record.file).unlink()
+            self.forget(record)
             return undone
+
+    def forget(self, record: ChangeRecord) -> None:
+        """Drops a record whose change was taken back otherwise."""
+        with contextlib.suppress(FileNotFoundError):
+            self._name(record.program, record.file).unlink()
 
     def records(self, program: str | None = None) -> tuple[ChangeRecord, ...]:
         """The records that can be read, of one program or all, the latest first."""
