@@ -56,9 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not _is_agreed():
         return 1
     with changing_files():
-        _carry_out(plan, places, content)
+        changes = _carry_out(plan, places, content)
     tokens = None if arguments.no_start else _count_tokens(plan)
-    report: dict[str, Json] = {**_plan_json(plan), "tokens": cast("Json", tokens), "is_listed": _is_listed(plan)}
+    report: dict[str, Json] = {**_plan_json(plan), "tokens": tokens, "is_listed": _is_listed(plan)}
+    for change in changes[1:]:
+        undo_folder(places).adopt_rewrite(change)
     if arguments.json:
         emit_json(report)
     else:
@@ -79,7 +81,7 @@ def _is_agreed() -> bool:
     return input().strip().lower() in ("y", "yes")
 
 
-def _carry_out(plan: InstallPlan, places: Places, own: bytes | None) -> None:
+def _carry_out(plan: InstallPlan, places: Places, own: bytes | None) -> list[ChangeRecord]:
     """Changes the user's own file first, then the program's; where one fails, all are as they were."""
     undo = undo_folder(places)
     changes = [
@@ -105,19 +107,19 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None) -> None:
                 added=(plan.entry_path,) if path == plan.file.path else (),
             )
         )
-    done = list[ChangeRecord]()
+    done = list[tuple[ChangeRecord, bytes | None]]()
     try:
         for change in changes:
-            undo.change(change)
-            done.append(change)
+            done.append((change, undo.change(change)))
             if change is changes[0]:
                 # It may hold the servers' secrets now.
                 places.user_file.chmod(0o600)
                 _check_own_file(places)
     except BaseException:
-        for change in reversed(done):
-            undo.undo(change)
+        for change, earlier in reversed(done):
+            undo.roll_back(change, earlier)
         raise
+    return changes
 
 
 def _check_own_file(places: Places) -> None:
@@ -133,7 +135,7 @@ def _serve_arguments(client: str | None) -> argparse.Namespace:
     return argparse.Namespace(config=None, include=[], store=None, client=client)
 
 
-def _count_tokens(plan: InstallPlan) -> dict[str, int] | None:
+def _count_tokens(plan: InstallPlan) -> dict[str, Json] | None:
     """Starts the moved servers once, and counts what a request carries without Ullage and with it."""
     given = _serve_arguments(plan.program.name)
     loaded = examined(given)
@@ -141,13 +143,14 @@ def _count_tokens(plan: InstallPlan) -> dict[str, int] | None:
         return None
     names = loaded.settings.servers_of(plan.program.name) or frozenset()
 
-    async def look(gateway: Gateway) -> dict[str, int]:
+    async def look(gateway: Gateway) -> dict[str, Json]:
         view = await gateway.view(60.0)
         find = gateway.find(plan.program.name)
         listed = (await find.tools()).tools
         return {
             "before": sum(tokens_of(entry) for entry in view.entries if entry.server in names),
             "after": sum(weigh(definition_text(tool)) for tool in listed) + weigh(find.instructions(view)),
+            "not_counted": list[Json](one.server for one in view.missing if one.server in names),
         }
 
     return with_gateway(loaded, look, situation=situation_of(given))
@@ -164,7 +167,8 @@ def _is_listed(plan: InstallPlan) -> bool | None:
         )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
-    return OWN_NAME in done.stdout if done.returncode == 0 else None
+    # Gemini CLI writes its list to standard error.
+    return OWN_NAME in done.stdout + done.stderr if done.returncode == 0 else None
 
 
 def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places) -> None:
@@ -187,6 +191,8 @@ def _print_result(plan: InstallPlan, report: Mapping[str, Json]) -> None:
     if isinstance(tokens, dict):
         before, after = bold(f"{tokens['before']:,}"), bold(f"{tokens['after']:,}")
         emit(f"{before} tokens of definitions in every request before, {after} now (o200k_base).")
+        for name in cast("list[str]", tokens["not_counted"]):
+            say(f"ullage: `{name}` did not start and is not counted; run: ullage doctor {name}")
     if report["is_listed"] is False:
         words = " ".join(plan.program.list_command or ())
         say(f"ullage: `{words}` does not list it; restart the program and look again")

@@ -266,13 +266,15 @@ def _add_table(text: str, path: KeyPath, table: Mapping[str, object], newline: s
 
 
 def _table_lines(path: KeyPath, table: Mapping[str, object]) -> Iterator[str]:
-    yield f"[{'.'.join(map(render_toml_key, path))}]"
     tables = {key: cast("Mapping[str, object]", value) for key, value in table.items() if isinstance(value, Mapping)}
-    for key, value in table.items():
-        if key not in tables:
-            yield f"{render_toml_key(key)} = {render_toml_value(value)}"
-    for key, value in tables.items():
-        yield ""
+    plain = [key for key in table if key not in tables]
+    if plain or not tables:
+        yield f"[{'.'.join(map(render_toml_key, path))}]"
+    for key in plain:
+        yield f"{render_toml_key(key)} = {render_toml_value(table[key])}"
+    for number, (key, value) in enumerate(tables.items()):
+        if plain or number:
+            yield ""
         yield from _table_lines((*path, key), value)
 
 

@@ -82,7 +82,7 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
     edits, kept = list[Edit](), list[KeyPath]()
     for path in record.added:
         was, is_now = value_at(before, path), value_at(now, path)
-        is_ours = fingerprint(is_now, is_ordered=False) == fingerprint(value_at(after, path), is_ordered=False)
+        is_ours = _says_same(is_now, value_at(after, path))
         if is_now is None:
             continue
         if not is_ours and was is not None:
@@ -101,6 +101,10 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
     return Undone(edit_content(current, record.format, edits), is_exact=False, kept=tuple(kept))
 
 
+def _says_same(one: object, other: object) -> bool:
+    return fingerprint(one, is_ordered=False) == fingerprint(other, is_ordered=False)
+
+
 def _parse(content: bytes | None, format: FileFormat) -> object:  # noqa: A002
     try:
         text = (content or b"").decode("utf-8")
@@ -115,10 +119,13 @@ class UndoFolder:
 
     path: Path
 
-    def change(self, record: ChangeRecord) -> None:
+    def change(self, record: ChangeRecord) -> bytes | None:
         """Carries a change out: first the record is written, then the file is replaced.
 
         An earlier record of the same file is continued, so that one undo takes back both.
+
+        Returns:
+            The earlier record, for `roll_back`; None where there was none.
 
         Raises:
             FileChanged: the file is not as it was when the change was made ready. Nothing was written.
@@ -142,8 +149,23 @@ class UndoFolder:
                 replace_file(record.file, record.before, record.after)
             except BaseException:
                 with contextlib.suppress(OSError, EditRefused):
-                    self._put_back(name, _dump(joined), old)
+                    self._put_back(name, old)
                 raise
+            return old
+
+    def roll_back(self, record: ChangeRecord, earlier: bytes | None) -> None:
+        """Takes back a change that was just carried out, as if it had never been.
+
+        Args:
+            record: the change.
+            earlier: what `change` returned.
+        """
+        with hold_lock(self.path / "lock"), contextlib.suppress(OSError, EditRefused):
+            if record.before is None:
+                remove_file(record.file, record.after)
+            else:
+                replace_file(record.file, record.after, record.before)
+            self._put_back(self._name(record.program, record.file), earlier)
 
     def undo(self, record: ChangeRecord) -> Undone:
         """Takes a change back and forgets it.
@@ -164,6 +186,23 @@ class UndoFolder:
             self.forget(record)
             return undone
 
+    def adopt_rewrite(self, record: ChangeRecord) -> None:
+        """Takes the present content of a file as that after the change.
+
+        Programs rewrite a changed file when they first read it: Qwen Code adds `$version`, opencode `$schema`. That is
+        no change by the user, and undo is to give the bytes from before all the same. Nothing is done where the places
+        that were changed do not say the same any more.
+        """
+        with hold_lock(self.path / "lock"), contextlib.suppress(OSError, EditRefused):
+            name = self._name(record.program, record.file)
+            known, current, old = self._load(name), read_bytes(record.file), read_bytes(str(name))
+            if known is None or current is None or current == known.after:
+                return
+            after, now = _parse(known.after, known.format), _parse(current, known.format)
+            places = (*known.added, *known.removed)
+            if all(_says_same(value_at(after, path), value_at(now, path)) for path in places):
+                replace_file(str(name), old, _dump(replace(known, after=current)))
+
     def forget(self, record: ChangeRecord) -> None:
         """Drops a record whose change was taken back otherwise."""
         with contextlib.suppress(FileNotFoundError):
@@ -182,11 +221,11 @@ class UndoFolder:
         digest = hashlib.sha256(os.path.realpath(file).encode("utf-8", "surrogateescape")).hexdigest()
         return self.path / f"{program}-{digest[:16]}.json"
 
-    def _put_back(self, name: Path, written: bytes, old: bytes | None) -> None:
+    def _put_back(self, name: Path, old: bytes | None) -> None:
         if old is None:
-            remove_file(str(name), written)
+            name.unlink(missing_ok=True)
         else:
-            replace_file(str(name), written, old)
+            replace_file(str(name), read_bytes(str(name)), old)
 
     def _load(self, name: Path) -> ChangeRecord | None:
         try:
