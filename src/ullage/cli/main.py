@@ -38,7 +38,7 @@ VERBS = {
     "run": "what does a model answer, and what does it cost?",
     "serve": "put Ullage in front of my servers, over MCP",
     "sql": "what does this database answer?",
-    "status": "Show where Ullage is installed and what each program has configured",
+    "status": "Show where Ullage is installed",
     "tools": "which tools are there, and what do they cost?",
     "trust": "Review and approve project files and changed tool definitions",
     "uninstall": "Take Ullage out of a program again",
