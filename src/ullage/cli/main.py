@@ -32,13 +32,16 @@ VERBS = {
     "count": "how many tokens is this?",
     "doctor": "what is wrong with my servers and settings?",
     "find": "which tool does this?",
+    "install": "Put Ullage in front of a program's MCP servers",
     "models": "which models exist, with window and tokenizer?",
     "route": "which model would answer this, and why?",
     "run": "what does a model answer, and what does it cost?",
     "serve": "put Ullage in front of my servers, over MCP",
     "sql": "what does this database answer?",
+    "status": "Show where Ullage is installed",
     "tools": "which tools are there, and what do they cost?",
     "trust": "Review and approve project files and changed tool definitions",
+    "uninstall": "Take Ullage out of a program again",
 }
 """Each verb and the question it answers; its file in this room has the same name."""
 _THREADS = "OPENBLAS_NUM_THREADS"
