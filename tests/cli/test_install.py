@@ -182,3 +182,15 @@ def test_status_warns_of_servers_that_are_paid_for_twice(work: Path, capsys: pyt
 def test_an_unknown_program_is_named_with_those_there_are(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["install", "nothing"]) == 2
     assert "codex" in capsys.readouterr().err
+
+
+def test_install_refuses_rules_that_it_cannot_read(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = gemini_file(work, fs={"command": "x"})
+    before = path.read_bytes()
+    (path.parent / "policies").mkdir()
+    (path.parent / "policies" / "mine.toml").write_text(
+        '[[rule]]\ntoolName = "fs__*"\ndecision = "deny"\n', encoding="utf-8"
+    )
+    assert main(["install", "gemini", "--yes", "--no-start"]) == 2
+    assert "policies" in capsys.readouterr().err
+    assert path.read_bytes() == before

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import cast
 
 from ullage.app.gateway import Gateway
@@ -47,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     content, document = own_settings(places)
     command = (*ullage_command(), "serve", "--client", config.program.name)
     plan = plan_install(config, document, command, model=_known_model(config.model))
+    _refuse_unread_rules(plan)
     if not arguments.json:
         _print_plan(config, plan, places)
     if arguments.dry_run:
@@ -66,6 +68,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print_result(plan, report)
     return 0
+
+
+def _refuse_unread_rules(plan: InstallPlan) -> None:
+    """Refuse where Gemini CLI has policy files: their deny and ask rules are not read, and would be lost."""
+    policies = Path(plan.file.path).parent / "policies"
+    if plan.program.name == "gemini" and any(policies.glob("*.toml")):
+        raise InvalidArguments(
+            f"the rules in `{policies}` are not read yet, and moving the servers would lose them",
+            suggestion="put the rules into `excludeTools` of Gemini CLI's settings.json and move the policy files away",
+        )
 
 
 def _known_model(model: str | None) -> str | None:
