@@ -291,7 +291,7 @@ def test_a_long_head_is_worked_on_in_steps() -> None:
         ("ann@example.com", Kind.MAIL),
         ("src/a.py", Kind.PATH),
         ("/etc/hosts", Kind.PATH),
-        ("./run", Kind.DASHED),
+        ("./run", Kind.PATH),
         ("@scope/package", Kind.PATH),
         (r"C:\x\y.txt", Kind.PATH),
         ("read/write", Kind.DASHED),
