@@ -25,22 +25,22 @@ from .terminal import escaping_terminals
 __all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread"]
 
 VERBS = {
-    "call": "what does this tool answer?",
-    "compact": "what of this session can be let go?",
+    "call": "Call a tool of any server behind Ullage",
+    "compact": "Shrink a session file to fit its context window",
     "config": "Show the settings in force and where each comes from",
-    "context": "how full is the window of this session, and with what?",
-    "count": "how many tokens is this?",
-    "doctor": "what is wrong with my servers and settings?",
-    "find": "which tool does this?",
-    "models": "which models exist, with window and tokenizer?",
-    "route": "which model would answer this, and why?",
-    "run": "what does a model answer, and what does it cost?",
-    "serve": "put Ullage in front of my servers, over MCP",
-    "sql": "what does this database answer?",
-    "tools": "which tools are there, and what do they cost?",
+    "context": "Show what fills the context window of a session",
+    "count": "Count the tokens of files for one or several models",
+    "doctor": "Check servers, databases and settings, and say how to fix them",
+    "find": "Search for tools the way an agent does",
+    "models": "List known models with window, tokenizer and price",
+    "route": "Show which model a prompt would be sent to, and why",
+    "run": "Answer a prompt with the model your policy chooses",
+    "serve": "Run the MCP gateway on stdio or HTTP",
+    "sql": "Query a database read-only, as an agent would",
+    "tools": "List tools and what their definitions cost in every request",
     "trust": "Review and approve project files and changed tool definitions",
 }
-"""Each verb and the question it answers; its file in this room has the same name."""
+"""Each verb with its help text. A verb is implemented by the module of the same name in this package."""
 _THREADS = "OPENBLAS_NUM_THREADS"
 
 
