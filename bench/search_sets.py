@@ -19,6 +19,7 @@ __all__ = [
     "DEPTH",
     "MEASURES",
     "Maker",
+    "NothingMeasured",
     "Query",
     "Row",
     "Search",
@@ -41,6 +42,10 @@ Row = dict[str, Any]
 Search = Callable[[str], Sequence[str]]
 """The ids of the nearest tools, best first, ten at the most."""
 Maker = Callable[[Sequence[Row]], Search]
+
+
+class NothingMeasured(Exception):
+    """What a part of the benchmark needs is not there."""
 
 
 @dataclass(frozen=True, slots=True)

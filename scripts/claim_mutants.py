@@ -39,7 +39,8 @@ import pytest
 
 FLOOR = 0.95
 PROCESSES = 2
-POOL = 120  # mutants, at least, among which the sample of an id is chosen: those of its most specific functions
+POOL = 100  # mutants among which the sample of an id is chosen: those of its nearest functions
+LEAST = 0.5  # how near a function must be to an id, as a share of the nearest function and of its nearest id
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ullage"
 
@@ -276,7 +277,7 @@ def _other_values(value: object) -> Sequence[float | str]:
             return (value * 2, value // 2)
         return (value + 1, value - 1) if value else (1,)
     if isinstance(value, float):
-        return (value * 1.15, value * 0.85) if value else (1.0,)
+        return (value * 1.5, value * 0.5) if value else (1.0,)
     if isinstance(value, str) and KEY.fullmatch(value):
         return (value + "X",)
     return ()
@@ -292,6 +293,8 @@ def _is_unseen(node: ast.AST) -> bool:
         return isinstance(node.value, ast.Constant) or _is_unseen(node.value)
     if isinstance(node, ast.Await):
         return _is_unseen(node.value)
+    if isinstance(node, ast.BinOp):  # a deadline
+        return any(isinstance(each, ast.Call) and _is_unseen(each) for each in (node.left, node.right))
     if isinstance(node, ast.keyword):
         return node.arg in UNSEEN_KEYWORDS
     if isinstance(node, ast.If):
@@ -398,7 +401,7 @@ def load_modules() -> dict[str, Module]:
     """Every module of the package by its path, with all of its functions."""
     found: dict[str, Module] = {}
     for each in pkgutil.walk_packages([str(SOURCE)], "ullage."):
-        if each.name.endswith("__main__"):
+        if each.name.endswith("__main__") or each.name.startswith("ullage.testing"):  # fakes that stand for other code
             continue
         try:
             module = importlib.import_module(each.name)
@@ -624,9 +627,9 @@ class Claims:
         ids = sorted({name for item in self.items.values() for name in ids_of(item)})
         chosen = [name for name in ids if not self.options.only or name in self.options.only]
         passing = {name: each for name, each in self.traced.items() if each.passed}
-        claims = {name: [test for test in passing if name in ids_of(self.items[test])] for name in ids}
-        index = ExecutionIndex(modules, passing)
-        samples = {name: index.sample(claims[name], self.options) for name in chosen}
+        claims = {name: {test for test in passing if name in ids_of(self.items[test])} for name in ids}
+        index = ExecutionIndex(modules, passing, claims)
+        samples = {name: index.sample(name, self.options) for name in chosen}
         results: dict[str, Counter[Outcome]] = {name: Counter() for name in chosen}
         survivors: list[str] = []
         end = self.start + self.options.minutes * 60
@@ -678,8 +681,11 @@ class Claims:
 class ExecutionIndex:
     """Which claiming tests execute which functions."""
 
-    def __init__(self, modules: dict[str, Module], traced: Mapping[str, Traced]) -> None:
+    def __init__(
+        self, modules: dict[str, Module], traced: Mapping[str, Traced], claims: Mapping[str, set[str]]
+    ) -> None:
         self.modules = modules
+        self.claims = claims
         self.tests: dict[tuple[str, str], set[str]] = defaultdict(set)  # path and function: tests
         self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)  # path and line: tests
         for test, each in traced.items():
@@ -692,6 +698,11 @@ class ExecutionIndex:
                 for line in range(first, last + 1):
                     self.tests[path, function] |= self.lines.get((path, line), set())
             self.class_tests(path, module)
+        self.nearest = {
+            place: max(self.nearness(place, each) for each in claims.values())
+            for place, found in self.tests.items()
+            if found
+        }
 
     def class_tests(self, path: str, module: Module) -> None:
         """A dataclass counts as executed by the tests that execute a method of it."""
@@ -700,36 +711,37 @@ class ExecutionIndex:
             if (path, owner) not in self.tests and methods:
                 self.tests[path, owner] = set[str]().union(*(self.tests[path, each] for each in methods))
 
-    def sample(self, claims: Sequence[str], options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
-        """Mutants of the functions that are most specific to some claims, in random order.
+    def sample(self, name: str, options: argparse.Namespace) -> list[tuple[Module, Mutant]]:
+        """Mutants of the functions that are nearest to an id, in random order.
 
-        A function is the more specific, the greater the share of these claims among all tests that execute it. Lines
-        that only other claims execute are left to those.
+        Lines that only the claims of other ids execute are left to those.
         """
-        mine = set(claims)
-        ranked: dict[float, list[tuple[str, str]]] = defaultdict(list)
-        for (path, function), tests in self.tests.items():
-            if tests & mine:
-                ranked[len(tests & mine) / len(tests)].append((path, function))
+        mine = self.claims[name]
+        near = {place: self.nearness(place, mine) for place, tests in self.tests.items() if tests & mine}
+        own = {place: each for place, each in near.items() if each >= LEAST * self.nearest[place]} or near
         pool: list[tuple[Module, Mutant]] = []
-        for share in sorted(ranked, reverse=True):
-            for path, function in sorted(ranked[share]):
-                for mutant in self.modules[path].mutants.get(function, ()):
-                    tests = self.line_tests(path, mutant)
-                    if tests & mine or not tests:
-                        pool.append((self.modules[path], mutant))
-            if len(pool) >= POOL:
+        for place in sorted(own, key=lambda each: (-own[each], each)):
+            path, function = place
+            if len(pool) >= POOL or own[place] < LEAST * max(own.values()):
                 break
-        random.Random(f"{options.seed} {' '.join(sorted(mine))}").shuffle(pool)
+            for mutant in self.modules[path].mutants.get(function, ()):
+                tests = self.line_tests(path, mutant)
+                if tests & mine or not tests:
+                    pool.append((self.modules[path], mutant))
+        random.Random(f"{options.seed} {name}").shuffle(pool)
         return pool[: options.per_id]
+
+    def nearness(self, place: tuple[str, str], claims: set[str]) -> float:
+        """How nearly the tests that execute a function are the claims of an id (Dice's coefficient, 0 to 1)."""
+        return 2 * len(self.tests[place] & claims) / (len(self.tests[place]) + len(claims))
 
     def line_tests(self, path: str, mutant: Mutant) -> set[str]:
         return set[str]().union(*(self.lines.get((path, line), set()) for line in mutant.lines))
 
-    def judges(self, module: Module, mutant: Mutant, claims: Sequence[str]) -> set[str]:
+    def judges(self, module: Module, mutant: Mutant, claims: set[str]) -> set[str]:
         """The claims that execute the mutated lines, or else the function."""
         tests = self.line_tests(module.path, mutant) or self.tests[module.path, mutant.function]
-        return tests & set(claims)
+        return tests & claims
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:

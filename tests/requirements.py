@@ -11,6 +11,8 @@ REQUIREMENTS = {
     "U:own": "count-tokens, query, schema and delegate.run are listed where they apply; every tool can be called by name.",
     "U:errors": "A failed result has one shape: error_code, message, suggestion, available_options, with isError.",
     "U:access": "What a client excluded or had to ask for stays excluded or asked for.",
+    "U:status": "`ullage status` warns when a server is listed both in a client and behind Ullage.",
+    "U:groups": "A client's profile selects groups of servers and sees only theirs.",
     "U:ledger": "Definitions, searches, results, history and model calls are written to one ledger with what was saved.",
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",

@@ -13,7 +13,7 @@ from ragged import Ragged, Tagged
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertModel
 
-__all__ = ["FIELDS", "embed_lists", "embed_tools", "encode", "load"]
+__all__ = ["FIELDS", "Batch", "embed_lists", "embed_tools", "encode", "load"]
 
 FIELDS = (("server", 16), ("name", 24), ("head", 64), ("rest", 96), ("parameters", 32))
 """What the encoder reads of a tool, in this order, and how many pieces of it."""
@@ -46,7 +46,7 @@ def encode(model: BertModel, members: torch.Tensor, held: torch.Tensor) -> torch
     inputs = torch.cat([_BEGIN * ones, members * held, 0 * ones], dim=1)
     inputs.scatter_(1, lengths + 1, _END)
     mask = torch.arange(inputs.shape[1], device=inputs.device) < lengths + 2
-    with torch.autocast(inputs.device.type, dtype=torch.bfloat16):
+    with torch.autocast(inputs.device.type, dtype=torch.bfloat16, enabled=inputs.is_cuda):
         states = model(input_ids=inputs, attention_mask=mask.long()).last_hidden_state
     states = states.float() * mask[:, :, None]
     return normalize(states.sum(1) / mask.sum(1, keepdim=True), dim=1)

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import numpy as np
 
-__all__ = ["FOLDS", "fold_of", "without_fold"]
+__all__ = ["FOLDS", "chosen", "fold_of", "without_fold"]
 
 FOLDS = 4
 _OF_SETS = {"metatool": 0, "seal_dev": 1}
@@ -32,15 +32,15 @@ def without_fold(arrays: Mapping[str, Mapping[str, np.ndarray]], fold: int) -> d
     beside = pairs["beside"]
     asked = stays[pairs["tool"]] & ((beside == _NOTHING) | stays[beside])
     negatives = np.where(tools["negatives"] == _NOTHING, _NOTHING, now[tools["negatives"]])[stays]
-    kept_tools = _chosen({name: value for name, value in tools.items() if name != "negatives"}, stays)
-    kept_pairs = _chosen(dict(pairs), asked)
+    kept_tools = chosen({name: value for name, value in tools.items() if name != "negatives"}, stays)
+    kept_pairs = chosen(dict(pairs), asked)
     return dict(arrays) | {  # pyright: ignore[reportReturnType]
         "tools": kept_tools | {"negatives": negatives},
         "pairs": kept_pairs | {"tool": now[kept_pairs["tool"]]},
     }
 
 
-def _chosen(arrays: Mapping[str, np.ndarray], stays: np.ndarray) -> dict[str, np.ndarray]:
+def chosen(arrays: Mapping[str, np.ndarray], stays: np.ndarray) -> dict[str, np.ndarray]:
     """The chosen ones of every array, a list of unequal length (`name` and `name_ends`) counting as one."""
     found = dict[str, np.ndarray]()
     for name, value in arrays.items():

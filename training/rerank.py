@@ -3,8 +3,8 @@
 Reads the tables of all folds and the queries that `bench/search_unseen.py` asks, each with the table that has not
 learnt from its tools: `python training/rerank.py FOLDS TABLE`. For each fold it fits the weights on the queries of the
 other folds and writes them into the card of that fold's table, so that what is measured there was not fitted there; the
-weights of all folds together go into the card of the table that ships. Prints nDCG@10 of each kind of queries without
-the second look, with weights fitted elsewhere, and with those of all.
+weights of all folds together go into the card of the table that ships, where one is named. Prints nDCG@10 of each kind
+of queries without the second look, with weights fitted elsewhere, and with those of all.
 
 A listwise softmax: of the candidates of a query, those that are needed shall have the highest scores. Each kind of
 queries counts the same, whatever its number. Deterministic.
@@ -100,7 +100,7 @@ def ndcg(one: Asked, weights: np.ndarray) -> float:
     return 100 * float(gains.sum()) / float((1 / np.log2(np.arange(min(DEPTH, one.number_needed)) + 2)).sum())
 
 
-def main(folds: Path, shipped: Path) -> None:
+def main(folds: Path, shipped: Path | None = None) -> None:
     tables = {int(path.parent.name[-1]): read_table(path.parent) for path in folds.glob("fold_*/table.json")}
     asked = [
         one
@@ -112,7 +112,8 @@ def main(folds: Path, shipped: Path) -> None:
     of_all = fit(asked)
     for fold, weights in of_folds.items():
         _write(folds / f"fold_{fold}", weights)
-    _write(shipped, of_all)
+    if shipped is not None:
+        _write(shipped, of_all)
     print("weights", dict(zip(("fused", *FEATURES), of_all.round(3).tolist(), strict=True)))
     rows = list[tuple[float, ...]]()
     for kind in dict.fromkeys(one.kind for one in asked):

@@ -15,7 +15,7 @@ import numpy as np
 from folds import FOLDS, without_fold
 from lexicon import LEXICON
 
-__all__ = ["digest_of", "write"]
+__all__ = ["digest_of", "ship", "write"]
 
 _LEAST_SEEN = 2
 _KINDS = {"rows": np.int8, "steps": np.float32, "telling": np.float16}

@@ -20,7 +20,19 @@ from torch import nn
 from torch.nn.functional import embedding, kl_div, log_softmax, normalize, softmax
 from tune import Learning
 
-__all__ = ["FIELDS", "Averages", "Recipe", "Table", "Taught", "averages", "first_rows", "learn", "quantised"]
+__all__ = [
+    "FIELDS",
+    "Averages",
+    "Recipe",
+    "Table",
+    "Taught",
+    "averages",
+    "first_rows",
+    "forgetful",
+    "learn",
+    "quantised",
+    "unlike",
+]
 
 FIELDS = (("server", 16), ("name", 24), ("head", 64), ("rest", 128), ("parameters", 48))
 """What a tool's vector is made of, and how many pieces of it."""
@@ -150,9 +162,9 @@ def _of_tools(
 ) -> torch.Tensor:
     recipe, generator = how
     pairs = material.draw(recipe.learning.batch, recipe.learning.written, generator)
-    asked = table.of_lists(*_forgetful(*material.queries.batch(pairs, _LONG_QUERY), generator))
+    asked = table.of_lists(*forgetful(*material.queries.batch(pairs, _LONG_QUERY), generator))
     near = asked @ table.of_tools(table.means(tools)).T
-    return _unlike(table.scale.exp() * near, recipe.sharpness * taught.queries[pairs] @ taught.tools.T)
+    return unlike(table.scale.exp() * near, recipe.sharpness * taught.queries[pairs] @ taught.tools.T)
 
 
 def _of_words(
@@ -161,18 +173,18 @@ def _of_words(
     said, meant = words["word_table"], words["meaning_table"]
     places = _drawn(len(said), recipe, generator)
     near = table.of_lists(*said.batch(places, _LONG_QUERY)) @ table.of_lists(*meant.batch(places, _LONG_QUERY)).T
-    return _unlike(table.scale.exp() * near, recipe.sharpness * taught.words[places] @ taught.meanings[places].T)
+    return unlike(table.scale.exp() * near, recipe.sharpness * taught.words[places] @ taught.meanings[places].T)
 
 
 def _drawn(among: int, recipe: Recipe, generator: torch.Generator) -> torch.Tensor:
     return torch.randint(among, (recipe.learning.batch,), generator=generator, device=generator.device)
 
 
-def _unlike(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+def unlike(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return kl_div(log_softmax(logits, dim=1), softmax(teacher, dim=1), reduction="batchmean")
 
 
-def _forgetful(
+def forgetful(
     members: torch.Tensor, held: torch.Tensor, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
     chance = torch.rand(held.shape, generator=generator, device=held.device)

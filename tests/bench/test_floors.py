@@ -4,6 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from ullage.tokens import Count, Method
@@ -87,3 +88,27 @@ def test_a_missed_floor_names_the_floor(monkeypatch: pytest.MonkeyPatch):
     for judged in (group.shipped, group.left_out):
         judged.counts, judged.reported, judged.redacted = [Count.exact(9)] * 30, [10] * 30, [False] * 30
     assert group.misses(None) == ["in band 0.0% < 91%", "exact right 0.0% < 93%"]
+
+
+@pytest.mark.parametrize(("only", "status"), [("unseen", 1), ("", 0)])
+def test_search_on_what_was_not_learnt_from_fails_without_its_tables_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], only: str, status: int
+):
+    bench, unseen = load(monkeypatch, "search"), load(monkeypatch, "search_unseen")
+    monkeypatch.setenv("FOLDS", str(tmp_path))
+    monkeypatch.setenv("ONLY", only)
+    monkeypatch.setattr(bench, "PARTS", {"unseen": unseen.measure})
+    monkeypatch.setattr(bench, "read_sets", lambda _: [None])
+    assert bench.main() == status
+    assert "NOT MEASURED  unseen: 0 of 4 tables" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("stand_in", "floor"), [(True, "_STAND_IN_FLOOR"), (False, "_FLOOR")])
+def test_stand_in_tables_have_a_floor_of_their_own(monkeypatch: pytest.MonkeyPatch, *, stand_in: bool, floor: str):
+    bench, intervals = load(monkeypatch, "search_unseen"), load(monkeypatch, "search_intervals")
+    for above, missed in ((0.5, 0), (-0.5, 1)):
+        values = [np.full((3, 3, 5), getattr(bench, floor) + above)]
+        figures = bench.Unseen(
+            kinds=["one"], values=values, tools=[1.0], everyday={}, draws=intervals.draw(values), stand_in=stand_in
+        )
+        assert len(figures.missed()) == missed

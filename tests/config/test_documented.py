@@ -55,8 +55,8 @@ def test_every_key_is_explained():
 def test_every_setting_has_a_key_and_every_key_a_setting():
     assert {key.target for key in GATEWAY} == names(Gateway)
     assert {key.target for key in CLIENT} == names(ClientProfile)
-    # `deny = ["*"]` with `allow` says what `only` does; `under` is how a project's rules are bound by the user's.
-    written = names(Rules) - {"only", "under"}
+    # `under` is how a project's rules are bound by the user's.
+    written = names(Rules) - {"under"}
     handled = names(ServerResults)
     assert {key.target for key in HANDLING} == handled
     made = {"name", "rules", "came_from", "launch", "origin"}
@@ -66,7 +66,7 @@ def test_every_setting_has_a_key_and_every_key_a_setting():
     assert set(LIMITS) == names(Limits)
     known = names(DatabaseSettings) | names(Limits)
     assert {key.target for key in SOURCE} == known - {"name", "limits", "came_from"}
-    assert {key.target for key in OWN} == written - {"read_only", "writing"}
+    assert {key.target for key in OWN} == written - {"read_only", "writing", "only"}
 
 
 def test_every_setting_of_delegating_has_a_key_and_every_key_a_setting():

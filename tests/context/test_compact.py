@@ -10,7 +10,7 @@ from ullage.context.text_protocol import text_results
 from ullage.messages import Message
 from ullage.tool import JsonObject
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:compact:when")]
+pytestmark = pytest.mark.anyio
 
 WINDOW = 8_000
 
@@ -19,6 +19,7 @@ def said(role: str, number: int) -> JsonObject:
     return {"role": role, "content": f"word {number} " * 40}
 
 
+@pytest.mark.requirement("S2:compact:when", "S2:money")
 async def test_where_hardly_anything_may_be_let_go_it_is_not_done_before_every_call():
     """Each time, a provider must read anew all that stands behind."""
     made = Context(model="gpt-4o", meter=METER, options=Options(context_window=WINDOW), summarizer=Summarising())
@@ -31,6 +32,20 @@ async def test_where_hardly_anything_may_be_let_go_it_is_not_done_before_every_c
         compactions += prepared.compacted
         made.add(*steps(30)[step : step + 2])
     assert compactions <= 8
+
+
+@pytest.mark.requirement("S2:money", "S2:options")
+async def test_what_wins_less_than_its_least_share_of_what_is_used_is_not_done():
+    def context(least_gain: float) -> Context:
+        options = Options(context_window=WINDOW, least_gain=least_gain)
+        made = Context(model="gpt-4o", meter=METER, options=options, system="Mind the gap. " * 200)
+        made.add({"role": "user", "content": "Mend the export."}, *steps(18, words=200))
+        return made
+
+    whole = await context(0.35).prepare()
+    assert whole.before is not None
+    assert 0.35 < 1 - whole.status.used / whole.before.used < 0.65
+    assert not (await context(0.65).prepare()).compacted
 
 
 @pytest.mark.parametrize("window", range(100, 1_000, 50))

@@ -61,15 +61,79 @@ async def test_at_the_threshold_the_head_becomes_one_summary_and_the_tail_stays(
     assert cast("JsonObject", told["before"])["used"] == prepared.before.used
 
 
+@pytest.mark.requirement("S2:status")
+async def test_the_event_tells_all_that_is_known_of_the_window_and_of_what_was_let_go(tmp_path: Path):
+    tools = [{"type": "function", "function": {"name": "clock", "description": "Tells the time.", "parameters": {}}}]
+    made = context(
+        *talk(60), summarizer=Summarising(), system="Be brief.", tools=tools, session=Session.open(tmp_path / "s.jsonl")
+    )
+    prepared = await made.prepare()
+    status, before = prepared.status, prepared.before
+    assert before is not None
+    (shed,) = prepared.sheds
+    expected = {
+        **status.to_json(),
+        "compacted": True,
+        "before": before.to_json(),
+        "shed": [
+            {
+                "tier": "summarise",
+                "tokens": shed.tokens,
+                "messages": shed.messages,
+                "brokeAt": shed.broke_at,
+                "reread": shed.reread,
+            }
+        ],
+        "dropped": [
+            {"first": one.first, "last": one.last, "fate": one.fate, "tokens": one.tokens} for one in prepared.dropped
+        ],
+        "generation": prepared.generation,
+    }
+    assert prepared.event == {"type": "context_status", "context": expected}
+    assert prepared.dropped
+    for usage in (status, before):
+        told = cast("dict[str, Any]", usage.to_json())
+        parts = told.pop("breakdown")
+        assert told == {
+            "model": "gpt-4o",
+            "contextWindow": WINDOW,
+            "systemPrompt": usage.system_prompt,
+            "toolDefinitions": usage.tool_definitions,
+            "messages": usage.messages,
+            "used": usage.used,
+            "free": max(0, WINDOW - usage.used),
+            "usagePercent": min(100.0, 100 * usage.used / WINDOW),
+            "compactThreshold": 65.0,
+            "willCompact": usage is before,
+            "overflow": max(0, usage.used - WINDOW),
+            "resolved": True,
+            "method": "exact",
+            "low": usage.used,
+            "high": usage.used,
+            "reserve": 0.15 * WINDOW,
+        }
+        assert parts["tools"] == [{"name": "clock", "server": None, "tokens": parts["tools"][0]["tokens"]}]
+        assert parts["system"] == usage.system_prompt
+        assert usage.tool_definitions == parts["toolsAdded"] + parts["tools"][0]["tokens"]
+        kinds = ("user", "assistant", "toolCalls", "toolResults", "images", "thinking", "summary")
+        assert sum(parts[kind] for kind in kinds) == usage.messages
+        assert (parts["images"], parts["thinking"]) == (0, 0)
+        assert (parts["free"], parts["reserve"]) == (told["free"], told["reserve"])
+
+
 @pytest.mark.requirement("S2:compact:when")
 async def test_something_is_let_go_from_the_threshold_on_and_not_before_it():
     messages = talk(60)
     used = context(*messages).status().used
-    for threshold, least in ((None, 0.65), (0.8, 0.8), (0.7, 0.7)):
-        given = {} if threshold is None else {"compact_threshold": threshold}
+    for usual, least in (
+        (Options(), 0.65),
+        (Options(compact_threshold=0.8), 0.8),
+        (Options(compact_threshold=0.7), 0.7),
+    ):
         window = int(used / least)  # the largest window of which the history fills the threshold's share
         for more, is_compacted in ((0, True), (2, False)):
-            made = context(*messages, options=Options(context_window=window + more, **given), summarizer=Summarising())
+            options = replace(usual, context_window=window + more)
+            made = context(*messages, options=options, summarizer=Summarising())
             assert made.status().will_compact is is_compacted
             assert (await made.prepare()).compacted is is_compacted
 

@@ -64,6 +64,7 @@ def test_the_oldest_are_left_out_first_and_no_more_than_are_needed():
     entries = entries_of([system("be brief"), *turns])
     trimmed = trim(entries, Scale(), 400)
     assert trimmed.fits
+    assert trimmed.change.shed.tier == "trim"
     left = trimmed.change.entries
     assert left[:2] == entries[:2]
     assert left[2:] == entries[-len(left) + 2 :]

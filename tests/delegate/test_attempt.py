@@ -273,6 +273,11 @@ def test_no_quotation_is_left_wherever_it_stands(prompt: str, before: str, after
     assert told == (f"{before}…{after}" if len(plain) >= 20 else f"{before}{plain}{after}")
 
 
+@pytest.mark.parametrize(("secret", "said"), [("s3cr3t", "no ***"), ("s3cr3", "no s3cr3"), ("", "no "), (None, "no ")])
+def test_a_secret_of_six_characters_is_left_out_and_a_shorter_one_is_a_word(secret: str | None, said: str):
+    assert unquoted(f"no {secret or ''}", (), (secret,)) == said
+
+
 async def test_a_providers_words_are_short_and_hold_no_key():
     body = {"error": {"message": "Incorrect API key provided: sk-proj-abc123def456 " + "x" * 5000}}
     said = (await failure(Scripted([httpx2.Response(401, json=body)]))).message

@@ -148,6 +148,8 @@ async def test_every_threshold_is_told_once_however_many_calls_run_at_a_time(ben
     [
         ({}, None, (False, False)),
         ({"dev.ullage/task": "docs"}, "docs", (False, False)),
+        ({"dev.ullage/task": "x" * 200}, "x" * 200, (False, False)),
+        ({"dev.ullage/task": {"name": "docs"}}, "docs", (False, False)),
         ({"dev.ullage/task": {"name": "docs", "end": True}}, "docs", (True, False)),
         ({"dev.ullage/session": {"end": True}}, None, (False, True)),
     ],

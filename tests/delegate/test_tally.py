@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 
 from ullage.delegate.policy import ModelEntry
+from ullage.delegate.report import cost_json
 from ullage.delegate.spending import Spend
 from ullage.delegate.tally import NOTHING, as_reported, completed, price_attempt, spent, together
 from ullage.models import Cost, Usage, shipped
@@ -88,3 +89,31 @@ def test_what_was_spent_is_in_dollars_or_unknown():
     assert spent(uses, cost("1", "2")) == Spend(tokens=10, dollars=Decimal(3))
     assert spent(uses, cost("1", "2", "EUR")).dollars is None
     assert spent(uses, None).dollars is None
+
+
+@pytest.mark.requirement("S4:usage")
+def test_a_usage_with_gaps_is_filled_with_what_is_known_to_have_passed():
+    assert completed(Usage(input=9, output=5), sent=7, came=5) == (Usage(input=9, output=5), True)
+    assert completed(Usage(input=9, output=4), sent=7, came=5) == (Usage(input=9, output=5), False)
+    assert completed(Usage(output=4, cache_read=6, cache_write=3), sent=7, came=2) == (
+        Usage(input=9, output=4, cache_read=6, cache_write=3),
+        False,
+    )
+    assert completed(Usage(cache_read=1), sent=7, came=0) == (Usage(input=7, output=0, cache_read=1), False)
+    assert completed(Usage(input=9, reasoning=8), sent=7, came=2) == (Usage(input=9, output=8, reasoning=8), False)
+
+
+@pytest.mark.requirement("S4:reply")
+def test_a_cost_is_told_with_its_parts_its_source_and_its_day():
+    assert cost_json(cost("0.25", "0.5")) == {
+        "currency": "USD",
+        "input": 0.25,
+        "output": 0.5,
+        "total": 0.75,
+        "price_source": "s",
+        "as_of": "2026-01-01",
+    }
+    undated = cost_json(replace(cost("0.25", "0.5"), date=None))
+    assert isinstance(undated, dict)
+    assert undated["as_of"] is None
+    assert cost_json(None) is None

@@ -55,6 +55,13 @@ async def test_a_run_is_told_with_its_route_and_cost():
     assert (level, line["event"], line["model"], line["task"]) == ("info", "route", "gpt-4o-mini", "-docs")
     assert line["cost_usd"] == pytest.approx(0.000162)
     assert [one for one, _ in found] == ["debug", "info"]
+    assert (line["provider"], line["alias"], line["attempts"]) == ("openai", found[0][1]["alias"], 1)
+    assert line["rationale"]
+    assert (found[0][1]["event"], found[0][1]["number"], found[0][1]["provider"]) == ("attempt", 1, "openai")
+    assert set(line) == {
+        *("event", "task", "provider", "model", "alias", "rationale", "attempts"),
+        *("input_tokens", "output_tokens", "cost_usd", "latency_ms"),
+    }
 
 
 @pytest.mark.requirement("S4:telemetry")

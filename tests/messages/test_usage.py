@@ -49,3 +49,64 @@ def test_what_a_provider_does_not_say_stays_unknown():
     for form in (Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.GEMINI):
         assert read_usage({}, form) == Usage()
     assert read_usage({"prompt_tokens": 7, "total_tokens": 9}, Format.OPENAI_CHAT) == Usage(input=7)
+
+
+_CHAT: JsonObject = {
+    "prompt_tokens": 100,
+    "completion_tokens": 40,
+    "total_tokens": 140,
+    "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+    "completion_tokens_details": {"reasoning_tokens": 10},
+}
+_RESPONSES: JsonObject = {
+    "input_tokens": 100,
+    "output_tokens": 40,
+    "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+    "output_tokens_details": {"reasoning_tokens": 10},
+}
+_ANTHROPIC: JsonObject = {
+    "input_tokens": 10,
+    "cache_read_input_tokens": 60,
+    "cache_creation_input_tokens": 30,
+    "output_tokens": 40,
+    "output_tokens_details": {"thinking_tokens": 10},
+}
+_GEMINI: JsonObject = {
+    "promptTokenCount": 90,
+    "toolUsePromptTokenCount": 10,
+    "candidatesTokenCount": 30,
+    "thoughtsTokenCount": 10,
+    "cachedContentTokenCount": 60,
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "said", "write"),
+    [
+        (Format.OPENAI_CHAT, _CHAT, 30),
+        (Format.OPENAI_RESPONSES, _RESPONSES, 30),
+        (Format.ANTHROPIC, _ANTHROPIC, 30),
+        (Format.GEMINI, _GEMINI, None),
+    ],
+)
+def test_the_same_use_is_the_same_usage_in_every_convention(form: Format, said: JsonObject, write: int | None):
+    assert read_usage(said, form) == Usage(input=100, output=40, cache_read=60, cache_write=write, reasoning=10)
+
+
+def test_gemini_counts_an_answer_without_a_word_and_one_without_a_prompt():
+    assert read_usage({"promptTokenCount": 7}, Format.GEMINI) == Usage(input=7, output=0)
+    assert read_usage({"candidatesTokenCount": 5}, Format.GEMINI) == Usage(output=5)
+
+
+def test_parts_that_are_larger_than_their_whole_are_held_to_it():
+    said: JsonObject = {**_CHAT, "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 50}}
+    assert read_usage(said, Format.OPENAI_CHAT).cache_write == 40
+    said = {**_CHAT, "prompt_tokens_details": {"cached_tokens": 160, "cache_write_tokens": 50}}
+    found = read_usage({**said, "completion_tokens_details": {"reasoning_tokens": 50}}, Format.OPENAI_CHAT)
+    assert (found.cache_read, found.cache_write, found.reasoning) == (100, 0, 40)
+
+
+@pytest.mark.parametrize("form", [Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.GEMINI])
+def test_a_bare_total_counts_as_input(form: Format):
+    assert read_usage({"total_tokens": 9}, form) == Usage(input=9, output=0)
+    assert read_usage({"totalTokenCount": 9}, form) == Usage(input=9, output=0)

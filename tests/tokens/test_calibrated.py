@@ -114,6 +114,23 @@ def test_a_megabyte_of_one_letter_is_counted_sanely(letter: str) -> None:
 
 
 @pytest.mark.requirement("S2:count")
+def test_each_feature_is_what_is_seen_in_a_text() -> None:
+    counted: dict[tuple[str, str], int] = {("modernbert", ""): 2}
+
+    def count(vocabulary: str, text: str) -> int:
+        return counted.setdefault((vocabulary, text), len(text.split()) + (2 if vocabulary == "modernbert" else 0))
+
+    text = "One twoThree 45\n  Six.Seven\nEight 9 日本 語 wordswords"
+    seen = measure(text, count)
+    assert (seen.numbers, seen.humps, seen.indents, seen.fives) == (2, 1, 1, 5)
+    assert (seen.capitals, seen.digits, seen.characters) == (3, 3, len(text))
+    assert seen.foreign == 2 - 2 + 1, "two runs, with a line's end between them"
+    plain = text.replace("日本", "").replace("語", "")
+    assert (seen.cl100k, seen.modernbert) == (counted["cl100k_base", plain], counted["modernbert", plain] - 2)
+    assert seen.sameness == pytest.approx((seen.cl100k + 1) / len(set(text.split())) ** 0.5)
+
+
+@pytest.mark.requirement("S2:count")
 def test_digits_go_in_threes_at_the_most() -> None:
     assert claude("0" * 999).tokens >= 333
 

@@ -27,6 +27,7 @@ async def detail(source: CountSource, **arguments: str) -> dict[str, Any]:
     return cast("dict[str, Any]", reply.meta["dev.ullage/count"])
 
 
+@pytest.mark.requirement("S3:count")
 async def test_it_is_a_source_like_any_other(source: CountSource):
     reply = await check_source(source, Call(tool="count_tokens", arguments={"text": "hi"}))
     assert not reply.is_error
@@ -44,6 +45,7 @@ async def test_it_answers_with_count_model_and_method(source: CountSource):
     }
 
 
+@pytest.mark.requirement("S3:count")
 @pytest.mark.parametrize("model", ["gpt-4", "gpt-3.5-turbo", "gpt-4o", "claude", "claude-sonnet-4"])
 async def test_a_reply_takes_twenty_tokens(source: CountSource, model: str):
     reply = await source.call(Call(tool="count-tokens", arguments={"text": "Hello, world! " * 40, "model": model}))
@@ -71,6 +73,7 @@ async def test_an_unknown_model_is_refused(source: CountSource):
         await answer(source, text="x", model="gpt-44")
 
 
+@pytest.mark.requirement("S3:count")
 @pytest.mark.parametrize("arguments", [{}, {"text": 5}, {"text": None}, {"text": "x", "model": 4}, {"txt": "x"}])
 async def test_arguments_that_do_not_fit_are_refused_with_what_would(source: CountSource, arguments: dict[str, object]):
     with pytest.raises(InvalidArguments) as caught:
@@ -79,11 +82,13 @@ async def test_arguments_that_do_not_fit_are_refused_with_what_would(source: Cou
     assert caught.value.suggestion
 
 
+@pytest.mark.requirement("S3:count")
 async def test_no_other_tool_is_here(source: CountSource):
     with pytest.raises(UnknownTool):
         await source.call(Call(tool="count"))
 
 
+@pytest.mark.requirement("S3:count")
 async def test_its_definition_is_small(source: CountSource):
     (tool,) = (await source.tools()).tools
     definition = json.dumps({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema})

@@ -90,6 +90,9 @@ class Gateway:
     _own: ToolSource = field(init=False)
     _rules: ResultRules = field(init=False)
     """One value for as long as the settings stay: others go by its being the same."""
+    _members: tuple[Member, ...] = ()
+    _group_merges: dict[str, Merge] = field(default_factory=dict[str, Merge])
+    """By client, for those that see only some of the servers."""
     _served: dict[str | None, Served] = field(default_factory=dict[str | None, Served])
     _is_watching: bool = False
     """Whether databases are looked at in the background."""
@@ -198,7 +201,10 @@ class Gateway:
                 *self.retrieving.members(folders, self.settings),
                 *self.servers.members(servers, wanted),
             ]
-            self.merge.replace([self._own_member(), *members])
+            self._members = (self._own_member(), *members)
+            self.merge.replace(self._members)
+            for client, merge in self._group_merges.items():
+                merge.replace(self._members_of(client))
         except BaseException:
             self.loaded = before
             raise
@@ -234,10 +240,21 @@ class Gateway:
         rules = replace(own, pinned=(*own.pinned, *LISTED), hidden=(*own.hidden, *unused))
         return Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
 
+    def _members_of(self, client: str) -> list[Member]:
+        """What a client sees: Ullage's own parts, and the servers of its groups."""
+        seen = self.settings.servers_of(client)
+        return [one for one in self._members if one.own or seen is None or one.name in seen]
+
     def _make_served(self, client: str | None, *, is_preview: bool = False) -> Served:
+        merge, cached = self.merge, self.cached
+        if client is not None and self.settings.servers_of(client) is not None:
+            merge = Merge(self._members_of(client), spawn=None if is_preview else self.spawn, reserved=NAMES)
+            cached = Cached(merge, lambda: self._rules, time.monotonic)
+            if not is_preview:
+                self._group_merges[client] = merge
         return Kit(
-            merge=self.merge,
-            cached=self.cached,
+            merge=merge,
+            cached=cached,
             vault=self.vault,
             rules=lambda: self._rules,
             recorder=self.recorder,

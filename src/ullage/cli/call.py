@@ -24,7 +24,9 @@ __all__ = ["arguments", "run"]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tool", metavar="TOOL", help="name as listed by `ullage tools`, or SERVER__TOOL")
-    parser.add_argument("arguments", nargs="?", default="{}", metavar="JSON", help="JSON object, or - to read one from standard input")
+    parser.add_argument(
+        "arguments", nargs="?", default="{}", metavar="JSON", help="JSON object, or - to read one from standard input"
+    )
     parser.add_argument("--json", action="store_true", help="print the complete result as JSON")
     add_flags(parser)
 

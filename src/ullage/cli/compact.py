@@ -40,14 +40,19 @@ _TIERS = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="session file, list of messages or request body")
     parser.add_argument("--dry-run", action="store_true", help="print what would be removed and change nothing")
+    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="new file for the result")
     parser.add_argument(
-        "--output", "-o", type=Path, metavar="FILE", help="new file for the result"
+        "--keep",
+        type=float,
+        metavar="SHARE",
+        help="share of the window kept unchanged at the end (default 0.1, at least 8,000 tokens)",
     )
     parser.add_argument(
-        "--keep", type=float, metavar="SHARE", help="share of the window kept unchanged at the end (default 0.1, at least 8,000 tokens)"
-    )
-    parser.add_argument(
-        "--target", type=float, default=0.50, metavar="SHARE", help="largest share of the window used afterwards (default 0.5)"
+        "--target",
+        type=float,
+        default=0.50,
+        metavar="SHARE",
+        help="largest share of the window used afterwards (default 0.5)",
     )
     parser.add_argument(
         "--summarizer", metavar="MODEL", help="model of your policy that summarizes the oldest messages"

@@ -1,7 +1,6 @@
-"""Which verb was asked for?
+"""The command line: parse the arguments, run one verb, print errors.
 
-Only the verb that runs is imported: `ullage count` must not wait for the MCP SDK. What a verb does is its own file's
-affair.
+Only the verb that runs is imported, so `ullage count` does not wait for the MCP SDK.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from ullage.start_session import StartSession
 from .output import complain
 from .terminal import escaping_terminals
 
-__all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread"]
+__all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
 
 VERBS = {
     "call": "Call a tool of any server behind Ullage",
@@ -32,13 +31,16 @@ VERBS = {
     "count": "Count the tokens of files for one or several models",
     "doctor": "Check servers, databases and settings, and say how to fix them",
     "find": "Search for tools the way an agent does",
+    "install": "Put Ullage in front of a program's MCP servers",
     "models": "List known models with window, tokenizer and price",
     "route": "Show which model a prompt would be sent to, and why",
     "run": "Answer a prompt with the model your policy chooses",
     "serve": "Run the MCP gateway on stdio or HTTP",
     "sql": "Query a database read-only, as an agent would",
+    "status": "Show where Ullage is installed",
     "tools": "List tools and what their definitions cost in every request",
     "trust": "Review and approve project files and changed tool definitions",
+    "uninstall": "Remove Ullage from a program and restore its servers",
 }
 """Each verb with its help text. A verb is implemented by the module of the same name in this package."""
 _THREADS = "OPENBLAS_NUM_THREADS"
@@ -79,13 +81,31 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     if not words:
         parser.print_help(sys.stderr)
         return 2
-    arguments, unknown = parser.parse_known_args(words)
-    if unknown:
-        of_verb: argparse.ArgumentParser = arguments.parser
-        of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if verb is not None and verb not in VERBS and words[0] == verb:
+        parser.error(_unknown_verb(verb))
+    arguments = _parse(parser, verb, words)
     arguments.start_session = session
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
+
+
+def _unknown_verb(verb: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(verb, VERBS, n=1)
+    return f"unknown command `{verb}`; " + (f"did you mean `{near[0]}`?" if near else f"choose from {', '.join(VERBS)}")
+
+
+def _parse(parser: argparse.ArgumentParser, verb: str | None, words: list[str]) -> argparse.Namespace:
+    """Parse the words, with options before, between or after the positional arguments and `--json` before the verb."""
+    if verb is None or any(word != "--json" for word in words[: words.index(verb)]):
+        return parser.parse_args(words)
+    of_verb = verb_parser(parser, verb)
+    at = words.index(verb)
+    arguments, unknown = of_verb.parse_known_intermixed_args([*words[:at], *words[at + 1 :]])
+    if unknown:
+        of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
 
 
 def _open_what_is_closed() -> None:
@@ -107,15 +127,21 @@ def parser_of(*verbs: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ullage", description="The token economy of LLM agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name, question in VERBS.items():
+    for name, summary in VERBS.items():
         verb = _imported(f"ullage.cli.{name}") if name in verbs else None
         subparser = subparsers.add_parser(
-            name, help=question, description=None if verb is None else verb.__doc__, allow_abbrev=False
+            name, help=summary, description=None if verb is None else verb.__doc__, allow_abbrev=False
         )
         if verb is not None:
             verb.arguments(subparser)
             subparser.set_defaults(run=verb.run, parser=subparser)
     return parser
+
+
+def verb_parser(parser: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
+    """The parser of one verb, out of the whole grammar."""
+    found = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
+    return cast("dict[str, argparse.ArgumentParser]", found.choices)[verb]
 
 
 def _imported(module: str) -> Verb:

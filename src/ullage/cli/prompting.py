@@ -22,12 +22,17 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tier", metavar="NAME", help="tier of the policy, which limits the length of the answer")
     parser.add_argument(
-        "--domain", choices=("default", "code", "creative"), default="default", help="kind of task, which sets the temperature"
+        "--domain",
+        choices=("default", "code", "creative"),
+        default="default",
+        help="kind of task, which sets the temperature",
     )
     parser.add_argument("--language", metavar="CODE", help="language of the prompt, such as pt (default: detected)")
     parser.add_argument("--max-output", metavar="N", type=int, help="maximum number of output tokens")
     parser.add_argument("--task", metavar="NAME", help="label for usage reports and task budgets")
-    parser.add_argument("--cut", action="store_true", help="truncate a prompt that fits no context window instead of failing")
+    parser.add_argument(
+        "--cut", action="store_true", help="truncate a prompt that fits no context window instead of failing"
+    )
 
 
 def prompt_of(word: str) -> str:

@@ -30,7 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", help="prompt, or - to read it from standard input")
     add_request(parser)
     parser.add_argument("--end-task", action="store_true", help="end the task after this answer")
-    parser.add_argument("--json", action="store_true", help="print the answer with decision, usage, cost and attempts as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print the answer with decision, usage, cost and attempts as JSON"
+    )
     add_flags(parser)
 
 

@@ -55,8 +55,12 @@ or look around in a sample: ullage sql sample"""
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="database of the settings; `sample` always exists")
-    parser.add_argument("statement", nargs="?", metavar="SQL", help="SELECT statement, or - to read it from standard input")
-    parser.add_argument("--max-rows", metavar="N", type=int, help="maximum number of rows, up to the limit of the settings")
+    parser.add_argument(
+        "statement", nargs="?", metavar="SQL", help="SELECT statement, or - to read it from standard input"
+    )
+    parser.add_argument(
+        "--max-rows", metavar="N", type=int, help="maximum number of rows, up to the limit of the settings"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="print rows as CSV")

@@ -65,7 +65,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", nargs="?", metavar="SERVER", help="show this server only, one line per tool")
     parser.add_argument("--refresh", action="store_true", help="start every server and list its tools again")
     parser.add_argument(
-        "--wait", metavar="SECONDS", type=seconds, default=60.0, help="time limit for servers never listed before (default 60)"
+        "--wait",
+        metavar="SECONDS",
+        type=seconds,
+        default=60.0,
+        help="time limit for servers never listed before (default 60)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, including the definitions")
     add_flags(parser)

@@ -33,8 +33,8 @@ from .kinds import (
 from .source_keys import SOURCE
 
 __all__ = [
-    "CLIENT", "GATEWAY", "HANDLING", "OWN", "RESULTS", "SEARCH", "SERVER", "STORE_KEYS", "TABLES", "TOKEN", "TOP",
-    "reference",
+    "CLIENT", "GATEWAY", "GROUP", "HANDLING", "OWN", "RESULTS", "SEARCH", "SERVER", "STORE_KEYS", "TABLES", "TOKEN",
+    "TOP", "reference",
 ]  # fmt: skip
 
 _ALLOW = Key(name="allow", kind=NAMES, means="Tools allowed whatever `ask` and `deny` say.")
@@ -42,6 +42,7 @@ _ASK = Key(
     name="ask", kind=NAMES, means="Tools that a person must agree to, each time; refused where nobody can be asked."
 )
 _DENY = Key(name="deny", kind=NAMES, means="Tools that may not be called and are not shown.")
+_ONLY = Key(name="only", kind=NAMES, means="The only tools there are; any other is denied.")
 _PINNED = Key(name="pinned", kind=NAMES, means="Tools that are always listed.")
 _HIDDEN = Key(name="hidden", kind=NAMES, means="Tools that are neither listed nor found; they can be called by name.")
 
@@ -249,6 +250,7 @@ SERVER = (
     _ALLOW,
     _ASK,
     _DENY,
+    _ONLY,
     Key(name="read_only", kind=NAMES, means="Tools that change nothing, whatever their annotations leave out."),
     Key(name="writing", kind=NAMES, means="Tools that do change something, whatever their annotations claim."),
     _PINNED,
@@ -262,7 +264,14 @@ SERVER = (
     ),
     *HANDLING,
 )
+GROUP = (Key(name="servers", kind=NAMES, means="The servers of this group, by name."),)
 CLIENT = (
+    Key(
+        name="groups",
+        kind=NAMES,
+        means="The groups whose servers this client sees; servers of no group it names are not there for it.",
+        default="every server",
+    ),
     Key(name="model", kind=TEXT, means="The model this client uses.", default="that of `[gateway]`"),
     Key(
         name="window",
@@ -305,6 +314,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "delegate.budgets.SCOPE": CEILING,
     "providers.NAME": PROVIDER,
     "retrieve.NAME": RETRIEVE,
+    "groups.NAME": GROUP,
     "clients.NAME": CLIENT,
     "own": OWN,
     "store": STORE_KEYS,

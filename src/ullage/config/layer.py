@@ -42,6 +42,8 @@ class Layer:
     """None for one that is left out, as with servers."""
     delegation: Delegation = field(default_factory=Delegation)
     retrieves: Mapping[str, Folders] = field(default_factory=dict[str, Folders])
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Names of servers by the name of their group."""
     clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])
     tokens: Mapping[str, Token] = field(default_factory=dict[str, Token])
     include: tuple[str, ...] = ()

@@ -74,6 +74,8 @@ class ClientProfile:
     window: int | None = None
     mode: Mode | None = None
     underscore_names: bool | None = None
+    groups: tuple[str, ...] | None = None
+    """The groups of servers that it sees; None for every server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ class Settings:
     own: Rules = field(default_factory=Rules)
     """For Ullage's own tools."""
     clients: Mapping[str, ClientProfile] = field(default_factory=dict[str, ClientProfile])
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Names of servers by the name of their group."""
     tokens: tuple[Token, ...] = ()
     databases: tuple[DatabaseSettings, ...] = ()
     """As the files have them; one that cannot be reached for want of a variable is not among them."""
@@ -149,6 +153,13 @@ class Settings:
         """The one that is meant where none is named: the one marked so, else the first."""
         marked = (database for database in self.databases if database.default)
         return next(marked, self.databases[0] if self.databases else None)
+
+    def servers_of(self, client: str | None) -> frozenset[str] | None:
+        """The names of the servers that a client sees; None for all."""
+        profile = self.clients.get(client or "")
+        if profile is None or profile.groups is None:
+            return None
+        return frozenset(server for group in profile.groups for server in self.groups.get(group, ()))
 
     def gateway_for(self, client: str | None) -> Gateway:
         """What holds for a client: its profile where it has one, over what holds for all.

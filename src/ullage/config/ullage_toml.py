@@ -16,7 +16,7 @@ from .entry import Entry, launch_fault, server_of
 from .findings import Findings, Path, Table
 from .issue import Issue
 from .key import Key
-from .keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SEARCH, SERVER, STORE_KEYS, TABLES, TOKEN, TOP
+from .keys import CLIENT, GATEWAY, GROUP, HANDLING, OWN, RESULTS, SEARCH, SERVER, STORE_KEYS, TABLES, TOKEN, TOP
 from .layer import Layer
 from .page import Page
 from .settings import ClientProfile, Token
@@ -26,7 +26,7 @@ from .withheld import Withheld
 
 __all__ = ["read_ullage_toml"]
 
-_RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden")
+_RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")
 _HEADINGS = tuple(dict.fromkeys(heading.split(".")[0] for heading in TABLES if heading))
 _BESIDE_URL = ("arguments", "environment", "inherit_env", "directory")
 """Keys of a server that is started, which mean nothing for one that is reached by its address."""
@@ -71,6 +71,7 @@ def _layer(document: Table, findings: _Findings) -> Layer:
     delegation = read_delegation(document, findings)
     retrieves = dict(read_retrieves(document, findings))
     clients = list(findings.named(document, ("clients",)))
+    groups = list(findings.named(document, ("groups",)))
     return Layer(
         source=findings.page.file,
         values={**values, **delegation.values},
@@ -80,6 +81,7 @@ def _layer(document: Table, findings: _Findings) -> Layer:
         delegation=delegation,
         retrieves=retrieves,
         clients={path[-1]: ClientProfile(**findings.keys(table, path, CLIENT)) for path, table in clients},
+        groups={path[-1]: findings.keys(table, path, GROUP).get("servers", ()) for path, table in groups},
         tokens=dict(_tokens(document, findings)),
         include=plain.get("include", ()),
         issues=(*findings.issues, *_unhidden(values, findings.page)),

@@ -27,14 +27,14 @@ from .summarizer import Summarizer
 from .summary import SummaryFailed, summarise
 from .weighing import Scale
 
-__all__ = ["Account", "CarriedWords", "Teller", "ledger_room"]
+__all__ = ["Account", "CarriedWords", "Teller", "ledger_room", "request_room"]
 
 _LEDGER, _MOST_LEDGER = 0.12, 6_000
 _SUMMARY, _MOST_SUMMARY = 0.08, 4_000
 """The share of the measure, and the tokens at most, of the identifiers and of the summary."""
 _REQUEST, _LATER = 0.15, 0.10
 """The share of the measure that the user's first request may have to the letter, and all later ones together."""
-_SHORT, _AMPLE = 800, 0.30
+_SHORT, _AMPLE = 800, 0.40
 """Tokens of a first request that is kept whole even where its share is less, and the share up to which that holds."""
 _SMALL = 8_000
 """Tokens that both may have together in a window however small, where the tail leaves them."""
@@ -124,7 +124,7 @@ class Teller:
         def fitted(text: str, room: int) -> str:
             return text if count(text) <= room else excerpt(text, int(share * room), count, recalls=self.recalls)
 
-        carried_request = fitted(request, max(int(_REQUEST * measure), min(_SHORT, int(_AMPLE * measure))))
+        carried_request = fitted(request, request_room(measure))
         places.update(asked)
         cut += asked if carried_request != request else []
         later = [(None, text) for one in told for text in one.later]
@@ -284,6 +284,11 @@ def _text(entry: Entry) -> str:
 def ledger_room(measure: int) -> int:
     """Tokens that identifiers may have."""
     return min(_MOST_LEDGER, int(_LEDGER * measure))
+
+
+def request_room(measure: int) -> int:
+    """Tokens that the user's first request may have to the letter."""
+    return max(int(_REQUEST * measure), min(_SHORT, int(_AMPLE * measure)))
 
 
 def _summary_room(measure: int) -> int:

@@ -16,6 +16,7 @@ from itertools import groupby
 from ullage.messages import Media, Part, Text, ToolCall, Unknown, with_results, with_texts
 from ullage.tool import Json
 
+from .clipping import beginning, ending
 from .difference import difference
 from .entry import Entry
 from .identifiers import is_record, read_structure, scalars, write_value
@@ -51,10 +52,10 @@ def clamp(  # noqa: PLR0913
 ) -> Change | None:
     """Every giant part cut down to `most` tokens; None where there is none.
 
-    For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`;
-    None spares them. A result that shows something beside its words is left whole. As a last resort it is not, its
-    media are dropped too, and whatever is above the bound is a giant. The `reading` is that of the entries, where there
-    is one already.
+    For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`, or
+    the larger of both; None spares them. A result that shows something beside its words is left whole. As a last resort
+    it is not, its media are dropped too, and whatever is above the bound is a giant. The `reading` is that of the
+    entries, where there is one already.
     """
     work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, spoken=_spoken(entries))
     reading = reading or read_history(entries)
@@ -65,6 +66,8 @@ def clamp(  # noqa: PLR0913
     for place, entry in enumerate(entries):
         is_whole = place >= since or place in said
         bound = tail_most if place >= since else said_most if place in said else most
+        if bound is not None and place in said:
+            bound = max(bound, said_most or 0)
         if bound is not None and _is_giant(entry, bound):
             there = answers.get(place, ())
             left[place] = work.clamped(entry, there, work.level(entry, there, bound) if is_whole else bound)
@@ -197,6 +200,6 @@ def _ends(text: str, share: float) -> tuple[str, str]:
     half = int(len(text) * share / 2)
     head, tail = text[:half], text[len(text) - half :]
     line = head.rfind("\n") + 1
-    head = head[:line] if line > half // 2 else f"{head}\n"
+    head = head[:line] if line > half // 2 else f"{beginning(text, half)}\n"
     line = tail.find("\n") + 1
-    return head, tail[line:] if line < half // 2 else tail
+    return head, tail[line:] if 0 < line < half // 2 else ending(text, half)

@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 from ullage.messages import Part, Text, ToolResult, faults, user_message
 from ullage.tokens import drain, patiently
 
-from .account import Account, CarriedWords, Teller, ledger_room
+from .account import Account, CarriedWords, Teller, ledger_room, request_room
 from .clamp import clamp, water_level
 from .cost import price_per_call
 from .cut import Parting
@@ -162,7 +162,7 @@ class _Work:
             self.scale,
             giant,
             recalls=recalls,
-            said_most=most,
+            said_most=max(most, request_room(self.limits.measure)),
             tail=start,
             tail_most=_level(work.entries[start:], most),
             reading=parting.reading,

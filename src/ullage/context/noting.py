@@ -11,6 +11,7 @@ from ullage.tokens import Steps
 
 from .entry import Entry
 from .identifiers import identifier_steps
+from .text_protocol import read_as_tools
 from .weighing import Scale
 from .words import is_marked, is_placeholder, text_of, with_note
 
@@ -29,12 +30,14 @@ def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: i
     places = [place for place in changed if after[place].message.role != "assistant"]
     if not places:
         return tuple(after)
+    # Output that arrived as text is no word of the user's.
+    read = read_as_tools([entry.message for entry in before])
     note = yield from identifier_steps(
-        [before[place].message for place in changed],
+        [read[place] for place in changed],
         room=min(room, int(_WORTH * won)),
         count=scale.count,
         beside=[entry.message for entry in after],
-        related=[before[place].message for place in masked],
+        related=[read[place] for place in masked],
         alone=False,
     )
     last = places[-1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ullage.messages import Media, Message, Text, ToolResult, join_texts
 
+from .clipping import beginning, ending
 from .entry import Entry
 from .groups import is_picture, speaks
 from .pairing import Answered, Pairing, pair
@@ -171,12 +172,12 @@ def _cut(
 
 
 def _whole_lines(text: str, half: int) -> tuple[str, str]:
-    """So many characters of either side of a text, less where a line would be a stump."""
+    """So many characters of either side of a text, less where a line or a word would be a stump."""
     head, tail = text[:half], text[len(text) - half :]
     line = head.rfind("\n") + 1
-    head = head[:line] if line > half // 2 else head
+    head = head[:line] if line > half // 2 else beginning(text, half)
     line = tail.find("\n") + 1
-    return head, tail[line:] if 0 < line < half // 2 else tail
+    return head, tail[line:] if 0 < line < half // 2 else ending(text, half)
 
 
 def _constraints(text: str) -> Iterator[str]:

@@ -77,7 +77,8 @@ _INPUT = re.compile(
     r"\s*(?P<said>.*)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-_CALLED = re.compile(r"`?([A-Za-z_][\w.-]*)`?\s*[\[({]\s*(.*)", re.DOTALL)
+_CALLED = re.compile(r"`?([A-Za-z_][\w.-]*)`?\s*([\[({])\s*(.*)", re.DOTALL)
+_CLOSES = {"[": "]", "(": ")", "{": "}"}
 _FENCE = re.compile(r"(?:^|\n)[ \t]*(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)\n?[ \t]*\1", re.DOTALL)
 _KEYS = ("tool", "action", "command", "tool_name", "function", "name", "cmd")
 """Under which an object names what is called."""
@@ -299,7 +300,8 @@ def _labelled(text: str) -> _Action | None:
     if given is not None:
         return _Action(last.start(), said.strip("`*_ "), _arguments(given["said"].strip()))
     if called is not None:
-        return _Action(last.start(), called[1], _arguments(called[2].rstrip("`*_. ").rstrip("])}")))
+        inner = called[3].rstrip("`*_. ").removesuffix(_CLOSES[called[2]])
+        return _Action(last.start(), called[1], _arguments(inner))
     name = said.split(maxsplit=1)[0].strip("`")
     return _Action(last.start(), name, dumps({"command": said.strip("`")}, ensure_ascii=False))
 

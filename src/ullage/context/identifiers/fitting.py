@@ -5,11 +5,12 @@ neither does a part of what is in it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from ullage.messages import Message, Text, ToolCall, ToolResult
 from ullage.tokens import Steps, drain
 
+from .kinds import Kind, kind_of
 from .ledger import Item, can_stand, item_of, read_identifiers, write
 from .ranking import points
 from .records import MARK, fit_records, read_records, records_of
@@ -20,6 +21,8 @@ __all__ = ["identifier_steps", "identifiers"]
 
 _FULL = 0.98
 """Of the room: what is left then is not worth another count."""
+_LONG = 32
+"""Characters of a word or a command that is not repeated for the few that it has beside what is known."""
 _EDGE = re.compile(r"[/.:]+")
 _RECORDS, _ALONE, _BESIDE = 0.90, 6.0, 1.0
 """Share of the room that records may fill at most: so many times the part that the room is of what is let go, or of its
@@ -84,7 +87,9 @@ def identifier_steps(  # noqa: PLR0913
     ranked = yield from _ranked(said, kept, len(messages))
     left = room - (count(told) + 1 if told else 0)
     items = [
-        item_of(word, said.found[word].name) for word in ranked[: max(0, left)] if " " not in word or word not in told
+        item_of(word, said.found[word].name)
+        for word in ranked[: max(0, left)]
+        if not ((" " in word and word in told) or _is_repeated(word, kept))
     ]
     listed = yield from _fitted(items, left, count)  # A word has a token at least.
     return "\n".join(filter(None, (told, listed)))
@@ -143,6 +148,16 @@ def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
     """Without what begins or ends another: a file's name where its path is there, an object where its member is."""
     parts = {part for item in items for part in _parts(item.word)}
     return (item for item in items if item.word not in parts)
+
+
+def _is_repeated(word: str, kept: Set[str]) -> bool:
+    """Whether a long word or command names nothing but what stands beside."""
+    if len(word) < _LONG:
+        return False
+    if " " not in word:
+        return word.startswith("./") and word[2:] in kept
+    named = [one for one in word.split() if kind_of(one) not in (Kind.WORD, Kind.NAME)]
+    return bool(named) and all(one in kept for one in named)
 
 
 def _with_parts(words: Iterable[str]) -> Steps[set[str]]:

@@ -12,6 +12,7 @@ __all__ = ["Kind", "kind_of"]
 
 class Kind(Enum):
     LINK = auto()
+    """An address in the web, or the name of a host."""
     MAIL = auto()
     PATH = auto()
     FILE = auto()
@@ -39,7 +40,11 @@ class Kind(Enum):
 _NUMBER = re.compile(r"[#$€£¥+-]?\d[\d.,:+-]*(?:%|[a-zA-Z]{1,2})?$")
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}$")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+$")
-_PATH = re.compile(r"[A-Za-z]:\\|[~@]?\.{0,2}/[^/]*[/.]|.*/.*/|.*/[^/]*\.\w{1,5}$|@[\w-]+/")
+_HOST = re.compile(
+    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|org|net|io|dev|ai|app|co|edu|gov|info|cloud|local|internal|uk|de|fr|eu|us"
+    r"|cn|jp|in|br|ch|nl|ru)(?::\d+)?$"
+)
+_PATH = re.compile(r"[A-Za-z]:\\|(?:~|\.{1,2})/\w|[~@]?\.{0,2}/[^/]*[/.]|.*/.*/|.*/[^/]*\.\w{1,5}$|@[\w-]+/")
 _FILE = re.compile(
     r"[\w@+-][\w@.+-]*\.(?:[chrdm]|[ch]pp|cc|cs|css|csv|py[iwc]?|ipynb|[cm]?[jt]sx?|d\.ts|json[lc5]?|ya?ml|toml|ini|cfg|conf|env"
     r"|lock|mdx?|rst|txt|log|html?|xml|svg|scss|less|vue|svelte|rs|go|rb|php|java|kt|kts|swift|scala|lua|pl|sh|bash|zsh|ps1|bat"
@@ -79,6 +84,8 @@ def _of_one_segment(word: str) -> Kind:
         return Kind.MAIL
     if "." in word and _FILE.match(word):
         return Kind.FILE
+    if "." in word and _HOST.match(word):
+        return Kind.LINK
     if word.startswith("-"):
         return Kind.FLAG
     if "." in word or ":" in word:

@@ -8,7 +8,7 @@ from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult,
 from ullage.tokens import Steps
 from ullage.tool import Json
 
-from .words import LONGEST, candidates, named_values, names, slices, words
+from .words import LONGEST, candidates, named_values, names, phrases, slices, words
 
 __all__ = ["Seen", "Sighting", "Sightings"]
 
@@ -84,6 +84,9 @@ class Sightings:
                 self.add(one, seen, place, times=times)
         if seen in (Seen.RESULT, Seen.USER):
             self._read_values(text, seen, place)
+        if seen in (Seen.ASSISTANT, Seen.USER, Seen.RESULT):
+            for phrase in phrases(text):
+                self.add(phrase, seen | Seen.NAME, place)
         if seen in (Seen.ASSISTANT, Seen.USER):
             for name in names(text):
                 self.add(name, Seen.NAME, place)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["LONGEST", "candidates", "named_values", "names", "slices", "words"]
+__all__ = ["LONGEST", "candidates", "named_values", "names", "phrases", "slices", "words"]
 
 _SLICE = 65_536
 """Characters that are read at a time: a few milliseconds."""
@@ -26,6 +26,14 @@ _PLACE = re.compile(r"(.*[/.].*?):(\d[\d:,-]*)$")
 _DRIVE = re.compile(r"\b[A-Za-z]:\\\w")
 _NAME = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]+")
 """A capital that does not begin a sentence."""
+_CAPITAL = r"[A-Z][^\W\d_]*+(?:[-'’&][^\W\d_]++)*+"
+_SMALL = r"(?:(?:of|the|and|for|in|on|at|to|a|de|la|le|du|da|van|von|der|den|del|di) ){0,2}"
+_PROPER = re.compile(rf"(?<!\w){_CAPITAL}(?: {_SMALL}{_CAPITAL}){{0,5}}(?: \([^()\n]{{2,30}}\))?")
+_QUOTED = re.compile(
+    r"""(?<!\w)(?:'([^\W_][^'"“”\n]{1,60}[\w).!?])'|"([^\W_][^"“”\n]{1,60}[\w).!?])"|“([^“”\n]{2,60})”)(?!\w)"""
+)
+_MOST_PHRASE = 6
+"""Words of a title or a name; more are a sentence."""
 _JSON_VALUE = re.compile(r'"([A-Za-z_][\w.-]{0,40})"\s?:\s?(?:"([^"\n\\]{2,80})"|(-?\d[\d.]*))')
 _LINE_VALUE = re.compile(
     r"""^[ \t]*(?:- )?([A-Za-z_][\w-]{1,30}(?: [\w-]{1,20})?): ([^\s'"{}\[\](),;<>][^\n'"{}\[\](),;<>]{1,58})$""",
@@ -64,6 +72,12 @@ def candidates(word: str) -> tuple[str, ...]:
 def names(text: str) -> list[str]:
     """Words that are written with a capital though they begin no sentence."""
     return _NAME.findall(text)
+
+
+def phrases(text: str) -> set[str]:
+    """Titles and names of several words: between quotation marks, or written with capitals."""
+    quoted = (one.strip() for found in _QUOTED.findall(text) for one in found)
+    return {one for one in (*_PROPER.findall(text), *quoted) if 1 < len(one.split()) <= _MOST_PHRASE}
 
 
 def named_values(text: str) -> list[tuple[str, str]]:

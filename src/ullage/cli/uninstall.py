@@ -1,0 +1,75 @@
+"""Take Ullage out of a program again and give it its servers back.
+
+The program's file gets the same bytes as before where nobody else has changed it; otherwise its servers are put back,
+Ullage's entry is removed, and all else stays. Your ullage.toml loses what only this program used.
+"""
+
+import argparse
+
+from ullage.app.installing import plan_uninstall
+from ullage.clients.configs import (
+    PROGRAMS,
+    ChangeRecord,
+    ConfigFile,
+    UndoFolder,
+    edit_content,
+    parse_config,
+    read_bytes,
+    replace_file,
+)
+from ullage.config import Places
+from ullage.errors import UnknownResource
+from ullage.tool import Json
+
+from .installed_clients import changing_files, program_of, undo_folder
+from .output import emit, emit_json, plain
+
+__all__ = ["arguments", "run"]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("client", metavar="CLIENT", help=", ".join(PROGRAMS))
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    program, places = program_of(arguments.client), Places.of_user()
+    undo = undo_folder(places)
+    records = undo.records(program.name)
+    if not records:
+        raise UnknownResource(
+            f"Ullage is not installed in {program.title}",
+            suggestion="`ullage status` shows where it is",
+            options=tuple(dict.fromkeys(one.program for one in undo.records())),
+        )
+    restored = list[dict[str, Json]]()
+    with changing_files():
+        # The program's own files first: until its servers are back there, they must stay behind Ullage.
+        for record in sorted(records, key=lambda one: one.file == str(places.user_file)):
+            if record.file == str(places.user_file):
+                _clean_own_file(record, undo)
+            else:
+                undone = undo.undo(record)
+                restored.append(
+                    {"file": record.file, "exact": undone.is_exact, "kept": [".".join(path) for path in undone.kept]}
+                )
+    if arguments.json:
+        emit_json({"client": program.name, "restored": list(restored)})
+        return 0
+    for one in restored:
+        how = "as it was before, byte for byte" if one["exact"] else "merged: others had changed it since"
+        emit(f"{plain(str(one['file']))}  {how}")
+    emit(f"Ullage is out of {program.title}. Restart it for the change to take effect.")
+    return 0
+
+
+def _clean_own_file(record: ChangeRecord, undo: UndoFolder) -> None:
+    """Removes from the user's file what only this program used."""
+    current = read_bytes(record.file)
+    if current == record.after or current is None:
+        undo.undo(record)
+        return
+    own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
+    edits = plan_uninstall(record.program, own, record.added)
+    replace_file(record.file, current, edit_content(current, "toml", edits))
+    undo.forget(record)

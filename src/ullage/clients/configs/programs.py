@@ -1,0 +1,618 @@
+"""The programs whose MCP servers Ullage can read and take over.
+
+For each program: its files on Linux, macOS and Windows, the tables of servers in them, the names of an entry's parts,
+its rules about tools, its model, and the entry that starts Ullage. The formats of Claude Code, Codex, Gemini CLI,
+opencode and Qwen Code were checked against what these programs write themselves, the others against their
+documentation. Nothing is opened here.
+"""
+
+import ntpath
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal, cast
+
+from .edits import KeyPath, value_at
+from .entries import ConfigFile, EntryKeys, FileFormat, Scope, ServerEntry, ToolRules, read_names
+from .tool_rules import FileRules, fold_name
+
+__all__ = ["PROGRAMS", "Program", "Surroundings", "find_program"]
+
+Platform = Literal["linux", "darwin", "win32"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where programs look for their files."""
+
+    platform: Platform
+    home: str
+    environment: Mapping[str, str] = field(repr=False)
+    folders: tuple[str, ...] = ()
+    """The working folder and those above it that belong to the same project, innermost first."""
+
+    def join(self, *parts: str) -> str:
+        return (ntpath if self.platform == "win32" else posixpath).join(*parts)
+
+    def at_home(self, *parts: str) -> str:
+        return self.join(self.home, *parts)
+
+    def from_variable(self, name: str, *default: str) -> str:
+        """The folder that a variable names, else one below the home folder."""
+        return self.environment.get(name) or self.at_home(*default)
+
+    @property
+    def application_data(self) -> str:
+        """Where desktop programs keep their settings."""
+        if self.platform == "win32":
+            return self.from_variable("APPDATA", "AppData", "Roaming")
+        if self.platform == "darwin":
+            return self.at_home("Library", "Application Support")
+        return self.from_variable("XDG_CONFIG_HOME", ".config")
+
+    def system_folder(self, linux: str, darwin: str, windows: str) -> str:
+        """Where an administrator keeps settings for everybody."""
+        if self.platform == "win32":
+            return self.join(self.environment.get("PROGRAMDATA") or "C:\\ProgramData", windows)
+        return self.join("/Library/Application Support", darwin) if self.platform == "darwin" else f"/etc/{linux}"
+
+    def in_projects(
+        self,
+        *parts: str,
+        tables: tuple[KeyPath, ...] = (),
+        format: FileFormat = "json",  # noqa: A002 - the field's name
+        is_main: bool = False,
+    ) -> Iterator[ConfigFile]:
+        """A file of this name in each folder of the project."""
+        for folder in self.folders:
+            if folder != self.home:
+                yield ConfigFile(
+                    path=self.join(folder, *parts),
+                    scope="project",
+                    format=format,
+                    tables=tables,
+                    folder=folder,
+                    is_main=is_main and folder == self.folders[0],
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What is known of one program."""
+
+    name: str
+    """As it is written on the command line: `codex`."""
+    title: str
+    """For people: `Codex`."""
+    keys: EntryKeys
+    list_files: Callable[[Surroundings], Iterable[ConfigFile]]
+    make_entry: Callable[[str, tuple[str, ...], tuple[str, ...]], dict[str, object]]
+    """The entry that starts a stdio server: from the command, its arguments, and the tools that may run unasked."""
+    scope_order: tuple[Scope, ...] = ("project", "user", "managed")
+    """Nearest first: of two servers with one name, the nearer counts."""
+    list_command: tuple[str, ...] | None = None
+    """The program's own command that lists its servers."""
+    models: tuple[KeyPath, ...] = ()
+    """Where its files state the model, first found first; `{key}` is the value that the file has for this key."""
+    defers_tools: bool = False
+    """Whether it can load tool definitions on demand by itself."""
+    read_rules: Callable[[object, ConfigFile, Surroundings], FileRules] | None = None
+    finish_entry: Callable[[ServerEntry, Mapping[str, object]], ServerEntry] | None = None
+    """Adds what only this program's entries have."""
+    prefixes: Callable[[str], tuple[str, ...]] = lambda server: ()
+    """What stands before a tool's name in its rules, for a server."""
+    wholes: Callable[[str], tuple[str, ...]] = lambda server: ()
+    """What names a server with all its tools in its rules."""
+    aliases: tuple[str, ...] = ()
+
+    def tables_of(self, file: ConfigFile, document: object) -> Iterator[tuple[KeyPath, object, ConfigFile]]:
+        """The tables of servers in a parsed file that are there, each with the file seen as its scope."""
+        for path in file.tables:
+            table = value_at(document, path)
+            if table is not None:
+                # Claude Code keeps servers of single folders in the user's file.
+                is_local = file.scope == "user" and path[0] == "projects"
+                yield path, table, replace(file, scope="local", folder=path[1]) if is_local else file
+
+
+def _user_file(path: str, tables: tuple[KeyPath, ...] = (), **more: object) -> ConfigFile:
+    return ConfigFile(path=path, scope="user", tables=tables, **more)  # pyright: ignore[reportArgumentType]
+
+
+def _stdio_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
+    return {"command": command, "args": list(arguments)}
+
+
+def _typed_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
+    return {"type": "stdio", "command": command, "args": list(arguments)}
+
+
+def _claude_prefixes(server: str) -> tuple[str, ...]:
+    return (f"mcp__{fold_name(server)}__",)
+
+
+def _claude_wholes(server: str) -> tuple[str, ...]:
+    return (f"mcp__{fold_name(server)}",)
+
+
+def _fold_all(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(fold_name, names))
+
+
+def _names_at(document: object, *path: str) -> tuple[str, ...]:
+    value = value_at(document, path)
+    return () if value is None else read_names(value)
+
+
+# -- Claude Code and Claude Desktop
+
+_MCP_SERVERS: tuple[KeyPath, ...] = (("mcpServers",),)
+
+
+def _claude_code_files(around: Surroundings) -> Iterator[ConfigFile]:
+    managed = around.system_folder("claude-code", "ClaudeCode", "ClaudeCode")
+    if around.platform == "win32":
+        managed = around.join(around.environment.get("PROGRAMFILES") or "C:\\Program Files", "ClaudeCode")
+    yield ConfigFile(path=around.join(managed, "managed-mcp.json"), scope="managed", tables=_MCP_SERVERS)
+    yield ConfigFile(path=around.join(managed, "managed-settings.json"), scope="managed")
+    own = around.environment.get("CLAUDE_CONFIG_DIR")
+    local = tuple(("projects", folder.replace("\\", "/"), "mcpServers") for folder in around.folders)
+    home_file = around.join(own, ".claude.json") if own else around.at_home(".claude.json")
+    yield _user_file(home_file, (*local, ("mcpServers",)), is_main=True)
+    yield _user_file(around.join(own or around.at_home(".claude"), "settings.json"))
+    yield from around.in_projects(".mcp.json", tables=_MCP_SERVERS, is_main=True)
+    yield from around.in_projects(".claude", "settings.json")
+    yield from around.in_projects(".claude", "settings.local.json")
+
+
+def _claude_code_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    off = [name for folder in around.folders for name in _names_at(document, "projects", folder, "disabledMcpServers")]
+    declined = [*_names_at(document, "disabledMcpjsonServers")]
+    for folder in around.folders:
+        declined += _names_at(document, "projects", folder, "disabledMcpjsonServers")
+    denied = value_at(document, ("deniedMcpServers",))
+    for one in cast("list[object]", denied) if isinstance(denied, list) else []:
+        name = value_at(one, ("serverName",))
+        off += [name] if isinstance(name, str) else []
+    return FileRules(
+        deny=_mcp_rules(_names_at(document, "permissions", "deny")),
+        ask=_mcp_rules(_names_at(document, "permissions", "ask")),
+        allow=_mcp_rules(_names_at(document, "permissions", "allow")),
+        off=_fold_all(off),
+        declined=_fold_all(declined),
+    )
+
+
+def _mcp_rules(rules: Iterable[str]) -> tuple[str, ...]:
+    """Those that can name a tool of a server."""
+    return tuple(rule for rule in rules if rule.startswith("mcp__") or rule.partition("(")[0].strip() == "*")
+
+
+_CLAUDE_CODE = Program(
+    name="claude",
+    title="Claude Code",
+    aliases=("claude-code",),
+    keys=EntryKeys(
+        disabled=None,
+        call_timeout=(("timeout", 0.001),),
+        external=("headersHelper",),
+        ignored=("alwaysLoad",),
+    ),
+    list_files=_claude_code_files,
+    make_entry=lambda command, arguments, unasked: {**_typed_entry(command, arguments, unasked), "env": {}},
+    scope_order=("managed", "local", "project", "user"),
+    list_command=("claude", "mcp", "list"),
+    models=(("model",), ("env", "ANTHROPIC_MODEL")),
+    defers_tools=True,
+    read_rules=_claude_code_rules,
+    prefixes=_claude_prefixes,
+    wholes=_claude_wholes,
+)
+
+_CLAUDE_DESKTOP = Program(
+    name="claude-desktop",
+    title="Claude Desktop",
+    keys=EntryKeys(variables="none", disabled=None),
+    list_files=lambda around: [
+        _user_file(
+            around.join(around.application_data, "Claude", "claude_desktop_config.json"), _MCP_SERVERS, is_main=True
+        )
+    ],
+    make_entry=_stdio_entry,
+)
+
+# -- Editors
+
+
+def _cursor_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    """`mcpAllowlist` of `permissions.json`, and `Mcp(server:tool)` of the command line program's files."""
+
+    def of_cli(kind: str) -> tuple[str, ...]:
+        rules = _names_at(document, "permissions", kind)
+        return tuple(rule[4:].rstrip(")") for rule in rules if rule.startswith("Mcp("))
+
+    return FileRules(deny=of_cli("deny"), allow=(*of_cli("allow"), *_names_at(document, "mcpAllowlist")))
+
+
+def _cursor_files(around: Surroundings) -> Iterator[ConfigFile]:
+    yield _user_file(around.at_home(".cursor", "mcp.json"), _MCP_SERVERS, is_main=True)
+    yield _user_file(around.at_home(".cursor", "permissions.json"))
+    yield _user_file(around.at_home(".cursor", "cli-config.json"))
+    yield from around.in_projects(".cursor", "mcp.json", tables=_MCP_SERVERS, is_main=True)
+    yield from around.in_projects(".cursor", "permissions.json")
+    yield from around.in_projects(".cursor", "cli.json")
+
+
+_CURSOR = Program(
+    name="cursor",
+    title="Cursor",
+    keys=EntryKeys(variables="editor", external=("envFile",)),
+    list_files=_cursor_files,
+    make_entry=_stdio_entry,
+    list_command=("cursor-agent", "mcp", "list"),
+    read_rules=_cursor_rules,
+    prefixes=lambda server: (f"{server}:",),
+)
+
+
+def _vscode_files(around: Surroundings) -> Iterator[ConfigFile]:
+    for product in ("Code", "Code - Insiders", "VSCodium"):
+        user = around.join(around.application_data, product, "User")
+        yield _user_file(around.join(user, "mcp.json"), (("servers",),), is_main=product == "Code")
+        # Before June 2025, servers were kept among the other settings.
+        yield _user_file(around.join(user, "settings.json"), (("mcp", "servers"),))
+    yield from around.in_projects(".vscode", "mcp.json", tables=(("servers",),), is_main=True)
+    yield from around.in_projects(".vscode", "settings.json", tables=(("mcp", "servers"),))
+
+
+_VSCODE = Program(
+    name="vscode",
+    title="VS Code",
+    aliases=("code", "vs-code"),
+    keys=EntryKeys(
+        variables="editor",
+        disabled=None,
+        external=("envFile",),
+        ignored=("dev", "gallery", "version", "sandboxEnabled", "sandbox"),
+    ),
+    list_files=_vscode_files,
+    make_entry=_typed_entry,
+)
+
+_WINDSURF = Program(
+    name="windsurf",
+    title="Windsurf",
+    keys=EntryKeys(
+        variables="editor", urls=(("serverUrl", None), ("url", None)), deny=("disabledTools",), allow=("alwaysAllow",)
+    ),
+    list_files=lambda around: [
+        _user_file(around.at_home(".codeium", "windsurf", "mcp_config.json"), _MCP_SERVERS, is_main=True)
+    ],
+    make_entry=_stdio_entry,
+)
+
+
+def _cline_files(around: Surroundings) -> Iterator[ConfigFile]:
+    named = around.environment.get("CLINE_MCP_SETTINGS_PATH")
+    name = "cline_mcp_settings.json"
+    yield _user_file(named or around.at_home(".cline", "data", "settings", name), _MCP_SERVERS)
+    for product in ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"):
+        storage = around.join(around.application_data, product, "User", "globalStorage", "saoudrizwan.claude-dev")
+        yield _user_file(around.join(storage, "settings", name), _MCP_SERVERS, is_main=product == "Code")
+
+
+_CLINE = Program(
+    name="cline",
+    title="Cline",
+    keys=EntryKeys(
+        variables="editor",
+        call_timeout=(("timeout", 1.0),),
+        allow=("autoApprove", "alwaysAllow"),
+        ignored=("remoteConfigured",),
+    ),
+    list_files=_cline_files,
+    make_entry=lambda command, arguments, unasked: {
+        **_stdio_entry(command, arguments, unasked),
+        "disabled": False,
+        "autoApprove": list(unasked),
+    },
+)
+
+
+def _zed_files(around: Surroundings) -> Iterator[ConfigFile]:
+    tables: tuple[KeyPath, ...] = (("context_servers",),)
+    if around.platform == "win32":
+        folder = around.join(around.application_data, "Zed")
+    else:
+        folder = around.join(around.from_variable("XDG_CONFIG_HOME", ".config"), "zed")
+    yield _user_file(around.join(folder, "settings.json"), tables, is_main=True)
+    yield from around.in_projects(".zed", "settings.json", tables=tables, is_main=True)
+
+
+def _zed_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    """Permissions of single tools, and the tools that the default profile leaves out."""
+    by_default: dict[str, list[str]] = {"deny": [], "confirm": [], "allow": []}
+    for name, tool in _items(value_at(document, ("agent", "tool_permissions", "tools"))):
+        by_default.get(str(value_at(tool, ("default",))), []).append(name)
+    profile = value_at(document, ("agent", "default_profile"))
+    servers = value_at(document, ("agent", "profiles", str(profile), "context_servers"))
+    for server, table in _items(servers):
+        tools = _items(value_at(table, ("tools",)))
+        by_default["deny"] += [f"mcp:{server}:{tool}" for tool, is_on in tools if is_on is False]
+    return FileRules(deny=tuple(by_default["deny"]), ask=tuple(by_default["confirm"]), allow=tuple(by_default["allow"]))
+
+
+def _items(value: object) -> Iterable[tuple[str, object]]:
+    return cast("Mapping[str, object]", value).items() if isinstance(value, Mapping) else ()
+
+
+_ZED = Program(
+    name="zed",
+    title="Zed",
+    keys=EntryKeys(
+        variables="none",
+        enabled="enabled",
+        disabled=None,
+        call_timeout=(("timeout", 1.0),),
+        external=("settings",),
+        ignored=("source",),
+    ),
+    list_files=_zed_files,
+    make_entry=lambda command, arguments, unasked: {
+        "source": "custom",
+        **_stdio_entry(command, arguments, unasked),
+        "env": {},
+    },
+    models=(("agent", "default_model", "model"),),
+    read_rules=_zed_rules,
+    prefixes=lambda server: (f"mcp:{server}:",),
+)
+
+# -- Programs for the terminal
+
+_CODEX_TABLE: tuple[KeyPath, ...] = (("mcp_servers",),)
+
+
+def _codex_files(around: Surroundings) -> Iterator[ConfigFile]:
+    if around.platform != "win32":
+        yield ConfigFile(path="/etc/codex/config.toml", scope="managed", format="toml", tables=_CODEX_TABLE)
+    own = around.from_variable("CODEX_HOME", ".codex")
+    yield _user_file(around.join(own, "config.toml"), _CODEX_TABLE, format="toml", is_main=True)
+    yield from around.in_projects(".codex", "config.toml", tables=_CODEX_TABLE, format="toml", is_main=True)
+
+
+_CODEX_UNASKED = ("approve", "auto")
+"""Approval modes in which Codex does not ask by itself; `prompt` and `writes` do."""
+
+
+def _finish_codex_entry(entry: ServerEntry, raw: Mapping[str, object]) -> ServerEntry:
+    """Headers and variables that are named by a variable, and the approval of single tools."""
+    headers = dict(entry.headers)
+    for name, variable in _items(raw.get("env_http_headers")):
+        headers[name] = f"${{{variable}}}"
+    bearer = raw.get("bearer_token_env_var")
+    if isinstance(bearer, str) and bearer:
+        headers["Authorization"] = f"Bearer ${{{bearer}}}"
+    listed = raw.get("env_vars")
+    named = [
+        one if isinstance(one, str) else value_at(one, ("name",))
+        for one in (cast("list[object]", listed) if isinstance(listed, list) else [])
+    ]
+    tools = dict(_items(raw.get("tools")))
+    modes = {name: value_at(tool, ("approval_mode",)) for name, tool in tools.items()}
+    off = [name for name, tool in tools.items() if value_at(tool, ("enabled",)) is False]
+    default = raw.get("default_tools_approval_mode")
+    asks_rest = default is not None and default not in _CODEX_UNASKED
+    unasked = [name for name, mode in modes.items() if mode in _CODEX_UNASKED]
+    rules = ToolRules(
+        only=entry.rules.only,
+        deny=(*entry.rules.deny, *off),
+        ask=("*",) if asks_rest else tuple(name for name, mode in modes.items() if mode and name not in unasked),
+        allow=("*",) if default == "approve" else tuple(unasked),
+    )
+    return replace(
+        entry,
+        headers=headers,
+        inherited=tuple(name for name in named if isinstance(name, str)),
+        rules=rules,
+        signs_in=entry.signs_in or bool(raw.get("scopes")),
+    )
+
+
+def _codex_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
+    # Codex drops a server that is slower than its start-up time-out, without a word.
+    entry = {**_stdio_entry(command, arguments, unasked), "startup_timeout_sec": 60, "tool_timeout_sec": 600}
+    return {**entry, "tools": {tool: {"approval_mode": "approve"} for tool in unasked}} if unasked else entry
+
+
+_CODEX = Program(
+    name="codex",
+    title="Codex",
+    keys=EntryKeys(
+        variables="none",
+        headers="http_headers",
+        type=None,
+        disabled=None,
+        enabled="enabled",
+        start_timeout=(("startup_timeout_sec", 1.0), ("startup_timeout_ms", 0.001)),
+        call_timeout=(("tool_timeout_sec", 1.0),),
+        only=("enabled_tools",),
+        deny=("disabled_tools",),
+        sign_in=("oauth", "oauth_resource"),
+        external=("http_headers_helper", "environment_id"),
+        ignored=(
+            "env_vars",
+            "env_http_headers",
+            "bearer_token_env_var",
+            "tools",
+            "default_tools_approval_mode",
+            "required",
+            "scopes",
+            "auth",
+            "supports_parallel_tool_calls",
+        ),
+    ),
+    list_files=_codex_files,
+    make_entry=_codex_entry,
+    list_command=("codex", "mcp", "list", "--json"),
+    models=(("profiles", "{profile}", "model"), ("model",)),
+    finish_entry=_finish_codex_entry,
+)
+
+
+def _gemini_files(around: Surroundings) -> Iterator[ConfigFile]:
+    system = around.environment.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH") or around.join(
+        around.system_folder("gemini-cli", "GeminiCli", "gemini-cli"), "settings.json"
+    )
+    yield ConfigFile(path=system, scope="managed", tables=_MCP_SERVERS)
+    home = around.environment.get("GEMINI_CLI_HOME") or around.home
+    yield _user_file(around.join(home, ".gemini", "settings.json"), _MCP_SERVERS, is_main=True)
+    yield _user_file(around.join(home, ".gemini", "mcp-server-enablement.json"))
+    yield from around.in_projects(".gemini", "settings.json", tables=_MCP_SERVERS, is_main=True)
+
+
+def _gemini_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    if file.path.endswith("mcp-server-enablement.json"):
+        disabled = [name for name, state in _items(document) if value_at(state, ("enabled",)) is False]
+        return FileRules(off=_fold_all(disabled))
+    wanted = [value_at(document, path) for path in (("mcp", "allowed"), ("allowMCPServers",))]
+    lists = [_fold_all(read_names(one)) for one in wanted if one is not None]
+    return FileRules(
+        deny=(
+            *_names_at(document, "tools", "exclude"),
+            *_names_at(document, "excludeTools"),
+            *_mcp_rules(_names_at(document, "permissions", "deny")),
+        ),
+        ask=_mcp_rules(_names_at(document, "permissions", "ask")),
+        allow=(*_names_at(document, "tools", "allowed"), *_mcp_rules(_names_at(document, "permissions", "allow"))),
+        off=_fold_all((*_names_at(document, "mcp", "excluded"), *_names_at(document, "excludeMCPServers"))),
+        on=lists[0].intersection(*lists) if lists else None,
+    )
+
+
+def _finish_gemini_entry(entry: ServerEntry, raw: Mapping[str, object]) -> ServerEntry:
+    """`trust` means that no tool of the server is asked for. A name may carry arguments: `run(git status)`."""
+    rules = entry.rules
+    only = None if rules.only is None else tuple(name.partition("(")[0].strip() for name in rules.only)
+    allow = ("*",) if raw.get("trust") is True else rules.allow
+    return replace(entry, rules=replace(rules, only=only, allow=allow))
+
+
+_GEMINI_KEYS = EntryKeys(
+    variables="dollar",
+    urls=(("httpUrl", "http"), ("url", None), ("tcp", "http")),
+    disabled=None,
+    call_timeout=(("timeout", 0.001),),
+    only=("includeTools",),
+    deny=("excludeTools",),
+    external=("extension", "targetAudience", "targetServiceAccount"),
+    sign_in=("oauth", "authProviderType"),
+    ignored=("trust", "extensionName"),
+)
+
+_GEMINI = Program(
+    name="gemini",
+    title="Gemini CLI",
+    aliases=("gemini-cli",),
+    keys=_GEMINI_KEYS,
+    list_files=_gemini_files,
+    make_entry=_stdio_entry,
+    list_command=("gemini", "mcp", "list"),
+    models=(("model", "name"), ("model",)),
+    read_rules=_gemini_rules,
+    finish_entry=_finish_gemini_entry,
+    prefixes=lambda server: (f"mcp_{server}_", f"{server}__", f"mcp__{fold_name(server)}__"),
+    wholes=_claude_wholes,
+)
+
+
+def _qwen_files(around: Surroundings) -> Iterator[ConfigFile]:
+    system = around.environment.get("QWEN_CODE_SYSTEM_SETTINGS_PATH") or around.join(
+        around.system_folder("qwen-code", "QwenCode", "qwen-code"), "settings.json"
+    )
+    yield ConfigFile(path=system, scope="managed", tables=_MCP_SERVERS)
+    own = around.from_variable("QWEN_HOME", ".qwen")
+    yield _user_file(around.join(own, "settings.json"), _MCP_SERVERS, is_main=True)
+    yield from around.in_projects(".qwen", "settings.json", tables=_MCP_SERVERS, is_main=True)
+    yield from around.in_projects(".mcp.json", tables=_MCP_SERVERS)
+
+
+_QWEN = replace(
+    _GEMINI,
+    name="qwen",
+    title="Qwen Code",
+    aliases=("qwen-code",),
+    list_files=_qwen_files,
+    list_command=("qwen", "mcp", "list"),
+    defers_tools=True,
+)
+
+
+def _opencode_files(around: Surroundings) -> Iterator[ConfigFile]:
+    tables: tuple[KeyPath, ...] = (("mcp",),)
+    folder = around.join(around.from_variable("XDG_CONFIG_HOME", ".config"), "opencode")
+    system = around.system_folder("opencode", "opencode", "opencode")
+    for name in ("opencode.json", "opencode.jsonc"):
+        yield ConfigFile(path=around.join(system, name), scope="managed", tables=tables)
+    for name in ("config.json", "opencode.json", "opencode.jsonc"):
+        yield _user_file(around.join(folder, name), tables, is_main=name != "config.json")
+    named = around.environment.get("OPENCODE_CONFIG")
+    if named:
+        yield _user_file(named, tables)
+    own = around.environment.get("OPENCODE_CONFIG_DIR")
+    for name in ("opencode.json", "opencode.jsonc"):
+        if own:
+            yield _user_file(around.join(own, name), tables)
+        yield from around.in_projects(name, tables=tables, is_main=True)
+        yield from around.in_projects(".opencode", name, tables=tables)
+
+
+def _opencode_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    """`permission` by pattern of a tool's full name, or one word for all; `tools` switches tools off."""
+    by_kind: dict[str, list[str]] = {"deny": [], "ask": [], "allow": []}
+    permission = value_at(document, ("permission",))
+    for pattern, kind in [("*", permission)] if isinstance(permission, str) else _items(permission):
+        by_kind.get(str(kind), []).append(pattern)
+    by_kind["deny"] += [name for name, is_on in _items(value_at(document, ("tools",))) if is_on is False]
+    return FileRules(deny=tuple(by_kind["deny"]), ask=tuple(by_kind["ask"]), allow=tuple(by_kind["allow"]))
+
+
+_OPENCODE = Program(
+    name="opencode",
+    title="opencode",
+    keys=EntryKeys(
+        variables="opencode",
+        environment="environment",
+        disabled=None,
+        enabled="enabled",
+        start_timeout=(("timeout", 0.001),),
+    ),
+    list_files=_opencode_files,
+    make_entry=lambda command, arguments, unasked: {
+        "type": "local",
+        "command": [command, *arguments],
+        "enabled": True,
+        "timeout": 60_000,
+    },
+    list_command=("opencode", "mcp", "list"),
+    models=(("model",),),
+    read_rules=_opencode_rules,
+    prefixes=lambda server: (f"{fold_name(server)}_",),
+)
+
+PROGRAMS: Mapping[str, Program] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            _CLAUDE_CODE, _CLAUDE_DESKTOP, _CURSOR, _VSCODE, _CODEX, _GEMINI, _OPENCODE, _WINDSURF, _ZED, _CLINE, _QWEN,
+        )
+    }
+)  # fmt: skip
+"""By the name on the command line."""
+
+
+def find_program(name: str) -> Program | None:
+    """The program of this name or alias, in any case; None where there is none."""
+    wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
+    return next((one for one in PROGRAMS.values() if wanted in (one.name, *one.aliases, one.title.lower())), None)

@@ -1,0 +1,196 @@
+"""`ullage install`, `uninstall` and `status` on files as programs write them."""
+
+import json
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ullage.cli import main
+from upstreams import scripted, tool, users_file
+
+ECHO = tool("echo", "Says a text again.")
+
+
+def claude_file(work: Path, **servers: object) -> Path:
+    path = work.parent / "home" / ".claude.json"
+    path.write_text(json.dumps({"numStartups": 3, "mcpServers": servers}, indent=2), encoding="utf-8")
+    return path
+
+
+def gemini_file(work: Path, **servers: object) -> Path:
+    path = work.parent / "home" / ".gemini" / "settings.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return path
+
+
+def own(work: Path) -> dict[str, Any]:
+    return tomllib.loads(users_file(work.parent).read_text(encoding="utf-8"))
+
+
+def install(client: str) -> None:
+    assert main(["install", client, "--yes", "--no-start"]) == 0
+
+
+def test_install_moves_servers_and_uninstall_gives_the_bytes_back(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = claude_file(work, fs={**scripted(ECHO), "env": {"KEY": "v"}}, hub={"type": "http", "url": "http://h/mcp"})
+    before = path.read_bytes()
+    install("claude")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert list(document) == ["numStartups", "mcpServers"]
+    assert list(document["mcpServers"]) == ["ullage"]
+    assert document["mcpServers"]["ullage"]["args"][-3:] == ["serve", "--client", "claude"]
+    assert Path(document["mcpServers"]["ullage"]["command"]).is_absolute()
+    settings = own(work)
+    assert settings["servers"]["fs"]["env"] == {"KEY": "v"}
+    assert settings["groups"] == {"claude": {"servers": ["fs", "hub"]}}
+    assert settings["clients"] == {"claude": {"groups": ["claude"]}}
+    assert stat.S_IMODE(users_file(work.parent).stat().st_mode) == 0o600
+    assert main(["uninstall", "claude"]) == 0
+    assert path.read_bytes() == before
+    assert not users_file(work.parent).exists()
+    capsys.readouterr()
+    assert main(["uninstall", "claude"]) == 2
+
+
+def test_dry_run_changes_nothing(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = claude_file(work, fs={"command": "x", "env": {"TOKEN": "hush"}})
+    before = path.read_bytes()
+    assert main(["install", "claude", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "fs" in said
+    assert "hush" not in said
+    assert path.read_bytes() == before
+    assert not users_file(work.parent).exists()
+
+
+def test_without_a_terminal_nothing_is_changed_unasked(work: Path):
+    path = claude_file(work, fs={"command": "x"})
+    before = path.read_bytes()
+    assert main(["install", "claude"]) == 2
+    assert path.read_bytes() == before
+
+
+def test_install_counts_tokens_before_and_after(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs=scripted(ECHO))
+    assert main(["install", "claude", "--yes", "--json"]) == 0
+    tokens = json.loads(capsys.readouterr().out)["tokens"]
+    assert tokens["before"] > 0
+    assert tokens["after"] > 0
+    assert tokens["not_counted"] == []
+
+
+@pytest.mark.requirement("U:access")
+def test_excluded_and_asked_tools_stay_so(work: Path):
+    claude_file(work, fs={"command": "x"})
+    settings = work.parent / "home" / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    permissions = {"deny": ["mcp__fs__delete"], "ask": ["mcp__fs__write*"], "allow": ["mcp__fs__read"]}
+    settings.write_text(json.dumps({"permissions": permissions}), encoding="utf-8")
+    gemini_file(
+        work,
+        fs={"command": "x", "includeTools": ["a", "b"], "excludeTools": ["b"]},
+        none={"command": "y", "includeTools": []},
+    )
+    install("claude")
+    install("gemini")
+    servers = own(work)["servers"]
+    assert (servers["fs"]["deny"], servers["fs"]["ask"]) == (["delete"], ["write*"])
+    assert (servers["fs-gemini"]["only"], servers["fs-gemini"]["deny"]) == (["a", "b"], ["b"])
+    assert servers["none"]["deny"] == ["*"]
+
+
+@pytest.mark.requirement("U:access")
+def test_servers_of_a_project_are_not_moved(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs={"command": "x"})
+    project = work / ".mcp.json"
+    project.write_text(json.dumps({"mcpServers": {"evil": {"command": "/bin/false"}}}), encoding="utf-8")
+    before = project.read_bytes()
+    install("claude")
+    assert project.read_bytes() == before
+    assert list(own(work)["servers"]) == ["fs"]
+    assert "evil" in capsys.readouterr().out
+
+
+def test_what_only_the_program_can_fill_in_stays(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = work.parent / "home" / "config" / "Code" / "User" / "mcp.json"
+    path.parent.mkdir(parents=True)
+    servers = {"gh": {"url": "http://h", "headers": {"A": "${input:token}"}}, "fs": {"command": "x"}}
+    path.write_text(json.dumps({"servers": servers, "inputs": [{"id": "token"}]}), encoding="utf-8")
+    install("vscode")
+    assert list(json.loads(path.read_text(encoding="utf-8"))["servers"]) == ["gh", "ullage"]
+    assert "${input:token}" in capsys.readouterr().out
+
+
+def test_identical_servers_of_two_programs_become_one(work: Path):
+    claude, gemini = (
+        claude_file(work, fs={"command": "x"}, t={"command": "a"}),
+        gemini_file(work, fs={"command": "x"}, t={"command": "b"}),
+    )
+    before = claude.read_bytes(), gemini.read_bytes()
+    install("claude")
+    install("gemini")
+    assert sorted(own(work)["servers"]) == ["fs", "t", "t-gemini"]
+    assert own(work)["groups"] == {"claude": {"servers": ["fs", "t"]}, "gemini": {"servers": ["fs", "t-gemini"]}}
+    assert main(["uninstall", "claude"]) == 0
+    settings = own(work)
+    assert (sorted(settings["servers"]), list(settings["groups"])) == (["fs", "t-gemini"], ["gemini"])
+    assert main(["uninstall", "gemini"]) == 0
+    assert (claude.read_bytes(), gemini.read_bytes()) == before
+
+
+def test_uninstall_keeps_what_others_changed(work: Path):
+    path = claude_file(work, fs={"command": "x"})
+    install("claude")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["numStartups"] = 4
+    document["mcpServers"]["new"] = {"command": "n"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["uninstall", "claude"]) == 0
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert found == {"numStartups": 4, "mcpServers": {"new": {"command": "n"}, "fs": {"command": "x"}}}
+
+
+def test_a_read_only_file_leaves_everything_as_it_was(work: Path):
+    path = claude_file(work, fs={"command": "x"})
+    path.chmod(0o400)
+    before = path.read_bytes()
+    assert main(["install", "claude", "--yes", "--no-start"]) == 2
+    assert path.read_bytes() == before
+    assert not users_file(work.parent).exists()
+    assert main(["uninstall", "claude"]) == 2
+
+
+@pytest.mark.requirement("U:status")
+def test_status_warns_of_servers_that_are_paid_for_twice(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = claude_file(work, fs={"command": "x"})
+    assert main(["status"]) == 0
+    assert "ullage install claude" in capsys.readouterr().out
+    install("claude")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["mcpServers"]["fs"] = {"command": "x"}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    (client,) = json.loads(capsys.readouterr().out)["clients"]
+    assert (client["installed"], client["behind"], client["doubled"]) == (True, ["fs"], ["fs"])
+
+
+def test_an_unknown_program_is_named_with_those_there_are(work: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["install", "nothing"]) == 2
+    assert "codex" in capsys.readouterr().err
+
+
+def test_install_refuses_rules_that_it_cannot_read(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = gemini_file(work, fs={"command": "x"})
+    before = path.read_bytes()
+    (path.parent / "policies").mkdir()
+    (path.parent / "policies" / "mine.toml").write_text(
+        '[[rule]]\ntoolName = "fs__*"\ndecision = "deny"\n', encoding="utf-8"
+    )
+    assert main(["install", "gemini", "--yes", "--no-start"]) == 2
+    assert "policies" in capsys.readouterr().err
+    assert path.read_bytes() == before
