@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from ullage.cli.main import VERBS, parser_of, verb_parser
+from ullage.cli.main import VERBS, verb_parser
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 _WIDTH = "100"
@@ -15,7 +15,7 @@ def page() -> str:
     os.environ["COLUMNS"] = _WIDTH
     parts = ["# The command line\n", "Made by `make docs` from the program itself; do not edit.\n"]
     for verb, summary in VERBS.items():
-        parser = verb_parser(parser_of(verb), verb)
+        parser = verb_parser(verb)
         parts += [f"## ullage {verb}\n", f"{summary}.\n", f"```text\n{usage(parser)}```\n"]
     return "\n".join(parts)
 

@@ -75,7 +75,7 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
     try:
-        parser = parser_of(*([verb] if verb in VERBS else ()))
+        parser, of_verbs = _parsers(*([verb] if verb in VERBS else ()))
     except KeyboardInterrupt:  # importing a verb may take a second
         return 130
     if not words:
@@ -83,7 +83,10 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
         return 2
     if verb is not None and verb not in VERBS and words[0] == verb:
         parser.error(_unknown_verb(verb))
-    arguments = _parse(parser, verb, words)
+    if verb in of_verbs and all(word == "--json" for word in words[: words.index(verb)]):
+        arguments = _parse_verb(of_verbs[verb], verb, words)
+    else:
+        arguments = parser.parse_args(words)
     arguments.start_session = session
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
@@ -96,15 +99,12 @@ def _unknown_verb(verb: str) -> str:
     return f"unknown command `{verb}`; " + (f"did you mean `{near[0]}`?" if near else f"choose from {', '.join(VERBS)}")
 
 
-def _parse(parser: argparse.ArgumentParser, verb: str | None, words: list[str]) -> argparse.Namespace:
-    """Parse the words, with options before, between or after the positional arguments and `--json` before the verb."""
-    if verb is None or any(word != "--json" for word in words[: words.index(verb)]):
-        return parser.parse_args(words)
-    of_verb = verb_parser(parser, verb)
+def _parse_verb(parser: argparse.ArgumentParser, verb: str, words: list[str]) -> argparse.Namespace:
+    """Parse a verb's arguments: options before, between or after the positional ones, and `--json` before the verb."""
     at = words.index(verb)
-    arguments, unknown = of_verb.parse_known_intermixed_args([*words[:at], *words[at + 1 :]])
+    arguments, unknown = parser.parse_known_intermixed_args([*words[:at], *words[at + 1 :]])
     if unknown:
-        of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return arguments
 
 
@@ -123,25 +123,31 @@ def reckon_on_one_thread() -> None:
 
 
 def parser_of(*verbs: str) -> argparse.ArgumentParser:
-    """The command line's grammar; of the verbs, only those named are loaded, and the others merely stand in it."""
+    """The parser of the whole command line. Only the named verbs are imported; of the others it knows the name."""
+    return _parsers(*verbs)[0]
+
+
+def verb_parser(verb: str) -> argparse.ArgumentParser:
+    """The parser of one verb's arguments."""
+    return _parsers(verb)[1][verb]
+
+
+def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the whole command line and those of its verbs."""
     parser = argparse.ArgumentParser(prog="ullage", description="The token economy of LLM agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    found = dict[str, argparse.ArgumentParser]()
     for name, summary in VERBS.items():
         verb = _imported(f"ullage.cli.{name}") if name in verbs else None
         subparser = subparsers.add_parser(
             name, help=summary, description=None if verb is None else verb.__doc__, allow_abbrev=False
         )
+        found[name] = subparser
         if verb is not None:
             verb.arguments(subparser)
-            subparser.set_defaults(run=verb.run, parser=subparser)
-    return parser
-
-
-def verb_parser(parser: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
-    """The parser of one verb, out of the whole grammar."""
-    found = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
-    return cast("dict[str, argparse.ArgumentParser]", found.choices)[verb]
+            subparser.set_defaults(run=verb.run)
+    return parser, found
 
 
 def _imported(module: str) -> Verb:
