@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from ullage.cli.main import VERBS, parser_of
+from ullage.cli.main import VERBS, verb_parser
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 _WIDTH = "100"
@@ -14,15 +14,10 @@ _WIDTH = "100"
 def page() -> str:
     os.environ["COLUMNS"] = _WIDTH
     parts = ["# The command line\n", "Made by `make docs` from the program itself; do not edit.\n"]
-    for verb, question in VERBS.items():
-        parser = subparser(parser_of(verb), verb)
-        parts += [f"## ullage {verb}\n", f"{question[0].upper()}{question[1:]}\n", f"```text\n{usage(parser)}```\n"]
+    for verb, summary in VERBS.items():
+        parser = verb_parser(verb)
+        parts += [f"## ullage {verb}\n", f"{summary}.\n", f"```text\n{usage(parser)}```\n"]
     return "\n".join(parts)
-
-
-def subparser(parser: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
-    actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
-    return actions[0].choices[verb]
 
 
 def usage(parser: argparse.ArgumentParser) -> str:

@@ -1,4 +1,5 @@
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -68,3 +69,15 @@ def test_numpy_is_told_to_start_no_threads_and_nothing_that_is_started_from_here
     environment |= {} if said is None else {"OPENBLAS_NUM_THREADS": said}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [here, str(said)]
+
+
+def test_options_may_stand_anywhere(capsys: pytest.CaptureFixture[str]):
+    for words in (["--json", "models", "gpt-4"], ["models", "--json", "gpt-4"], ["models", "gpt-4", "--json"]):
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out)["asked"] == "gpt-4"
+
+
+def test_a_mistyped_verb_gets_the_nearest_name(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["uninstal"])
+    assert "did you mean `uninstall`?" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """Call a tool of any server behind Ullage, or of Ullage itself, by its name.
 
-Arguments are a JSON object, or `-` for one from standard input. What the settings deny stays denied; what they say is
-to be asked for is asked on the terminal.
+Arguments are a JSON object, or `-` to read one from standard input. Deny rules apply; for tools with an `ask` rule the
+command asks on the terminal.
 """
 
 import argparse
@@ -23,9 +23,11 @@ __all__ = ["arguments", "run"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tool", metavar="TOOL", help="as `ullage tools` lists it, or SERVER__TOOL")
-    parser.add_argument("arguments", nargs="?", default="{}", metavar="JSON", help="an object, or - to read one")
-    parser.add_argument("--json", action="store_true", help="print the whole result")
+    parser.add_argument("tool", metavar="TOOL", help="name as listed by `ullage tools`, or SERVER__TOOL")
+    parser.add_argument(
+        "arguments", nargs="?", default="{}", metavar="JSON", help="JSON object, or - to read one from standard input"
+    )
+    parser.add_argument("--json", action="store_true", help="print the complete result as JSON")
     add_flags(parser)
 
 

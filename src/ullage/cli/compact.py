@@ -1,10 +1,11 @@
-"""Let go of what a session carries along and hardly needs: giant results are cut, old ones masked, the oldest messages
-put into a digest, or into a summary by a model of yours.
+"""Shrink a session so that it fits its context window.
 
-With --dry-run nothing is written and nobody asked: it prints what each step would let go, and from where on a provider
-would have to read anew. A session of Ullage is changed in its place, and its archive keeps what was let go. Any other
-file stays as it is, and the rest goes to --output: of a list of messages or a body, the same with fewer; of another
-program's session, a session of Ullage.
+Oversized results are truncated first, then old results are replaced by short notes, then the oldest messages become a
+digest, or a summary if a summarizer is given. A session written by Ullage is changed in place, and everything removed
+stays in its archive. Any other file is left unchanged and the shorter version is written to --output.
+
+With --dry-run nothing is written and no model is called: the command prints what each step would remove, and from
+which message on the provider would have to read the prompt again.
 """
 
 import argparse
@@ -37,21 +38,26 @@ _TIERS = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a session, a list of messages or a request's body")
-    parser.add_argument("--dry-run", action="store_true", help="only print what would be let go")
+    parser.add_argument("file", metavar="FILE", help="session file, list of messages or request body")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be removed and change nothing")
+    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help="new file for the result")
     parser.add_argument(
-        "--output", "-o", type=Path, metavar="FILE", help="where the rest goes; a file that is not there"
+        "--keep",
+        type=float,
+        metavar="SHARE",
+        help="share of the window kept unchanged at the end (default 0.1, at least 8,000 tokens)",
     )
     parser.add_argument(
-        "--keep", type=float, metavar="SHARE", help="of the window, for the untouched end (0.1, at least 8,000 tokens)"
+        "--target",
+        type=float,
+        default=0.50,
+        metavar="SHARE",
+        help="largest share of the window used afterwards (default 0.5)",
     )
     parser.add_argument(
-        "--target", type=float, default=0.50, metavar="SHARE", help="of the window, used at most after it (0.5)"
+        "--summarizer", metavar="MODEL", help="model of your policy that summarizes the oldest messages"
     )
-    parser.add_argument(
-        "--summarizer", metavar="MODEL", help="have this model of your policy put the oldest messages into a summary"
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="read this ullage.toml for that policy")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="ullage.toml with that policy")
     add_flags(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 

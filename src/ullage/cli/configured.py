@@ -53,7 +53,7 @@ _SILENT = ("mcp", "client", "httpx2", "httpcore2")
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--config", metavar="FILE", type=Path, help="read this ullage.toml instead of the project's and the user's"
+        "--config", metavar="FILE", type=Path, help="use this ullage.toml instead of the project's and the user's"
     )
     parser.add_argument(
         "--include",
@@ -61,11 +61,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="put the servers of another program's MCP file (mcpServers JSON, Codex's TOML) behind Ullage as well; "
-        "may be given again",
+        help="also serve the MCP servers of another program's configuration file; may be given again",
     )
-    parser.add_argument("--store", metavar="URL", help="keep catalogue and ledger in this SQLite file or PostgreSQL")
-    parser.add_argument("--client", metavar="NAME", help="whose profile holds, and under what name figures are filed")
+    parser.add_argument("--store", metavar="URL", help="SQLite file or PostgreSQL database for catalogue and ledger")
+    parser.add_argument("--client", metavar="NAME", help="client profile to use; usage is recorded under this name")
 
 
 def read(arguments: argparse.Namespace) -> Loaded:

@@ -1,7 +1,7 @@
-"""Show how full the window of a session is, how it filled up, what weighs most there, and what would help.
+"""Show how full the context window of a session is, how it filled up, what takes the most space, and what would help.
 
-FILE is a session of Claude Code, Codex, opencode, pi, cline, Gemini CLI or Ullage, a list of messages, or the body of a
-request, told by what is in it. Of several sessions, each gets one line.
+FILE is a session of Claude Code, Codex, opencode, pi, cline, Gemini CLI or Ullage, a list of messages, or a request
+body; the format is detected. Several files are listed in one line each.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""The verb `count`: tokens of files for one or several models, with how each count was found and what it would cost.
+"""Count the tokens of files for one or several models, with the method of each count and its price.
 
-A model that was or will be switched off is named below the table with the one that replaces it.
+Models that are retired, or will be, are named below the table with their replacement.
 """
 
 import argparse

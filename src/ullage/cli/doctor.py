@@ -1,7 +1,7 @@
-"""Say what is wrong with the settings, and each server, database and folder behind Ullage, and what to do about it.
+"""Check the settings and every server, database and folder behind Ullage, and say how to fix what is wrong.
 
-Starts every server once and asks for its tools, and asks every database what its role may do. Ends with 1 where
-something is wrong.
+Starts every server once and lists its tools, and checks what each database role may do. Exits with 1 if something is
+wrong.
 """
 
 import argparse
@@ -40,7 +40,7 @@ _PROMPTS_WAIT = 5.0
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "server", nargs="?", metavar="SERVER", help="look at this server, database or collection of folders only"
+        "server", nargs="?", metavar="SERVER", help="check only this server, database or folder collection"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_flags(parser)

@@ -1,4 +1,4 @@
-"""Find tools by what they do, as an agent would with find_tool."""
+"""Search for tools by what they do, with the ranking that an agent gets from find_tool."""
 
 import argparse
 import json
@@ -28,12 +28,12 @@ _LEAST_TOKENS = 100
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="what the tool should do, or its name")
-    parser.add_argument("--keywords", metavar="WORDS", help="further words to look for")
-    parser.add_argument("--max-tokens", metavar="N", type=int, help="what the reply may cost")
-    parser.add_argument("--why", action="store_true", help="say of each tool why it is there: words, meaning, use")
-    parser.add_argument("--json", action="store_true", help="print the reply as an agent gets it")
+    parser.add_argument("--keywords", metavar="WORDS", help="additional search terms")
+    parser.add_argument("--max-tokens", metavar="N", type=int, help="maximum size of the reply in tokens")
+    parser.add_argument("--why", action="store_true", help="explain each result: words, meaning, earlier use")
+    parser.add_argument("--json", action="store_true", help="print the reply that an agent gets")
     parser.add_argument(
-        "--forget", action="store_true", help="search for nothing, and forget which tools were called after searches"
+        "--forget", action="store_true", help="do not search; delete what was learned from earlier searches"
     )
     add_flags(parser)
 

@@ -1,7 +1,6 @@
-"""Which verb was asked for?
+"""The command line: parse the arguments, run one verb, print errors.
 
-Only the verb that runs is imported: `ullage count` must not wait for the MCP SDK. What a verb does is its own file's
-affair.
+Only the verb that runs is imported, so `ullage count` does not wait for the MCP SDK.
 """
 
 import argparse
@@ -22,28 +21,28 @@ from ullage.start_session import StartSession
 from .output import complain
 from .terminal import escaping_terminals
 
-__all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread"]
+__all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
 
 VERBS = {
-    "call": "what does this tool answer?",
-    "compact": "what of this session can be let go?",
+    "call": "Call a tool of any server behind Ullage",
+    "compact": "Shrink a session file to fit its context window",
     "config": "Show the settings in force and where each comes from",
-    "context": "how full is the window of this session, and with what?",
-    "count": "how many tokens is this?",
-    "doctor": "what is wrong with my servers and settings?",
-    "find": "which tool does this?",
+    "context": "Show what fills the context window of a session",
+    "count": "Count the tokens of files for one or several models",
+    "doctor": "Check servers, databases and settings, and say how to fix them",
+    "find": "Search for tools the way an agent does",
     "install": "Put Ullage in front of a program's MCP servers",
-    "models": "which models exist, with window and tokenizer?",
-    "route": "which model would answer this, and why?",
-    "run": "what does a model answer, and what does it cost?",
-    "serve": "put Ullage in front of my servers, over MCP",
-    "sql": "what does this database answer?",
+    "models": "List known models with window, tokenizer and price",
+    "route": "Show which model a prompt would be sent to, and why",
+    "run": "Answer a prompt with the model your policy chooses",
+    "serve": "Run the MCP gateway on stdio or HTTP",
+    "sql": "Query a database read-only, as an agent would",
     "status": "Show where Ullage is installed",
-    "tools": "which tools are there, and what do they cost?",
+    "tools": "List tools and what their definitions cost in every request",
     "trust": "Review and approve project files and changed tool definitions",
-    "uninstall": "Take Ullage out of a program again",
+    "uninstall": "Remove Ullage from a program and restore its servers",
 }
-"""Each verb and the question it answers; its file in this room has the same name."""
+"""Each verb with its help text. A verb is implemented by the module of the same name in this package."""
 _THREADS = "OPENBLAS_NUM_THREADS"
 
 
@@ -76,19 +75,37 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     verb = next((word for word in words if not word.startswith("-")), None)
     try:
-        parser = parser_of(*([verb] if verb in VERBS else ()))
+        parser, of_verbs = _parsers(*([verb] if verb in VERBS else ()))
     except KeyboardInterrupt:  # importing a verb may take a second
         return 130
     if not words:
         parser.print_help(sys.stderr)
         return 2
-    arguments, unknown = parser.parse_known_args(words)
-    if unknown:
-        of_verb: argparse.ArgumentParser = arguments.parser
-        of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if verb is not None and verb not in VERBS and words[0] == verb:
+        parser.error(_unknown_verb(verb))
+    if verb in of_verbs and all(word == "--json" for word in words[: words.index(verb)]):
+        arguments = _parse_verb(of_verbs[verb], verb, words)
+    else:
+        arguments = parser.parse_args(words)
     arguments.start_session = session
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
+
+
+def _unknown_verb(verb: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(verb, VERBS, n=1)
+    return f"unknown command `{verb}`; " + (f"did you mean `{near[0]}`?" if near else f"choose from {', '.join(VERBS)}")
+
+
+def _parse_verb(parser: argparse.ArgumentParser, verb: str, words: list[str]) -> argparse.Namespace:
+    """Parse a verb's arguments: options before, between or after the positional ones, and `--json` before the verb."""
+    at = words.index(verb)
+    arguments, unknown = parser.parse_known_intermixed_args([*words[:at], *words[at + 1 :]])
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
 
 
 def _open_what_is_closed() -> None:
@@ -106,19 +123,31 @@ def reckon_on_one_thread() -> None:
 
 
 def parser_of(*verbs: str) -> argparse.ArgumentParser:
-    """The command line's grammar; of the verbs, only those named are loaded, and the others merely stand in it."""
+    """The parser of the whole command line. Only the named verbs are imported; of the others it knows the name."""
+    return _parsers(*verbs)[0]
+
+
+def verb_parser(verb: str) -> argparse.ArgumentParser:
+    """The parser of one verb's arguments."""
+    return _parsers(verb)[1][verb]
+
+
+def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the whole command line and those of its verbs."""
     parser = argparse.ArgumentParser(prog="ullage", description="The token economy of LLM agents.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for name, question in VERBS.items():
+    found = dict[str, argparse.ArgumentParser]()
+    for name, summary in VERBS.items():
         verb = _imported(f"ullage.cli.{name}") if name in verbs else None
         subparser = subparsers.add_parser(
-            name, help=question, description=None if verb is None else verb.__doc__, allow_abbrev=False
+            name, help=summary, description=None if verb is None else verb.__doc__, allow_abbrev=False
         )
+        found[name] = subparser
         if verb is not None:
             verb.arguments(subparser)
-            subparser.set_defaults(run=verb.run, parser=subparser)
-    return parser
+            subparser.set_defaults(run=verb.run)
+    return parser, found
 
 
 def _imported(module: str) -> Verb:

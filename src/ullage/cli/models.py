@@ -1,4 +1,4 @@
-"""Which models does Ullage know? Without a name the whole table; with one, its card and the source of each figure."""
+"""List the models that Ullage knows. With a name, show that model's card and the source of each figure."""
 
 import argparse
 import textwrap

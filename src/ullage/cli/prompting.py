@@ -18,16 +18,21 @@ __all__ = ["add_request", "ask_of", "prompt_of"]
 
 def add_request(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model", metavar="NAME", dest="force_model", help="ask this alias or model, whatever the policy would choose"
+        "--model", metavar="NAME", dest="force_model", help="use this alias or model instead of the policy's choice"
     )
-    parser.add_argument("--tier", metavar="NAME", help="a tier of the policy: how long the answer may be")
+    parser.add_argument("--tier", metavar="NAME", help="tier of the policy, which limits the length of the answer")
     parser.add_argument(
-        "--domain", choices=("default", "code", "creative"), default="default", help="decides the temperature"
+        "--domain",
+        choices=("default", "code", "creative"),
+        default="default",
+        help="kind of task, which sets the temperature",
     )
-    parser.add_argument("--language", metavar="CODE", help="of the prompt, such as pt (default: told from its words)")
-    parser.add_argument("--max-output", metavar="N", type=int, help="tokens of the answer at most")
-    parser.add_argument("--task", metavar="NAME", help="what this is for: a label in figures, and a scope of budgets")
-    parser.add_argument("--cut", action="store_true", help="cut a prompt that no window holds, rather than refuse it")
+    parser.add_argument("--language", metavar="CODE", help="language of the prompt, such as pt (default: detected)")
+    parser.add_argument("--max-output", metavar="N", type=int, help="maximum number of output tokens")
+    parser.add_argument("--task", metavar="NAME", help="label for usage reports and task budgets")
+    parser.add_argument(
+        "--cut", action="store_true", help="truncate a prompt that fits no context window instead of failing"
+    )
 
 
 def prompt_of(word: str) -> str:

@@ -1,7 +1,7 @@
-"""Show which model would answer a prompt, with what settings and why, without asking anyone.
+"""Show which model a prompt would be sent to, with which parameters and why. No model is called.
 
-`ullage route eval FILE` tries the policy on recorded outcomes, a CSV or JSONL table (see docs/delegate.md), beside the
-best single model, chance and an oracle. `ullage route lint` says what in the policy cannot be meant.
+`ullage route eval FILE` evaluates the policy on recorded outcomes, a CSV or JSONL table (see docs/delegate.md), beside
+the best single model, chance and an oracle. `ullage route lint` reports mistakes in the policy.
 """
 
 import argparse

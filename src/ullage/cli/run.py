@@ -1,7 +1,7 @@
-"""Have a model answer a prompt, chosen by your policy; then say what it cost, and why that model.
+"""Answer a prompt with the model that your policy chooses, then print what it cost and why that model was chosen.
 
-On a terminal the answer appears as it is written; a file or another program gets it when it is whole. docs/delegate.md
-tells where a policy is written and which keys are needed.
+On a terminal the answer is printed as it arrives; a file or pipe receives it when it is complete. See docs/delegate.md
+for the policy and the API keys.
 """
 
 import argparse
@@ -27,10 +27,12 @@ __all__ = ["arguments", "run"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prompt", metavar="PROMPT", help="what is asked, or - to read it from standard input")
+    parser.add_argument("prompt", metavar="PROMPT", help="prompt, or - to read it from standard input")
     add_request(parser)
-    parser.add_argument("--end-task", action="store_true", help="end the task once this is answered")
-    parser.add_argument("--json", action="store_true", help="print the answer with decision, usage, cost and attempts")
+    parser.add_argument("--end-task", action="store_true", help="end the task after this answer")
+    parser.add_argument(
+        "--json", action="store_true", help="print the answer with decision, usage, cost and attempts as JSON"
+    )
     add_flags(parser)
 
 

@@ -1,7 +1,7 @@
-"""Serve the gateway over MCP: on standard input and output, or with --http on an address.
+"""Run the MCP gateway, on stdio or, with --http, over HTTP.
 
-Behind it stand the servers, databases, folders and models of ullage.toml, and the servers of other programs' files that
-are named there or with --include.
+It serves the servers, databases, folders and models of ullage.toml, and the servers of other programs' configuration
+files named there or with --include.
 """
 
 import argparse

@@ -79,11 +79,11 @@ class Weighed:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", "-m", metavar="MODEL", help="weigh for this model instead of the session's own")
+    parser.add_argument("--model", "-m", metavar="MODEL", help="count for this model instead of the session's own")
     parser.add_argument(
-        "--window", type=_tokens, metavar="TOKENS", help="what the model's window holds, if you know better"
+        "--window", type=_tokens, metavar="TOKENS", help="size of the context window (default: the model's)"
     )
-    parser.add_argument("--session", metavar="ID", help="of a file that holds several, the one of this id")
+    parser.add_argument("--session", metavar="ID", help="session to use, in a file with several")
 
 
 def _tokens(word: str) -> int:

@@ -1,7 +1,7 @@
-"""Ask a database in SQL, under the same locks as an agent.
+"""Query a database in SQL, with the same protection as for an agent: read-only, limited in rows and time.
 
-Without a statement the tables of the database are listed, without a name the databases. Where none is called `sample`
-or `shop`, that name opens a sample shop, made on first use.
+Without a statement, list the tables of the database; without a name, list the databases. The name `sample` or `shop`
+opens a sample shop, created on first use, unless your settings define a database of that name.
 """
 
 import argparse
@@ -54,14 +54,18 @@ or look around in a sample: ullage sql sample"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a source of the settings; `sample` is always there")
-    parser.add_argument("statement", nargs="?", metavar="SQL", help="one SELECT, or - to read it from standard input")
-    parser.add_argument("--max-rows", metavar="N", type=int, help="rows at most, within the limit of the settings")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="database of the settings; `sample` always exists")
+    parser.add_argument(
+        "statement", nargs="?", metavar="SQL", help="SELECT statement, or - to read it from standard input"
+    )
+    parser.add_argument(
+        "--max-rows", metavar="N", type=int, help="maximum number of rows, up to the limit of the settings"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--csv", action="store_true", help="print rows as CSV for other programs")
+    form.add_argument("--csv", action="store_true", help="print rows as CSV")
     form.add_argument(
-        "--role-sql", action="store_true", help="print the SQL that makes a role which can only read this database"
+        "--role-sql", action="store_true", help="print SQL that creates a read-only role for this database"
     )
     add_flags(parser)
 

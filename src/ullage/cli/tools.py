@@ -1,6 +1,6 @@
-"""List the tools of every server behind Ullage, with what their definitions cost a model in each request.
+"""List the tools of every server behind Ullage, with what their definitions cost in every request.
 
-What is known from before is shown without starting any server; a server that was never listed is started.
+Servers whose tools are known are not started; a server that was never listed is.
 """
 
 import argparse
@@ -62,12 +62,16 @@ class _Seen:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("server", nargs="?", metavar="SERVER", help="only this one, with every tool in a line")
-    parser.add_argument("--refresh", action="store_true", help="start every server and ask it again")
+    parser.add_argument("server", nargs="?", metavar="SERVER", help="show this server only, one line per tool")
+    parser.add_argument("--refresh", action="store_true", help="start every server and list its tools again")
     parser.add_argument(
-        "--wait", metavar="SECONDS", type=seconds, default=60.0, help="for servers never listed before (default 60)"
+        "--wait",
+        metavar="SECONDS",
+        type=seconds,
+        default=60.0,
+        help="time limit for servers never listed before (default 60)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, definitions included")
+    parser.add_argument("--json", action="store_true", help="print JSON, including the definitions")
     add_flags(parser)
 
 
