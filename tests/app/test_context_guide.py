@@ -90,7 +90,7 @@ async def test_each_way_to_have_a_history_summarised_is_one(followed_loop: Path)
         (await found[name].summarizer.summarize(request)).text for name in ("by_client", "by_function", "by_class")
     ]
     assert answers == ["In short, gpt-6.1-sol.", "In short: 1.", "In short: 3."]
-    assert found["by_name"].summarizer.model == "gpt-4o-mini"
+    assert found["by_name"].summarizer.model == "gpt-6-luna"
 
 
 @pytest.fixture
