@@ -10,21 +10,37 @@ from typing import get_args
 from ullage.errors import UnreadableFile
 from ullage.tool import Json
 
-from . import claude_code, cline, codex, gemini_cli, opencode, own, pi, plain
 from .archived import Archived, archived_at
+from .claude_code import read as read_claude_code
+from .claude_code import recognises as recognises_claude_code
+from .cline import read as read_cline
+from .cline import recognises as recognises_cline
+from .codex import read as read_codex
+from .codex import recognises as recognises_codex
 from .conversation import Conversation, Program
 from .document import Document, parse
+from .gemini_cli import read as read_gemini_cli
+from .gemini_cli import recognises as recognises_gemini_cli
+from .opencode import read as read_opencode
+from .opencode import recognises as recognises_opencode
 from .opencode_stored import is_database, read_database, read_stored
+from .own import read as read_own
+from .own import recognises as recognises_own
+from .pi import read as read_pi
+from .pi import recognises as recognises_pi
+from .plain import read as read_plain
+from .plain import recognises as recognises_plain
+from .plain import rewritten as rewritten_plain
 
 __all__ = ["read_conversations", "read_text", "rewritten_text"]
 
 _READERS: Sequence[tuple[Callable[[Document], bool], Callable[[Document], Conversation]]] = (
-    (pi.recognises, pi.read),
-    (codex.recognises, codex.read),
-    (claude_code.recognises, claude_code.read),
-    (gemini_cli.recognises, gemini_cli.read),
-    (opencode.recognises, opencode.read),
-    (cline.recognises, cline.read),
+    (recognises_pi, read_pi),
+    (recognises_codex, read_codex),
+    (recognises_claude_code, read_claude_code),
+    (recognises_gemini_cli, read_gemini_cli),
+    (recognises_opencode, read_opencode),
+    (recognises_cline, read_cline),
 )
 
 
@@ -50,13 +66,13 @@ def read_text(text: str, name: str) -> list[Conversation]:
 
 def _read(text: str, name: str, archived: Archived) -> list[Conversation]:
     document = parse(text)
-    if own.recognises(document):
-        return [own.read(document, archived)]
+    if recognises_own(document):
+        return [read_own(document, archived)]
     for recognises, read in _READERS:
         if recognises(document):
             return [read(document)]
-    if plain.recognises(document):
-        return plain.read(document)
+    if recognises_plain(document):
+        return read_plain(document)
     raise UnreadableFile(
         f"`{name}` holds no session and no messages that are known here",
         suggestion="name a session's file, a list of messages or a request's body, as JSON or JSONL",
@@ -66,7 +82,7 @@ def _read(text: str, name: str, archived: Archived) -> list[Conversation]:
 
 def rewritten_text(text: str, natives: Sequence[Json]) -> str:
     """A list of messages or a request's body with other messages in it."""
-    return plain.rewritten(parse(text), natives)
+    return rewritten_plain(parse(text), natives)
 
 
 def _stored(path: Path, data: bytes) -> Conversation | None:

@@ -12,17 +12,20 @@ from typing import Any, cast
 from ullage.errors import UnreadableRequest
 from ullage.tool import Json
 
-from . import anthropic, gemini, openai_chat, openai_responses
+from .anthropic import read_message as read_message_anthropic
+from .gemini import read_message as read_message_gemini
 from .neutral import from_json, to_json
+from .openai_chat import read_message as read_message_openai_chat
+from .openai_responses import read_message as read_message_openai_responses
 from .parts import Format, Message
 
 __all__ = ["plain", "read_message"]
 
 _READERS: Mapping[Format, Callable[[Json], Message]] = {
-    Format.OPENAI_CHAT: openai_chat.read_message,
-    Format.OPENAI_RESPONSES: openai_responses.read_message,
-    Format.ANTHROPIC: anthropic.read_message,
-    Format.GEMINI: gemini.read_message,
+    Format.OPENAI_CHAT: read_message_openai_chat,
+    Format.OPENAI_RESPONSES: read_message_openai_responses,
+    Format.ANTHROPIC: read_message_anthropic,
+    Format.GEMINI: read_message_gemini,
     Format.ULLAGE: from_json,
 }
 _SCALARS = frozenset({str, int, float, bool, type(None)})

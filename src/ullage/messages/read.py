@@ -6,19 +6,23 @@ from typing import Any
 from ullage.errors import UnreadableRequest
 from ullage.tool import Json
 
-from . import anthropic, gemini, neutral, openai_chat, openai_responses
+from .anthropic import read as read_anthropic
 from .bedrock import unwrap_count_tokens
 from .detect import detect_format
+from .gemini import read as read_gemini
+from .neutral import read as read_neutral
+from .openai_chat import read as read_openai_chat
+from .openai_responses import read as read_openai_responses
 from .parts import Format, Request
 
 __all__ = ["read_request"]
 
 _READERS: Mapping[Format, Callable[[Mapping[str, Json]], Request]] = {
-    Format.OPENAI_CHAT: openai_chat.read,
-    Format.OPENAI_RESPONSES: openai_responses.read,
-    Format.ANTHROPIC: anthropic.read,
-    Format.GEMINI: gemini.read,
-    Format.ULLAGE: neutral.read,
+    Format.OPENAI_CHAT: read_openai_chat,
+    Format.OPENAI_RESPONSES: read_openai_responses,
+    Format.ANTHROPIC: read_anthropic,
+    Format.GEMINI: read_gemini,
+    Format.ULLAGE: read_neutral,
 }
 _HELD_IN: Mapping[Format, frozenset[str]] = {
     Format.OPENAI_CHAT: frozenset({"messages", "prompt", "input"}),

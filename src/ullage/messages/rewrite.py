@@ -12,7 +12,8 @@ from typing import cast
 
 from ullage.tool import Json
 
-from . import anthropic, gemini
+from .anthropic import read_block as read_block_anthropic
+from .gemini import read_part as read_part_gemini
 from .lenient import items_of, text_of
 from .native import plain, read_message
 from .parts import Format, Message, Part, Text, ToolResult
@@ -98,7 +99,7 @@ def _anthropic_results(item: Item, texts: Mapping[int, str]) -> Item:
     places = count()
 
     def change(block: Json) -> Json:
-        found = [next(places) for part in anthropic.read_block(block) if isinstance(part, ToolResult)]
+        found = [next(places) for part in read_block_anthropic(block) if isinstance(part, ToolResult)]
         if not isinstance(block, dict) or text_of(block.get("type")) not in _RESULTS:
             return block
         return _put(block, "content", texts.get(found[0]))
@@ -110,7 +111,7 @@ def _gemini_results(item: Item, texts: Mapping[int, str]) -> Item:
     places = count()
 
     def change(part: Json) -> Json:
-        for read in gemini.read_part(part):
+        for read in read_part_gemini(part):
             text = texts.get(next(places)) if isinstance(read, ToolResult) else None
             if isinstance(part, dict) and text is not None:
                 return _answered(part, text)

@@ -12,9 +12,22 @@ from typing import Any, Generic, TypeVar
 
 from ullage.tool import Json
 
-from . import valid_anthropic, valid_gemini, valid_neutral, valid_openai_chat, valid_openai_responses
 from .native import plain, read_message
 from .parts import Format, Message
+from .valid_anthropic import altered as altered_anthropic
+from .valid_anthropic import refused as refused_anthropic
+from .valid_anthropic import speaker as speaker_anthropic
+from .valid_gemini import altered as altered_gemini
+from .valid_gemini import refused as refused_gemini
+from .valid_gemini import speaker as speaker_gemini
+from .valid_neutral import altered as altered_neutral
+from .valid_neutral import refused as refused_neutral
+from .valid_neutral import speaker as speaker_neutral
+from .valid_openai_chat import refused as refused_openai_chat
+from .valid_openai_chat import speaker as speaker_openai_chat
+from .valid_openai_responses import altered as altered_openai_responses
+from .valid_openai_responses import refused as refused_openai_responses
+from .valid_openai_responses import speaker as speaker_openai_responses
 
 __all__ = ["faults"]
 
@@ -79,21 +92,17 @@ def _nothing_sealed(_items: Sequence[Any], _original: Sequence[Any]) -> Iterator
 
 _RULES: Mapping[Format, "_Rules[Any]"] = {
     Format.OPENAI_CHAT: _Rules(
-        read=_item, refused=valid_openai_chat.refused, speaker=valid_openai_chat.speaker, altered=_nothing_sealed
+        read=_item, refused=refused_openai_chat, speaker=speaker_openai_chat, altered=_nothing_sealed
     ),
     Format.OPENAI_RESPONSES: _Rules(
         read=_item,
-        refused=valid_openai_responses.refused,
-        speaker=valid_openai_responses.speaker,
-        altered=valid_openai_responses.altered,
+        refused=refused_openai_responses,
+        speaker=speaker_openai_responses,
+        altered=altered_openai_responses,
     ),
     Format.ANTHROPIC: _Rules(
-        read=_item, refused=valid_anthropic.refused, speaker=valid_anthropic.speaker, altered=valid_anthropic.altered
+        read=_item, refused=refused_anthropic, speaker=speaker_anthropic, altered=altered_anthropic
     ),
-    Format.GEMINI: _Rules(
-        read=_item, refused=valid_gemini.refused, speaker=valid_gemini.speaker, altered=valid_gemini.altered
-    ),
-    Format.ULLAGE: _Rules(
-        read=_neutral, refused=valid_neutral.refused, speaker=valid_neutral.speaker, altered=valid_neutral.altered
-    ),
+    Format.GEMINI: _Rules(read=_item, refused=refused_gemini, speaker=speaker_gemini, altered=altered_gemini),
+    Format.ULLAGE: _Rules(read=_neutral, refused=refused_neutral, speaker=speaker_neutral, altered=altered_neutral),
 }

@@ -10,7 +10,14 @@ from ullage.tool import Json
 
 from ..neutral import to_json
 from ..parts import Format, Message, Role, Text
-from . import anthropic, gemini, openai_chat, openai_responses
+from .anthropic import write as write_anthropic
+from .anthropic import write_all as write_all_anthropic
+from .gemini import write as write_gemini
+from .gemini import write_all as write_all_gemini
+from .openai_chat import write as write_openai_chat
+from .openai_chat import write_all as write_all_openai_chat
+from .openai_responses import write as write_openai_responses
+from .openai_responses import write_all as write_all_openai_responses
 
 __all__ = ["assistant_message", "user_message", "write_message", "write_messages"]
 
@@ -59,10 +66,10 @@ def _write_neutrals(messages: Iterable[Message]) -> Natives:
 
 
 _WRITERS: Mapping[Format, tuple[Callable[[Message], Natives], Callable[[Iterable[Message]], Natives]]] = {
-    Format.OPENAI_CHAT: (openai_chat.write, openai_chat.write_all),
-    Format.OPENAI_RESPONSES: (openai_responses.write, openai_responses.write_all),
-    Format.ANTHROPIC: (anthropic.write, anthropic.write_all),
-    Format.GEMINI: (gemini.write, gemini.write_all),
+    Format.OPENAI_CHAT: (write_openai_chat, write_all_openai_chat),
+    Format.OPENAI_RESPONSES: (write_openai_responses, write_all_openai_responses),
+    Format.ANTHROPIC: (write_anthropic, write_all_anthropic),
+    Format.GEMINI: (write_gemini, write_all_gemini),
     Format.ULLAGE: (_write_neutral, _write_neutrals),
 }
 """By format: who writes one message, and who a history."""

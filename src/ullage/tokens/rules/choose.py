@@ -9,15 +9,18 @@ from collections.abc import Mapping
 from ullage.models import Match
 
 from ..weight import Rule
-from . import anthropic, chat, gemini, openai
+from .anthropic import weigh as weigh_anthropic
+from .chat import weigh as weigh_chat
+from .gemini import weigh as weigh_gemini
+from .openai import weigh as weigh_openai
 
 __all__ = ["rule_of"]
 
-_RULES: Mapping[str, Rule] = {"openai": openai.weigh, "anthropic": anthropic.weigh, "google": gemini.weigh}
+_RULES: Mapping[str, Rule] = {"openai": weigh_openai, "anthropic": weigh_anthropic, "google": weigh_gemini}
 _OPEN_FAMILIES = frozenset({"gpt-oss", "gemma"})
 """Open models of makers that have a rule of their own for the closed ones."""
 
 
 def rule_of(match: Match) -> Rule:
     card = match.card
-    return chat.weigh if card.family.startswith(tuple(_OPEN_FAMILIES)) else _RULES.get(card.provider, chat.weigh)
+    return weigh_chat if card.family.startswith(tuple(_OPEN_FAMILIES)) else _RULES.get(card.provider, weigh_chat)

@@ -8,7 +8,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...engine import Dialect, Stability
-from . import duckdb, mysql, oracle, postgres, sqlite, standard, tsql
+from .duckdb import DENIED as DUCKDB_DENIED
+from .duckdb import NAMES as DUCKDB_NAMES
+from .duckdb import PREFIXES as DUCKDB_PREFIXES
+from .duckdb import TABLES as DUCKDB_TABLES
+from .mysql import DENIED as MYSQL_DENIED
+from .mysql import NAMES as MYSQL_NAMES
+from .mysql import PREFIXES as MYSQL_PREFIXES
+from .oracle import DENIED as ORACLE_DENIED
+from .oracle import METHODS as ORACLE_METHODS
+from .oracle import NAMES as ORACLE_NAMES
+from .oracle import PACKAGES as ORACLE_PACKAGES
+from .postgres import DENIED as POSTGRES_DENIED
+from .postgres import NAMES as POSTGRES_NAMES
+from .postgres import PREFIXES as POSTGRES_PREFIXES
+from .postgres import SAFE_VOLATILE as POSTGRES_SAFE_VOLATILE
+from .postgres import SCHEMAS as POSTGRES_SCHEMAS
+from .sqlite import DENIED as SQLITE_DENIED
+from .sqlite import NAMES as SQLITE_NAMES
+from .sqlite import TABLES as SQLITE_TABLES
+from .standard import NAMES as STANDARD_NAMES
+from .tsql import DENIED as TSQL_DENIED
+from .tsql import METHODS as TSQL_METHODS
+from .tsql import NAMES as TSQL_NAMES
 
 __all__ = ["CATALOGUES"]
 
@@ -39,29 +61,29 @@ class Catalogue:
             return False
         if name in self.certain:
             return True
-        listed = name in self.names or name in standard.NAMES or name.startswith(self.prefixes)
+        listed = name in self.names or name in STANDARD_NAMES or name.startswith(self.prefixes)
         return said in ("immutable", "stable") or (listed and said is None)
 
 
 CATALOGUES: Mapping[Dialect, Catalogue] = {
     "postgres": Catalogue(
-        certain=postgres.SAFE_VOLATILE,
-        names=postgres.NAMES,
-        prefixes=postgres.PREFIXES,
-        denied=re.compile(postgres.DENIED),
-        schemas=postgres.SCHEMAS,
+        certain=POSTGRES_SAFE_VOLATILE,
+        names=POSTGRES_NAMES,
+        prefixes=POSTGRES_PREFIXES,
+        denied=re.compile(POSTGRES_DENIED),
+        schemas=POSTGRES_SCHEMAS,
     ),
-    "mysql": Catalogue(certain=mysql.NAMES, prefixes=mysql.PREFIXES, denied=re.compile(mysql.DENIED)),
-    "sqlite": Catalogue(certain=sqlite.NAMES | sqlite.TABLES, denied=re.compile(sqlite.DENIED), tables=sqlite.TABLES),
+    "mysql": Catalogue(certain=MYSQL_NAMES, prefixes=MYSQL_PREFIXES, denied=re.compile(MYSQL_DENIED)),
+    "sqlite": Catalogue(certain=SQLITE_NAMES | SQLITE_TABLES, denied=re.compile(SQLITE_DENIED), tables=SQLITE_TABLES),
     "duckdb": Catalogue(
-        certain=duckdb.NAMES | duckdb.TABLES,
-        prefixes=duckdb.PREFIXES,
-        denied=re.compile(duckdb.DENIED),
-        tables=duckdb.TABLES,
+        certain=DUCKDB_NAMES | DUCKDB_TABLES,
+        prefixes=DUCKDB_PREFIXES,
+        denied=re.compile(DUCKDB_DENIED),
+        tables=DUCKDB_TABLES,
         schemas=None,
     ),
-    "tsql": Catalogue(certain=tsql.NAMES, denied=re.compile(tsql.DENIED), methods=tsql.METHODS),
+    "tsql": Catalogue(certain=TSQL_NAMES, denied=re.compile(TSQL_DENIED), methods=TSQL_METHODS),
     "oracle": Catalogue(
-        certain=oracle.NAMES, denied=re.compile(oracle.DENIED), methods=oracle.METHODS, packages=oracle.PACKAGES
+        certain=ORACLE_NAMES, denied=re.compile(ORACLE_DENIED), methods=ORACLE_METHODS, packages=ORACLE_PACKAGES
     ),
 }
