@@ -1,7 +1,7 @@
 """How are the rooms wired together?
 
-The composition root: it builds what the rest receives. `ullage.app.gateway` is imported where a gateway is wanted:
-the MCP SDK and the database come with it, and `ullage count` must not wait for them.
+The composition root: it builds what the rest receives. `ullage.app.gateway` is imported where a gateway is
+wanted: the MCP SDK and the database come with it, and `ullage count` must not wait for them.
 """
 
 from .counting import count, count_request, find_model, meter, meter_for

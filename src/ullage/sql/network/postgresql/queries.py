@@ -46,7 +46,8 @@ def _names(table: str, numbers: str) -> str:
 
 _CONSTRAINTS = f"""
 SELECT o.conrelid::int8, o.contype, o.conname, {_names("o.conrelid", "o.conkey")}, fn.nspname, f.relname,
-       {_names("o.confrelid", "o.confkey")}, o.confupdtype, o.confdeltype, pg_catalog.pg_get_constraintdef(o.oid, true)
+       {_names("o.confrelid", "o.confkey")}, o.confupdtype, o.confdeltype,
+       pg_catalog.pg_get_constraintdef(o.oid, true)
 FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_class f ON f.oid = o.confrelid LEFT JOIN pg_namespace fn ON fn.oid = f.relnamespace
 WHERE o.contype IN ('p', 'f', 'c', 'x') AND {_OF_USERS}
