@@ -21,6 +21,7 @@
     └── Unavailable                  the caller did nothing wrong; trying later may help
         ├── DeadlinePassed           the call's deadline came before its answer
         ├── SourceFailed             a source died, hung or spoke nonsense
+        │   ├── SignInNeeded         it wants a user to sign in with OAuth
         │   ├── Stillborn            it never came up (declared in `wire`)
         │   └── Unsent               it provably never got the request (declared in `wire`)
         ├── StoreFailed              the database cannot be opened, read or written
@@ -49,6 +50,7 @@ __all__ = [
     "ProtocolError",
     "QueryFailed",
     "Refused",
+    "SignInNeeded",
     "SourceFailed",
     "StoreFailed",
     "ToolChanged",
@@ -169,6 +171,12 @@ class DeadlinePassed(Unavailable):
 
 class SourceFailed(Unavailable):
     code = "SOURCE_FAILED"
+
+
+class SignInNeeded(SourceFailed):
+    """A remote server that answers HTTP 401 and publishes OAuth metadata."""
+
+    code = "SIGN_IN_NEEDED"
 
 
 class StoreFailed(Unavailable):

@@ -16,10 +16,10 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
+from ullage.errors import DeadlinePassed, ProtocolError, SignInNeeded, SourceFailed
 from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, JsonObject
 from ullage.wire.supervise.backoff import Patience
@@ -320,6 +320,54 @@ async def test_a_server_that_wants_a_key_is_understood_and_the_url_is_not_told(t
             async with open_upstream(server, environment={}):
                 pass
     assert "hush" not in str(caught.value.wire())
+
+
+def unauthorized(challenge: str, *, has_metadata: bool) -> Starlette:
+    """A server that wants a token for everything, and may publish where to get one."""
+
+    async def metadata(request: Request) -> Response:
+        document = {"resource": str(request.base_url), "authorization_servers": [f"{request.base_url}login"]}
+        return JSONResponse(document) if has_metadata else Response("no", status_code=404)
+
+    async def refuse(_: Request) -> Response:
+        return Response("no", status_code=401, headers={"www-authenticate": challenge} if challenge else {})
+
+    routes = [
+        Route("/.well-known/oauth-protected-resource", metadata),
+        Route("/{path:path}", refuse, methods=["GET", "POST", "DELETE"]),
+    ]
+    return Starlette(routes=routes)
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+@pytest.mark.parametrize(
+    ("challenge", "has_metadata", "is_sign_in"),
+    [
+        ('Bearer resource_metadata="http://x/.well-known/oauth-protected-resource"', False, True),
+        ("Bearer", True, True),
+        ("", True, True),
+        ("Bearer", False, False),
+        ("Basic", False, False),
+    ],
+)
+async def test_a_server_with_oauth_metadata_needs_a_sign_in(
+    transport, challenge: str, *, has_metadata: bool, is_sign_in: bool
+):
+    async with listening(unauthorized(challenge, has_metadata=has_metadata)) as url:
+        server = Server(name="site", transport=transport, url=f"{url}/mcp?key=hush")
+        with pytest.raises(SourceFailed) as caught:
+            async with open_upstream(server, environment={}):
+                pass
+    assert (type(caught.value) is SignInNeeded) == is_sign_in
+    assert ("needs a sign-in" in caught.value.message) == is_sign_in
+    assert "hush" not in str(caught.value.wire())
+
+
+async def test_a_host_reports_the_sign_in_that_a_server_needs():
+    async with listening(unauthorized("Bearer", has_metadata=True)) as url, Host(environment={}) as host:
+        source = host.source(Server(name="site", transport="http", url=f"{url}/mcp"))
+        with pytest.raises(SignInNeeded):
+            await source.tools()
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import anyio
 
-from ullage.errors import SourceFailed, UllageError
+from ullage.errors import SignInNeeded, SourceFailed, UllageError
 from ullage.gateway import Introduction, Server
 from ullage.tool import (
     CompletionSource,
@@ -210,9 +210,8 @@ class Connection:
             await self._settled.wait()
         if self.failure is not None:
             # A fresh error each time: one that is raised in many tasks would gather all their tracebacks.
-            raise SourceFailed(
-                self.failure.message, suggestion=self.failure.suggestion or _LOOK, options=self.failure.options
-            )
+            kind = SignInNeeded if isinstance(self.failure, SignInNeeded) else SourceFailed
+            raise kind(self.failure.message, suggestion=self.failure.suggestion or _LOOK, options=self.failure.options)
 
     @contextmanager
     def _claimed(self) -> Generator[None, None, None]:

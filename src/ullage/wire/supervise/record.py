@@ -7,7 +7,7 @@ nothing; the clock and chance are passed in.
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ullage.errors import SourceFailed, UllageError
+from ullage.errors import SignInNeeded, SourceFailed, UllageError
 from ullage.gateway import Introduction
 
 from .backoff import Incident, Patience, Standing, admission, after_failure, forgiven
@@ -54,7 +54,8 @@ class Record:
         failures = self._standing.failures
         times = "" if failures == 1 else f" {failures} times in a row"
         reason, hint = ("", "") if self._last is None else (self._last.message, self._last.suggestion)
-        return SourceFailed(
+        kind = SignInNeeded if isinstance(self._last, SignInNeeded) else SourceFailed
+        return kind(
             f"server `{self._server}` failed{times} and is left alone for {seconds:.0f} s more; last: {reason}",
             suggestion=f"try again in {seconds:.0f} s; {hint}".rstrip("; "),
         )

@@ -24,7 +24,7 @@ from ullage.errors import SourceFailed
 from ullage.gateway import Server
 
 from ..jsonrpc import INTERNAL_ERROR, Message
-from .rpc import UNREACHABLE, Receiver
+from .rpc import SIGN_IN, UNREACHABLE, Receiver, sign_in_needed
 
 __all__ = ["Remote", "open_remote"]
 
@@ -35,6 +35,9 @@ _CONNECTING = 30.0
 _LEAVING = 3.0
 """Seconds for a farewell to a server that holds a session for us."""
 _SESSION = "mcp-session-id"
+_METADATA = "/.well-known/oauth-protected-resource"
+"""Where a server publishes how to sign in to it (RFC 9728), followed by the path of its address."""
+_METADATA_SECONDS = 3.0
 _MOVED = "that is not followed: where it has moved, its `url` must say so"
 
 
@@ -52,6 +55,8 @@ class Watching(httpx2.AsyncClient):
         """Answers come on a stream of their own there, and a request that fails has none."""
         self.refused: str | None = None
         """What the server last refused a request with, for people."""
+        self.needs_sign_in = False
+        """Whether it was refused for want of a sign-in."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # noqa: ANN401 - handed on
         try:
@@ -67,11 +72,32 @@ class Watching(httpx2.AsyncClient):
 
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         self.refused = f"answered HTTP {response.status_code} ({_phrase(response.status_code)})"
+        if response.status_code == HTTPStatus.UNAUTHORIZED and await self._wants_sign_in(request, response):
+            self.needs_sign_in, self.refused = True, "needs a sign-in"
+            if not self._answers_apart:
+                await response.aclose()
+                return _answer(request, self.refused, {SIGN_IN: True})
         if response.status_code == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
             self._lost_before(request, f"{self.refused}: it has forgotten the session")
         if self._answers_apart and request.method == "POST":
             return await self._lost_apart(request, response)
         return response
+
+    async def _wants_sign_in(self, request: httpx2.Request, response: httpx2.Response) -> bool:
+        """Whether the server publishes OAuth metadata: its challenge names them, or they are at their usual address."""
+        if "resource_metadata" in response.headers.get("www-authenticate", ""):
+            return True
+        for path in dict.fromkeys((_METADATA + request.url.path.rstrip("/"), _METADATA)):
+            # Without our headers: whoever wants a sign-in has no use for them.
+            asking = httpx2.Request("GET", request.url.copy_with(raw_path=path.encode()), extensions=_timeouts())
+            try:
+                found = await super().send(asking)
+                document: object = found.json() if found.status_code == HTTPStatus.OK else None
+            except (httpx2.HTTPError, ValueError):
+                continue
+            if isinstance(document, dict) and {"authorization_servers", "resource"} & document.keys():
+                return True
+        return False
 
     async def _lost_apart(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         self._receiver.lost(self.refused or "refused a request")
@@ -102,8 +128,12 @@ class Watching(httpx2.AsyncClient):
         return _answer(request, reason)
 
 
-def _answer(request: httpx2.Request, reason: str) -> httpx2.Response:
-    body = {"code": INTERNAL_ERROR, "message": reason, "data": {UNREACHABLE: reason}}
+def _timeouts() -> dict[str, Any]:
+    return {"timeout": httpx2.Timeout(_METADATA_SECONDS).as_dict()}
+
+
+def _answer(request: httpx2.Request, reason: str, more: Mapping[str, bool] | None = None) -> httpx2.Response:
+    body = {"code": INTERNAL_ERROR, "message": reason, "data": {UNREACHABLE: reason, **(more or {})}}
     answer = json.dumps({"jsonrpc": "2.0", "id": 0, "error": body}).encode()
     headers = {"content-type": "application/json"}
     return httpx2.Response(HTTPStatus.BAD_GATEWAY, headers=headers, content=answer, request=request)
@@ -204,7 +234,11 @@ class Remote:
         finally:
             self._receiver.lost(reason)
             if not ready.done():
-                ready.set_exception(SourceFailed(f"server `{self._server.name}` {reason}"))
+                ready.set_exception(
+                    sign_in_needed(self._server.name)
+                    if self._client.needs_sign_in
+                    else SourceFailed(f"server `{self._server.name}` {reason}")
+                )
 
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         url = self._server.url or ""

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from ullage.errors import DeadlinePassed, InvalidArguments, ProtocolError, SourceFailed, UllageError
+from ullage.errors import DeadlinePassed, InvalidArguments, ProtocolError, SignInNeeded, SourceFailed, UllageError
 from ullage.json_size import is_larger
 from ullage.tool import Asked, Progress
 
@@ -21,7 +21,7 @@ from .questions import Questions
 from .unsent import Unsent
 from .waiting import Answer, Waiting
 
-__all__ = ["RELATED", "UNREACHABLE", "Channel", "Peer", "Receiver"]
+__all__ = ["RELATED", "SIGN_IN", "UNREACHABLE", "Channel", "Peer", "Receiver", "sign_in_needed"]
 
 RELATED: ContextVar[Waiting | None] = ContextVar("ullage_related_request", default=None)
 """The request under which a message was sent. Over HTTP the server's questions come on the answer to the request they
@@ -30,6 +30,8 @@ belong to, and the SDK's transport hands them on in the context of whoever sent 
 UNREACHABLE = "dev.ullage/unreachable"
 """Marks, in an error's data, one that the transport made because the server could not be reached."""
 
+SIGN_IN = "dev.ullage/sign_in"
+"""Marks, beside that one, an error for want of a sign-in."""
 _LONGEST_MESSAGE = 20_000
 """Characters of a server's error message that are passed on."""
 _DATA_VALUES, _DATA_LETTERS = 2_000, 50_000
@@ -186,6 +188,8 @@ class Peer(Endpoint[Waiting]):
     def _refusal(self, error: object) -> UllageError:
         said: Message = cast("Message", error) if isinstance(error, dict) else {"message": str(error)}
         number, text, data = said.get("code"), said.get("message"), said.get("data")
+        if isinstance(data, dict) and SIGN_IN in data:
+            return sign_in_needed(self.server)
         if isinstance(data, dict) and UNREACHABLE in data:
             return SourceFailed(f"server `{self.server}` {data[UNREACHABLE]}")
         return ProtocolError(
@@ -251,6 +255,14 @@ class Peer(Endpoint[Waiting]):
     async def ended(self) -> str:
         await self._ended.wait()
         return self._reason or ""
+
+
+def sign_in_needed(server: str) -> SignInNeeded:
+    return SignInNeeded(
+        f"server `{server}` needs a sign-in",
+        suggestion="Ullage cannot sign in by itself: the user can put a token into its `headers`, or leave the server "
+        "in the program that is signed in to it",
+    )
 
 
 def _shortened(message: str) -> str:

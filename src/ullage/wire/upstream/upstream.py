@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import anyio
 
-from ullage.errors import DeadlinePassed, ProtocolError, SourceFailed
+from ullage.errors import DeadlinePassed, ProtocolError, SignInNeeded, SourceFailed
 from ullage.gateway import Server
 from ullage.tool import Era
 
@@ -125,6 +125,8 @@ async def _agreed(  # noqa: PLR0913 - `_opened` in its parts
     except ProtocolError as error:
         said = connection.refused() or f"refused to be spoken to: {hush(error.message)[:200]}"
         raise Stillborn(SourceFailed(f"server `{server.name}` {said}"), connection.stderr_tail()) from error
+    except SignInNeeded:
+        raise
     except SourceFailed as error:
         if isinstance(error, Unsent) and not peer.is_lost:
             # It has closed its ears; how it ended, and what it said, is known in a moment.
