@@ -7,10 +7,10 @@ read or written here.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import cast
+from typing import Literal, cast
 
 from ullage.clients.configs import (
     ClientConfig,
@@ -23,16 +23,22 @@ from ullage.clients.configs import (
     ServerEntry,
     ToolRules,
 )
+from ullage.config import server_fault
+from ullage.gateway import Server
 
 __all__ = [
     "OWN_NAME",
     "InstallPlan",
     "Moved",
+    "MovedScope",
+    "ServeFlags",
     "Staying",
+    "StayingKind",
     "find_doubled",
     "is_ullage",
     "plan_install",
     "plan_uninstall",
+    "serve_flags",
     "server_table",
 ]
 
@@ -40,6 +46,8 @@ OWN_NAME = "ullage"
 """The name of Ullage's entry in other programs' files."""
 UNASKED_TOOLS = ("find_tool", "read_result")
 """Ullage's tools that only look things up; programs that can be told so run them without asking."""
+_RUNNERS = ("npx", "uvx", "bunx", "pnpx", "pipx")
+"""Programs that fetch the package named in their arguments and start it."""
 _BARE = re.compile(r"[^A-Za-z0-9_.-]+")
 _ULLAGE = re.compile(r"(?:^|[/\\])ullage(?:\.exe)?(?:@.*)?$", re.IGNORECASE)
 
@@ -55,12 +63,18 @@ class Moved:
     """Whether the user's file has the same server already."""
 
 
+MovedScope = Literal["user", "project", "all"]
+"""Which servers an installation moves: the user's for all folders, those of the working folder, or both."""
+StayingKind = Literal["managed", "scope", "pending", "faulty", "disabled", "unresolved", "sign-in"]
+
+
 @dataclass(frozen=True, slots=True)
 class Staying:
     """A server that stays in the program's own file."""
 
     entry: ServerEntry
     reason: str
+    kind: StayingKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,31 +98,53 @@ class InstallPlan:
         return tuple(edit.path for edit in self.own_edits if isinstance(edit, Put))
 
 
-def plan_install(
-    config: ClientConfig, own: Mapping[str, object], command: Sequence[str], *, model: str | None = None
+def plan_install(  # noqa: PLR0913 - the last three say what is moved
+    config: ClientConfig,
+    own: Mapping[str, object],
+    command: Sequence[str],
+    *,
+    model: str | None = None,
+    scope: MovedScope = "user",
+    is_approved: Callable[[str], bool] = lambda path: False,
+    behind: Iterable[str] = (),
+    needs_sign_in: Iterable[str] = (),
 ) -> InstallPlan:
-    """How Ullage is put in front of a program's servers of the user.
+    """How Ullage is put in front of a program's servers.
+
+    A server of one folder only is there in that folder only afterwards, too. Ullage's entry goes to the user's file in
+    any case: the command in it is one of this machine, and a project's file may be shared.
 
     Args:
         config: what the program has configured.
         own: the user's `ullage.toml`, parsed.
         command: the words that start Ullage as a server.
         model: the program's model under a name that Ullage knows; None where there is none.
+        scope: which servers are moved.
+        is_approved: whether the user has approved a project's file as it is. Servers of others stay.
+        behind: names of the servers that are behind Ullage for this program already. They stay there.
+        needs_sign_in: names in the program of servers that were found to want a sign-in.
     """
     program = config.program
     file = _choose_file(config)
     moved, staying = list[Moved](), list[Staying]()
     servers = dict(_table(own.get("servers")))
-    group = list[str]()
+    unsigned = frozenset(needs_sign_in)
+    group = list(behind)
     own_edits = list[Edit]()
     for entry in config.servers:
         if is_ullage(entry):
             continue
-        reason = _reason_to_stay(entry)
-        if reason is not None:
-            staying.append(Staying(entry, reason))
+        stays = _reason_to_stay(entry, scope, is_approved)
+        if stays is None and entry.name in unsigned:
+            stays = Staying(entry, "it needs a sign-in, which Ullage cannot do yet", "sign-in")
+        if stays is not None:
+            staying.append(stays)
             continue
         table = server_table(entry)
+        fault = server_fault(_clean(entry.name), table)
+        if fault is not None:
+            staying.append(Staying(entry, fault, "faulty"))
+            continue
         name, is_known = _choose_name(entry, table, servers)
         if not is_known:
             servers[name] = table
@@ -124,7 +160,10 @@ def plan_install(
         own_edits.append(Put(("clients", program.name, "groups"), [program.name]))
     if model is not None and "model" not in profile:
         own_edits.append(Put(("clients", program.name, "model"), model))
-    entry_path = (*_servers_table(file), OWN_NAME)
+    present = next((one for one in config.servers if one.scope == "user" and is_ullage(one)), None)
+    if present is not None:
+        file = next(one for one in config.files if one.path == present.file)
+    entry_path = (*_servers_table(file), OWN_NAME) if present is None else present.path
     file_edits = dict[str, list[Edit]]()
     for one in moved:
         file_edits.setdefault(one.entry.file, []).append(Remove(one.entry.path))
@@ -170,23 +209,86 @@ def plan_uninstall(program: str, own: Mapping[str, object], added: Iterable[KeyP
     return tuple(edits)
 
 
-def find_doubled(config: ClientConfig, behind: Iterable[str]) -> tuple[ServerEntry, ...]:
+def find_doubled(config: ClientConfig, behind: Iterable[Server]) -> tuple[ServerEntry, ...]:
     """The servers that a program lists itself although they are also behind Ullage, which it has as a server too.
+
+    A server is the same where it starts or reaches the same thing, whatever it is called, and where it has the name
+    under which Ullage serves one.
 
     Args:
         config: what the program has configured.
-        behind: the names of the servers behind Ullage for this program.
+        behind: the servers behind Ullage for this program.
     """
     if not any(is_ullage(one) for one in config.active_servers):
         return ()
-    names = frozenset(behind)
-    return tuple(one for one in config.active_servers if not is_ullage(one) and _clean(one.name) in names)
+    servers = tuple(behind)
+    names = {server.name for server in servers}
+    launches = {_launch_identity(one.command, one.arguments, one.url) for one in servers}
+    return tuple(
+        one
+        for one in config.active_servers
+        if not is_ullage(one)
+        and (_clean(one.name) in names or _launch_identity(one.command, one.arguments, one.url) in launches)
+    )
+
+
+_Launch = tuple[str | None, tuple[str, ...], str | None]
+
+
+def _launch_identity(command: str | None, arguments: Sequence[str], url: str | None) -> _Launch:
+    """What an entry starts or reaches, without what makes no difference: folders and endings of the command, whether a
+    package runner asks, and which version of the package it takes."""
+    if url is not None:
+        return None, (), url.split("#")[0].rstrip("/")
+    words = [command or "", *arguments]
+    if re.split(r"[/\\]", words[0])[-1].lower() in ("cmd", "cmd.exe") and words[1:2] in (["/c"], ["/C"]):
+        words = words[2:]
+    name = re.sub(r"\.(?:exe|cmd|bat)$", "", re.split(r"[/\\]", words[0])[-1] if words else "", flags=re.IGNORECASE)
+    rest = words[1:]
+    if name in _RUNNERS:
+        rest = [re.sub(r"(?<=.)@[^/@]*$", "", word) for word in rest if word not in ("-y", "--yes", "-q", "--quiet")]
+    return name, tuple(rest), None
 
 
 def is_ullage(entry: ServerEntry) -> bool:
     """Whether an entry starts Ullage as a gateway."""
     words = (entry.command or "", *entry.arguments)
     return any(_ULLAGE.search(word) for word in words) and "serve" in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeFlags:
+    """The flags with which a program starts `ullage serve`, as far as they decide which servers it sees."""
+
+    client: str | None = None
+    config: str | None = None
+    include: tuple[str, ...] = ()
+    store: str | None = None
+
+    def words(self) -> tuple[str, ...]:
+        """As they are written, without the client."""
+        included = [word for path in self.include for word in ("--include", path)]
+        return (*included, *(("--store", self.store) if self.store else ()))
+
+
+def serve_flags(entry: ServerEntry) -> ServeFlags:
+    """The flags of an entry that starts Ullage."""
+    found = dict[str, list[str]]()
+    words = list(entry.arguments[entry.arguments.index("serve") + 1 :]) if "serve" in entry.arguments else []
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        if name in ("--client", "--config", "--include", "--store"):
+            found.setdefault(name, []).append(value if equals or not words else words.pop(0))
+
+    def last(name: str) -> str | None:
+        return found[name][-1] if name in found else None
+
+    return ServeFlags(
+        client=last("--client"),
+        config=last("--config"),
+        include=tuple(found.get("--include", ())),
+        store=last("--store"),
+    )
 
 
 def server_table(entry: ServerEntry) -> dict[str, object]:
@@ -202,11 +304,13 @@ def server_table(entry: ServerEntry) -> dict[str, object]:
         table["command"] = entry.command
         table["args"] = list(entry.arguments)
         if entry.directory is not None:
-            table["cwd"] = entry.directory
+            table["cwd"] = _absolute(entry.directory, entry.folder)
         if entry.environment:
             table["env"] = dict(entry.environment)
         if entry.inherited:
             table["inherit_env"] = list(entry.inherited)
+    if entry.folder is not None:
+        table["folders"] = [entry.folder]
     said = {
         "description": entry.description,
         "start_timeout": entry.start_timeout,
@@ -214,6 +318,12 @@ def server_table(entry: ServerEntry) -> dict[str, object]:
         **_rules_table(entry.rules),
     }
     return {**table, **{key: value for key, value in said.items() if value}}
+
+
+def _absolute(directory: str, folder: str | None) -> str:
+    """A folder in which a server is started. One that is relative begins at the folder to which the entry belongs."""
+    is_whole = folder is None or re.match(r"[/\\~$]|[A-Za-z]:", directory) is not None
+    return directory if is_whole else f"{folder}/{directory}"
 
 
 def _rules_table(rules: ToolRules) -> dict[str, object]:
@@ -232,18 +342,25 @@ def _pattern(name: str) -> str:
     return re.sub(r"[?\[]", r"[\g<0>]", name)
 
 
-def _reason_to_stay(entry: ServerEntry) -> str | None:
+def _reason_to_stay(entry: ServerEntry, scope: MovedScope, is_approved: Callable[[str], bool]) -> Staying | None:
+    """Why a server is not moved; None where it is."""
+    is_users = entry.scope == "user"
+    found: tuple[str, StayingKind] | None = None
     if entry.scope == "managed":
-        return "an administrator configured it"
-    if entry.scope != "user":
-        return f"it belongs to `{entry.folder}` only"
-    if entry.faults:
-        return entry.faults[0]
-    if entry.disabled:
-        return "it is switched off"
-    if entry.unresolved:
-        return f"only {entry.program} can fill in {', '.join(entry.unresolved)}"
-    return "it needs a sign-in" if entry.signs_in else None
+        found = "an administrator configured it", "managed"
+    elif scope != "all" and is_users != (scope == "user"):
+        found = ("it is for all folders" if is_users else f"it is for `{entry.folder}` only"), "scope"
+    elif entry.scope == "project" and not is_approved(entry.file):
+        found = "you have not approved this project file", "pending"
+    elif entry.faults:
+        found = entry.faults[0], "faulty"
+    elif entry.disabled:
+        found = "it is switched off", "disabled"
+    elif entry.unresolved:
+        found = f"only {entry.program} can fill in {', '.join(entry.unresolved)}", "unresolved"
+    elif entry.signs_in:
+        found = f"{entry.program} signs in to it, which Ullage cannot", "sign-in"
+    return None if found is None else Staying(entry, *found)
 
 
 def _choose_name(entry: ServerEntry, table: Mapping[str, object], taken: Mapping[str, object]) -> tuple[str, bool]:

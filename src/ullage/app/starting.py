@@ -168,7 +168,7 @@ class StartAnswers:
             judged={str(path) for path in loaded.files if not path.is_relative_to(Places.of_user().config)},
             variables=tuple(variables),
             client_files={str(path): (one.parts, one.folders) for path, one in loaded.client_files.items()},
-            is_bound_to_folder="workspaceFolder" in loaded.variables,
+            is_bound_to_folder=loaded.is_bound_to_folder,
             clients=tuple(settings.clients),
             catalogue=(digest(key, self._store), token),
         )

@@ -22,6 +22,7 @@ __all__ = [
     "bold",
     "columns",
     "complain",
+    "cut",
     "dim",
     "emit",
     "emit_json",
@@ -33,12 +34,15 @@ __all__ = [
     "plain",
     "red",
     "say",
+    "screen",
     "width_of",
     "yellow",
 ]
 
 _PAGE = 100
 """Columns beyond which text is tiring to read."""
+_WIDEST = 120
+"""Columns of a table at most."""
 
 
 def emit(line: str = "") -> None:
@@ -100,6 +104,24 @@ def _columns_of(letter: str) -> int:
     if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most so many columns, with an ellipsis where something was left out."""
+    if width_of(text) <= width:
+        return text
+    kept, room = list[str](), max(width - 1, 0)
+    for letter in text:
+        room -= width_of(letter)
+        if room < 0:
+            break
+        kept.append(letter)
+    return f"{''.join(kept).rstrip(' ,;')}…"
+
+
+def screen() -> int:
+    """Columns for tables: those of the terminal that shows them, up to 120."""
+    return min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _PAGE
 
 
 def plain(text: str) -> str:

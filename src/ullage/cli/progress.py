@@ -1,21 +1,29 @@
-"""How far are we?
+"""Progress on standard error.
 
-A bar on standard error, drawn only where a person watches a terminal that can wipe a line. It knows nothing of what is
-being done.
+A bar or a line that is drawn again and again where standard error is a terminal. Elsewhere `show_waiting` writes a line
+every two seconds, so that a log shows what is waited for.
 """
 
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
+import anyio
+
+from .output import cut, plain, say
 from .terminal import own_sequence
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "show_waiting"]
 
 _EVERY_SECONDS = 0.1
+_LINE_SECONDS = 2.0
+"""Between two lines where nothing can be drawn again."""
+_AT_ONCE = 0.4
+"""Seconds in which nothing is shown: what is done by then needs no progress."""
 
 
 class Sized(Protocol):
@@ -57,3 +65,46 @@ class Progress:
         bar = "█" * full + "░" * (width - full)
         wipe = own_sequence("\r\x1b[K", sys.stderr)
         print(f"{wipe}{self._label} {bar} {part:4.0%}", end="", file=sys.stderr, flush=True)
+
+
+@asynccontextmanager
+async def show_waiting(total: int, waiting: Callable[[], Sequence[str]]) -> AsyncGenerator[None]:
+    """Shows which of `total` servers are waited for, until the context ends.
+
+    Args:
+        total: all servers that are asked.
+        waiting: names of those that have not answered yet.
+    """
+    is_drawn = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    begun = time.monotonic()
+    has_drawn = False
+
+    def line() -> str:
+        names = waiting()
+        named = f"; waiting for {', '.join(map(plain, names))}" if names else ""
+        return f"{total - len(names)} of {total} servers answered{named} ({time.monotonic() - begun:.0f} s)"
+
+    async def tick() -> None:
+        nonlocal has_drawn
+        await anyio.sleep(_AT_ONCE if is_drawn else _LINE_SECONDS)
+        while True:
+            if is_drawn:
+                has_drawn = True
+                text = own_sequence("\r\x1b[K", sys.stderr) + cut(line(), shutil.get_terminal_size().columns - 1)
+                print(text, end="", file=sys.stderr, flush=True)
+            else:
+                say(f"ullage: {line()}")
+            await anyio.sleep(_EVERY_SECONDS * 2 if is_drawn else _LINE_SECONDS)
+
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tick)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
+            failure = error
+        tasks.cancel_scope.cancel()
+    if has_drawn:
+        print(own_sequence("\r\x1b[K", sys.stderr), end="", file=sys.stderr, flush=True)
+    if failure is not None:
+        raise failure

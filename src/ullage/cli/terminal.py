@@ -3,10 +3,11 @@
 `escaping_terminals` puts a stream in the place of `sys.stdout` and `sys.stderr` where they are terminals. Whatever is
 printed, by a verb, a library, the parser of arguments or a traceback, passes it and is escaped. Styles of our own pass
 because they are marked with a word that is drawn anew in each process, so no text from outside can mark itself. A
-pipe or a file gets every character as it is.
+pipe or a file gets every character as it is, and colours where `FORCE_COLOR` asks for them.
 """
 
 import logging
+import os
 import re
 import secrets
 import sys
@@ -24,15 +25,24 @@ _OWN = re.compile(f"\x00{_WORD}<([^\x00]*)>\x00")
 
 
 class TerminalStream:
-    """A terminal that shows control characters instead of obeying them; all else is the stream's own."""
+    """A terminal that shows control characters instead of obeying them; all else is the stream's own.
 
-    def __init__(self, stream: TextIO) -> None:
+    Args:
+        stream: the terminal, or a pipe that is to have colours.
+        escapes: False for a pipe, which gets every character but the colours as it is.
+    """
+
+    def __init__(self, stream: TextIO, *, escapes: bool = True) -> None:
         self._stream = stream
+        self._escapes = escapes
 
     def write(self, text: str) -> int:
         # The odd parts are what our own marks hold.
         parts = _OWN.split(text)
-        self._stream.write("".join(part if at % 2 else escape_controls(part) for at, part in enumerate(parts)))
+        is_plain = not self._escapes
+        self._stream.write(
+            "".join(part if at % 2 or is_plain else escape_controls(part) for at, part in enumerate(parts))
+        )
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:
@@ -52,8 +62,11 @@ def own_sequence(sequence: str, stream: TextIO) -> str:
 def escaping_terminals(*, for_good: bool) -> Generator[None]:
     """Escapes what is printed to terminals; `for_good` also after the end, for the traceback of what went wrong."""
     before = sys.stdout, sys.stderr
+    is_forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
     sys.stdout, sys.stderr = (
-        cast("TextIO", TerminalStream(stream)) if stream.isatty() and not isinstance(stream, TerminalStream) else stream
+        cast("TextIO", TerminalStream(stream, escapes=stream.isatty()))
+        if (is_forced or stream.isatty()) and not isinstance(stream, TerminalStream)
+        else stream
         for stream in before
     )
     try:

@@ -8,7 +8,8 @@ from .loading import Flags, Loaded, examine, load, read_tokens, review
 from .places import Places
 from .settings import ClientProfile, Gateway, Mode, Results, Search, Settings, Token
 from .stamp import Stamp
-from .trust import Approval, Approvals, PendingFile, approve_command
+from .trust import Approval, Approvals, PendingFile, approve_command, is_approved
+from .ullage_toml import server_fault
 from .watching import Reload, Reloading, watch
 
 __all__ = [
@@ -38,10 +39,12 @@ __all__ = [
     "Token",
     "approve_command",
     "examine",
+    "is_approved",
     "is_secret_name",
     "load",
     "masked_url",
     "read_tokens",
     "review",
+    "server_fault",
     "watch",
 ]

@@ -212,6 +212,13 @@ SERVER = (
     ),
     Key(name="disabled", kind=FLAG, means="Keep the entry but do not use it.", default="false"),
     Key(
+        name="folders",
+        kind=NAMES,
+        means="Only work in these folders, and below them in the same repository, has this server. For the user's own "
+        "file.",
+        default="every folder",
+    ),
+    Key(
         name="shared",
         kind=FLAG,
         means="All sessions use one connection. For servers that keep nothing about who is calling.",

@@ -58,6 +58,8 @@ class Layer:
     """Whether it is a project's file that the user has not approved: only its restrictions are in it."""
     database_limits: Mapping[str, DatabaseSettings] = field(default_factory=dict[str, DatabaseSettings], repr=False)
     """Databases of a pending file, by name: none is opened, their limits and masks bind the user's own."""
+    is_bound_to_folder: bool = False
+    """Whether what it says depends on the working folder."""
     is_unread: bool = False
     """Whether there was a text that nobody could make sense of."""
     client_file: ClientFile | None = field(default=None, repr=False, compare=False)

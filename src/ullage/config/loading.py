@@ -68,6 +68,8 @@ class Loaded:
     """Approved project files as they were used, by identity."""
     variables: frozenset[str] = frozenset()
     """Names of the variables that were looked up, set or not."""
+    is_bound_to_folder: bool = False
+    """Whether the settings differ from one working folder to another."""
     client_files: Mapping[Path, ClientFile] = field(default_factory=dict[Path, ClientFile], repr=False)
     """What decides in the JSON files of other programs, by path."""
 
@@ -102,6 +104,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
     places: Places | None = None,
     before: Loaded | None = None,
     is_review: bool = False,
+    replaced: Mapping[Path, bytes] | None = None,
 ) -> Loaded:
     """The same without raising: for saying what is wrong.
 
@@ -112,6 +115,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         places: the user's own folders.
         before: what this process uses now. An approved project file that has changed since stays in use as it was.
         is_review: whether pending files are read with everything they include, for a person to review them.
+        replaced: contents that are taken in place of those of files of the user's own, to see what they would do.
     """
     environment = RecordingEnvironment(environment)
     reading = Reading(
@@ -120,6 +124,7 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         places or Places.of_user(),
         in_use={} if before is None else before.in_use,
         is_review=is_review,
+        replaced=replaced or {},
     )
     spoken = list(_spoken(flags, environment))
     files = list(reading.layers(_named_file(flags, environment), flags.include))
@@ -143,6 +148,8 @@ def examine(  # noqa: PLR0913 - two of them say how much is read
         in_use=reading.used,
         variables=frozenset(environment.consulted),
         client_files=reading.client_files,
+        is_bound_to_folder="workspaceFolder" in environment.consulted
+        or any(layer.is_bound_to_folder for layer in files),
     )
 
 

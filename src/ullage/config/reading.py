@@ -69,6 +69,8 @@ class Reading:
     """Project files as this process last used them, by identity."""
     is_review: bool = False
     """Whether pending files are read for a person to review, with everything they include."""
+    replaced: Mapping[Path, bytes] = field(default_factory=dict[Path, bytes], repr=False)
+    """Contents that are taken in place of those of files of the user's own."""
     stamps: dict[Path, Stamp | None] = field(default_factory=dict[Path, "Stamp | None"])
     issues: list[Issue] = field(default_factory=list[Issue])
     unread: list[str] = field(default_factory=list[str])
@@ -481,6 +483,8 @@ class Reading:
         """
         if path in self._contents:
             return self._contents[path]
+        if path in self.replaced:
+            return self.replaced[path]
         self.stamps[path] = stamp_of(path)
         content: bytes | None = None
         if self.stamps[path] is not None:

@@ -36,6 +36,7 @@ __all__ = [
     "UnitKind",
     "approve_command",
     "identity_of",
+    "is_approved",
     "read_regular_file",
     "sha256",
 ]
@@ -65,6 +66,15 @@ def identity_of(path: Path) -> Path:
     The last component stays as it is: a link that is swapped for another one has other content, or the same.
     """
     return Path(os.path.realpath(path.parent)) / path.name
+
+
+def is_approved(path: str, content: bytes, places: Places) -> bool:
+    """Whether this user has approved another program's file of a project with exactly this content."""
+    try:
+        approvals = Approvals(places.trust).for_path(identity_of(Path(path)))
+    except StoreFailed:
+        return False
+    return any(one.kind == "servers" and one.digest == sha256(content) for one in approvals)
 
 
 def read_regular_file(path: Path, limit: int) -> bytes:

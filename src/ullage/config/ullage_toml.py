@@ -19,12 +19,13 @@ from .key import Key
 from .keys import CLIENT, GATEWAY, GROUP, HANDLING, OWN, RESULTS, SEARCH, SERVER, STORE_KEYS, TABLES, TOKEN, TOP
 from .layer import Layer
 from .page import Page
+from .places import FILE_NAME
 from .settings import ClientProfile, Token
 from .source_keys import SOURCE
 from .sources import database_of
 from .withheld import Withheld
 
-__all__ = ["read_ullage_toml"]
+__all__ = ["read_ullage_toml", "server_fault"]
 
 _RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")
 _HEADINGS = tuple(dict.fromkeys(heading.split(".")[0] for heading in TABLES if heading))
@@ -42,6 +43,8 @@ class _Findings(Findings):
     """Servers of which it is written that they are not disabled."""
     handling: dict[str, ServerResults] = field(default_factory=dict[str, ServerResults])
     """By server, what is said of its results."""
+    is_bound_to_folder: bool = False
+    """Whether some server is there in certain folders only."""
 
 
 def read_ullage_toml(page: Page) -> Layer:
@@ -86,6 +89,7 @@ def _layer(document: Table, findings: _Findings) -> Layer:
         include=plain.get("include", ()),
         issues=(*findings.issues, *_unhidden(values, findings.page)),
         withheld=Withheld(rules=findings.rules, on=frozenset(findings.on)),
+        is_bound_to_folder=findings.is_bound_to_folder,
     )
 
 
@@ -120,8 +124,25 @@ def _servers(document: Table, findings: _Findings) -> Iterator[tuple[str, Server
         # A key that is there but does not fit is there all the same.
         present = {key.target: values.get(key.target) for key in SERVER if key.name in table}
         _fit_together(present, path, findings)
-        if len(findings.issues) == before:
+        folders = cast("tuple[str, ...] | None", values.pop("folders", None))
+        if len(findings.issues) == before and _is_wanted_here(folders, findings):
             yield from _started(values, path, findings)
+
+
+def server_fault(name: str, table: Mapping[str, object]) -> str | None:
+    """Why a table of a server could not stand in an `ullage.toml`; None where it could."""
+    page = Page(file=FILE_NAME, text="", environment={}, absolute=lambda path: path, expands=False)
+    findings = _Findings(page)
+    list(_servers({"servers": {name: table}}, findings))
+    return next((issue.message for issue in findings.issues if issue.severity == "error"), None)
+
+
+def _is_wanted_here(folders: tuple[str, ...] | None, findings: _Findings) -> bool:
+    """Whether work goes on in one of these folders. A project's file is in its folder anyway, and has none to name."""
+    if folders is None:
+        return True
+    findings.is_bound_to_folder = True
+    return not {findings.page.absolute(folder) for folder in folders}.isdisjoint(findings.page.projects)
 
 
 def _fit_together(present: dict[str, Any], path: Path, findings: _Findings) -> None:

@@ -95,6 +95,8 @@ class Program:
     """The program's own command that lists its servers."""
     models: tuple[KeyPath, ...] = ()
     """Where its files state the model, first found first; `{key}` is the value that the file has for this key."""
+    usual_model: str | None = None
+    """A model that it is likely to use where its files state none; None where it may be anybody's."""
     defers_tools: bool = False
     """Whether it can load tool definitions on demand by itself."""
     read_rules: Callable[[object, ConfigFile, Surroundings], FileRules] | None = None
@@ -204,6 +206,7 @@ _CLAUDE_CODE = Program(
     scope_order=("managed", "local", "project", "user"),
     list_command=("claude", "mcp", "list"),
     models=(("model",), ("env", "ANTHROPIC_MODEL")),
+    usual_model="claude-opus-5-5",
     defers_tools=True,
     read_rules=_claude_code_rules,
     prefixes=_claude_prefixes,
@@ -213,6 +216,7 @@ _CLAUDE_CODE = Program(
 _CLAUDE_DESKTOP = Program(
     name="claude-desktop",
     title="Claude Desktop",
+    usual_model="claude-sonnet-5-5",
     keys=EntryKeys(variables="none", disabled=None),
     list_files=lambda around: [
         _user_file(
@@ -457,6 +461,7 @@ _CODEX = Program(
     make_entry=_codex_entry,
     list_command=("codex", "mcp", "list", "--json"),
     models=(("profiles", "{profile}", "model"), ("model",)),
+    usual_model="gpt-5.3-codex",
     finish_entry=_finish_codex_entry,
 )
 
@@ -520,6 +525,7 @@ _GEMINI = Program(
     make_entry=_stdio_entry,
     list_command=("gemini", "mcp", "list"),
     models=(("model", "name"), ("model",)),
+    usual_model="gemini-3.8-flash",
     read_rules=_gemini_rules,
     finish_entry=_finish_gemini_entry,
     prefixes=lambda server: (f"mcp_{server}_", f"{server}__", f"mcp__{fold_name(server)}__"),
@@ -545,6 +551,7 @@ _QWEN = replace(
     aliases=("qwen-code",),
     list_files=_qwen_files,
     list_command=("qwen", "mcp", "list"),
+    usual_model="qwen3-coder-plus",
     defers_tools=True,
 )
 
