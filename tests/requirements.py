@@ -97,4 +97,4 @@ REQUIREMENTS = {
     "S4:more": "delegate.diff, delegate.tests, delegate.consensus, retrieve.search and system prompts per task.",
 }
 
-NOT_YET_BUILT = frozenset({"U:ledger", "U:scan"})
+NOT_YET_BUILT = frozenset({"U:ledger"})

@@ -150,7 +150,8 @@ def test_gemini_and_qwen_entries(tmp_path: Path):
         "mcpServers": {
             "fs": {
                 "command": "npx",
-                "args": ["$HOME"],
+                "args": ["$HOME", 'exec "$RUNNER"'],
+                "env": {"TOKEN": "$TOKEN"},
                 "timeout": 5000,
                 "trust": True,
                 "includeTools": ["a"],
@@ -165,9 +166,11 @@ def test_gemini_and_qwen_entries(tmp_path: Path):
     }
     for name in ("gemini", "qwen"):
         write(tmp_path / f".{name}" / "settings.json", settings)
-        found = read_client(PROGRAMS[name], around(tmp_path))
+        found = read_client(PROGRAMS[name], around(tmp_path, HOME="/h"))
         fs, hub, ev = found.servers
-        assert (fs.arguments, fs.call_timeout, fs.rules.only, fs.rules.deny) == (("${HOME}",), 5.0, ("a",), ("c",))
+        # What is not set stays as it is in an argument, where it may be a shell's.
+        assert (fs.arguments, fs.environment) == (("${HOME}", 'exec "$RUNNER"'), {"TOKEN": "${TOKEN}"})
+        assert (fs.call_timeout, fs.rules.only, fs.rules.deny) == (5.0, ("a",), ("c",))
         assert fs.rules.allow == ("*",)
         assert (hub.transport, hub.disabled, ev.transport) == ("http", True, "sse")
         assert ev.rules.deny == ("drop", "wipe")

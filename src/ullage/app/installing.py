@@ -134,17 +134,11 @@ def plan_install(  # noqa: PLR0913 - the last three say what is moved
     for entry in config.servers:
         if is_ullage(entry):
             continue
-        stays = _reason_to_stay(entry, scope, is_approved)
-        if stays is None and entry.name in unsigned:
-            stays = Staying(entry, "it needs a sign-in, which Ullage cannot do yet", "sign-in")
+        stays = _reason_to_stay(entry, scope, is_approved, unsigned)
         if stays is not None:
             staying.append(stays)
             continue
         table = server_table(entry)
-        fault = server_fault(_clean(entry.name), table)
-        if fault is not None:
-            staying.append(Staying(entry, fault, "faulty"))
-            continue
         name, is_known = _choose_name(entry, table, servers)
         if not is_known:
             servers[name] = table
@@ -342,7 +336,9 @@ def _pattern(name: str) -> str:
     return re.sub(r"[?\[]", r"[\g<0>]", name)
 
 
-def _reason_to_stay(entry: ServerEntry, scope: MovedScope, is_approved: Callable[[str], bool]) -> Staying | None:
+def _reason_to_stay(
+    entry: ServerEntry, scope: MovedScope, is_approved: Callable[[str], bool], needs_sign_in: frozenset[str]
+) -> Staying | None:
     """Why a server is not moved; None where it is."""
     is_users = entry.scope == "user"
     found: tuple[str, StayingKind] | None = None
@@ -359,7 +355,11 @@ def _reason_to_stay(entry: ServerEntry, scope: MovedScope, is_approved: Callable
     elif entry.unresolved:
         found = f"only {entry.program} can fill in {', '.join(entry.unresolved)}", "unresolved"
     elif entry.signs_in:
-        found = f"{entry.program} signs in to it, which Ullage cannot", "sign-in"
+        found = f"{entry.program} signs in to it, which Ullage cannot do yet", "sign-in"
+    elif entry.name in needs_sign_in:
+        found = "it needs a sign-in, which Ullage cannot do yet", "sign-in"
+    elif (fault := server_fault(_clean(entry.name), server_table(entry))) is not None:
+        found = fault, "faulty"
     return None if found is None else Staying(entry, *found)
 
 

@@ -153,12 +153,17 @@ def caller_of(gateway: Gateway, client: str | None) -> Caller:
 
 
 def with_gateway(
-    loaded: Loaded, work: Callable[[Gateway], Awaitable[Result]], *, situation: Situation | None = None
+    loaded: Loaded,
+    work: Callable[[Gateway], Awaitable[Result]],
+    *,
+    situation: Situation | None = None,
+    is_quiet: bool = False,
 ) -> Result:
     """Runs something with a gateway that nobody else is served by, and closes it again.
 
     With `situation`, what a client that is started in the same way is answered first is put into the cache, where
-    every server's tools are known by then.
+    every server's tools are known by then. With `is_quiet`, what is logged of single servers is not shown: the caller
+    reports on each.
     """
 
     async def run() -> Result:
@@ -171,7 +176,7 @@ def with_gateway(
                 await answers.write((None, situation.client, *loaded.settings.clients))
             return result
 
-    log_to_stderr()
+    log_to_stderr(logging.ERROR if is_quiet else logging.WARNING)
     show_telemetry(loaded.settings, only_if_said=True)
     return anyio.run(run)
 
@@ -193,11 +198,11 @@ def fill_start_cache(arguments: argparse.Namespace) -> None:
         anyio.run(run)
 
 
-def log_to_stderr() -> None:
+def log_to_stderr(level: int = logging.WARNING) -> None:
     """What Ullage says reaches a person; what libraries say of what they met does not: the SDK's errors are told again
     in our words, and HTTP's lines name URLs, which may hold a secret."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter("ullage: %(message)s"))
-    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    logging.basicConfig(handlers=[handler], level=level)
     for library in _SILENT:
         logging.getLogger(library).setLevel(logging.CRITICAL)

@@ -18,7 +18,7 @@ from ullage.app.flags import Flag, find_server_flags, flag_json, flag_line
 from ullage.app.gateway import Gateway
 from ullage.app.keys import names_on
 from ullage.config import Issue, Loaded
-from ullage.errors import StoreFailed, UllageError
+from ullage.errors import SignInNeeded, StoreFailed, UllageError
 from ullage.gateway import Server, View
 from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
@@ -263,7 +263,9 @@ def _server(one: _Found) -> list[str]:
     if one.server.disabled:
         return [f"{name}  disabled in {one.server.came_from or 'the settings'}"]
     if one.error is not None:
-        lines = [f"{name}  {red('fails')}: {without_name(one.error.message, one.server.name)}"]
+        why = without_name(one.error.message, one.server.name)
+        is_locked = isinstance(one.error, SignInNeeded)
+        lines = [f"{name}  {yellow(why)}" if is_locked else f"{name}  {red('fails')}: {why}"]
         report = report_lines(one.server.name, one.definitions)
         return [*lines, f"  {_advice(one)}", *_stderr(one.health), *_withheld_variables(one), *report]
     tools, tokens = how_many(one.tools or 0, "tool"), how_many(one.tokens or 0, "token")

@@ -5,38 +5,54 @@ Ullage in their place. `ullage uninstall` takes it back.
 """
 
 import argparse
+import os
 import shutil
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import get_args
 
 from ullage.app.gateway import Gateway
-from ullage.app.installing import OWN_NAME, InstallPlan, plan_install
+from ullage.app.installing import (
+    OWN_NAME,
+    InstallPlan,
+    MovedScope,
+    ServeFlags,
+    is_ullage,
+    plan_install,
+    serve_flags,
+)
+from ullage.app.scanning import ClientScan, is_file_approved, servers_behind, usable_model
 from ullage.clients.configs import PROGRAMS, ChangeRecord, ClientConfig, Remove, edit_content, read_bytes
-from ullage.config import Places
-from ullage.errors import BadConfiguration, InvalidArguments, UnsupportedModel
-from ullage.gateway import definition_text
-from ullage.models import shipped
+from ullage.config import Places, approve_command
+from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.tool import Json
 
 from .approving import can_be_asked
 from .configured import examined, situation_of, with_gateway
 from .installed_clients import changing_files, chosen_client, own_settings, ullage_command, undo_folder
 from .output import bold, dim, emit, emit_json, green, plain, say, yellow
-from .shown import tokens_of, weigh
+from .scan import plan_for, scan_clients
 from .wording import how_many
 
 __all__ = ["arguments", "run"]
 
 _LIST_WAIT = 30.0
 """Seconds for the program's own command to list its servers."""
+_START_WAIT = 30.0
+"""Seconds for all servers to start."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("client", metavar="CLIENT", help=", ".join(PROGRAMS))
     parser.add_argument("--dry-run", action="store_true", help="show what would be changed, and change nothing")
+    parser.add_argument(
+        "--scope",
+        choices=get_args(MovedScope),
+        default="user",
+        help="which servers to move: yours for all folders (default), those of this folder's project, or both; the "
+        "latter stay limited to the folder",
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--no-start", action="store_true", help="do not start the servers to count their tools")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -46,21 +62,40 @@ def run(arguments: argparse.Namespace) -> int:
     places = Places.of_user()
     config = chosen_client(arguments.client)
     content, document = own_settings(places)
-    command = (*ullage_command(), "serve", "--client", config.program.name)
-    plan = plan_install(config, document, command, model=_known_model(config.model))
+    behind = servers_behind(config, places, os.environ, Path.cwd())
+    command = (*ullage_command(), "serve", *_kept_flags(config), "--client", config.program.name)
+
+    def plan_with(sign_ins: Iterable[str]) -> InstallPlan:
+        return plan_install(
+            config,
+            document,
+            command,
+            model=usable_model(config.model),
+            scope=arguments.scope,
+            is_approved=lambda path: is_file_approved(path, places),
+            behind=[server.name for server in behind or ()],
+            needs_sign_in=sign_ins,
+        )
+
+    plan = plan_with(())
     _refuse_unread_rules(plan)
+    scan = None
+    if not arguments.no_start:
+        scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
+    if scan is not None:
+        plan = plan_with([one.name for one in scan.servers if one.state == "sign-in" and not one.is_behind])
+    report: dict[str, Json] = {**_plan_json(plan), "tokens": None if scan is None else _tokens_json(scan)}
     if not arguments.json:
-        _print_plan(config, plan, places)
-    if arguments.dry_run:
-        if arguments.json:
-            emit_json(_plan_json(plan))
-        return 0
-    if not arguments.yes and not _is_agreed():
-        return 1
+        _print_plan(config, plan, places, scan)
+    if arguments.dry_run and arguments.json:
+        emit_json(report)
+    if arguments.dry_run or not (arguments.yes or _is_agreed()):
+        return 0 if arguments.dry_run else 1
     with changing_files():
         changes = _carry_out(plan, places, content)
-    tokens = None if arguments.no_start else _count_tokens(plan)
-    report: dict[str, Json] = {**_plan_json(plan), "tokens": tokens, "is_listed": _is_listed(plan)}
+    if scan is not None:
+        _warm_start_cache(plan)
+    report["is_listed"] = _is_listed(plan)
     for change in changes[1:]:
         undo_folder(places).adopt_rewrite(change)
     if arguments.json:
@@ -68,6 +103,23 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print_result(plan, report)
     return 0
+
+
+def _kept_flags(config: ClientConfig) -> tuple[str, ...]:
+    """The flags of an entry of Ullage that is there already, as far as they name servers.
+
+    Raises:
+        InvalidArguments: it reads another settings file, which an installation does not change.
+    """
+    present = next((one for one in config.active_servers if is_ullage(one)), None)
+    flags = ServeFlags() if present is None else serve_flags(present)
+    if flags.config is not None:
+        raise InvalidArguments(
+            f"{config.program.title} starts Ullage with `--config {flags.config}`, and an installation uses your own "
+            "ullage.toml",
+            suggestion=f"remove that entry from `{'' if present is None else present.file}` first",
+        )
+    return flags.words()
 
 
 def _refuse_unread_rules(plan: InstallPlan) -> None:
@@ -78,12 +130,6 @@ def _refuse_unread_rules(plan: InstallPlan) -> None:
             f"the rules in `{policies}` are not read yet, and moving the servers would lose them",
             suggestion="put the rules into `excludeTools` of Gemini CLI's settings.json and move the policy files away",
         )
-
-
-def _known_model(model: str | None) -> str | None:
-    with suppress(UnsupportedModel):
-        return None if model is None else (shipped().find(model) and model)
-    return None
 
 
 def _is_agreed() -> bool:
@@ -147,25 +193,17 @@ def _serve_arguments(client: str | None) -> argparse.Namespace:
     return argparse.Namespace(config=None, include=[], store=None, client=client)
 
 
-def _count_tokens(plan: InstallPlan) -> dict[str, Json] | None:
-    """Starts the moved servers once, and counts what a request carries without Ullage and with it."""
+def _warm_start_cache(plan: InstallPlan) -> None:
+    """Writes the answers that the program is given first when it starts Ullage: the servers' tools are known by now."""
     given = _serve_arguments(plan.program.name)
     loaded = examined(given)
     if loaded.errors:
-        return None
-    names = loaded.settings.servers_of(plan.program.name) or frozenset()
+        return
 
-    async def look(gateway: Gateway) -> dict[str, Json]:
-        view = await gateway.view(60.0)
-        find = gateway.find(plan.program.name)
-        listed = (await find.tools()).tools
-        return {
-            "before": sum(tokens_of(entry) for entry in view.entries if entry.server in names),
-            "after": sum(weigh(definition_text(tool)) for tool in listed) + weigh(find.instructions(view)),
-            "not_counted": list[Json](one.server for one in view.missing if one.server in names),
-        }
+    async def look(gateway: Gateway) -> None:
+        await gateway.find(plan.program.name).tools()
 
-    return with_gateway(loaded, look, situation=situation_of(given))
+    with_gateway(loaded, look, situation=situation_of(given), is_quiet=True)
 
 
 def _is_listed(plan: InstallPlan) -> bool | None:
@@ -183,38 +221,61 @@ def _is_listed(plan: InstallPlan) -> bool | None:
     return OWN_NAME in done.stdout + done.stderr if done.returncode == 0 else None
 
 
-def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places) -> None:
+def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places, scan: ClientScan | None) -> None:
+    servers = () if scan is None else scan.servers
+    counted = {one.name: one for one in servers if one.state == "counted"}
     emit(f"{bold(plan.program.title)}  {plain(plan.file.path)}")
     for one in plan.moved:
         renamed = "" if one.name == one.entry.name else f" as {one.name}"
-        known = " (the same server is there already)" if one.is_known else ""
-        emit(f"  {green('move')}  {plain(one.entry.name)}{renamed} to {plain(str(places.user_file))}{known}")
+        known = "; the same server is there already" if one.is_known else ""
+        found = counted.get(one.entry.name)
+        cost = "" if found is None else dim(f"  {how_many(len(found.tools), 'tool')}, {found.tokens:,} tokens")
+        limit = "" if one.entry.folder is None else f", in {plain(one.entry.folder)} only"
+        emit(f"  {green('move')}  {plain(one.entry.name)}{renamed}{limit}{known}{cost}")
     for one in plan.staying:
         emit(f"  {yellow('stay')}  {plain(one.entry.name)}: {plain(one.reason)}")
+        if one.kind == "pending":
+            emit(f"        review it: {plain(approve_command(one.entry.file))}")
     for problem in config.problems:
         emit(f"  {yellow('problem')}  {plain(problem.file)}: {plain(problem.message)}")
-    emit(f"  {green('add')}   {OWN_NAME}, with the group [groups.{plan.program.name}]")
+    emit(f"  {green('add')}   {plan.entry_path[-1]}, with the servers in {plain(str(places.user_file))}")
+    for one in servers:
+        if one.state in ("failed", "late") and any(moved.entry.name == one.name for moved in plan.moved):
+            emit(f"  {yellow('note')}  {plain(one.name)} is moved, but did not start: {plain(one.reason)}")
+    if scan is not None and scan.now is not None and scan.with_ullage is not None:
+        emit(f"  {bold(f'{scan.now:,}')} tokens in every request now, {bold(f'{scan.with_ullage:,}')} with Ullage")
 
 
 def _print_result(plan: InstallPlan, report: Mapping[str, Json]) -> None:
     emit()
     emit(f"{how_many(len(plan.moved), 'server')} moved. Take it back with: ullage uninstall {plan.program.name}")
-    tokens = report.get("tokens")
-    if isinstance(tokens, dict):
-        before, after = bold(f"{tokens['before']:,}"), bold(f"{tokens['after']:,}")
-        emit(f"{before} tokens of definitions in every request before, {after} now (o200k_base).")
-        for name in cast("list[str]", tokens["not_counted"]):
-            say(f"ullage: `{name}` did not start and is not counted; run: ullage doctor {name}")
+    if report["is_listed"] is True:
+        emit(f"`{' '.join(plan.program.list_command or ())}` lists Ullage.")
     if report["is_listed"] is False:
         words = " ".join(plan.program.list_command or ())
         say(f"ullage: `{words}` does not list it; restart the program and look again")
     emit(dim(f"Restart {plan.program.title} for the change to take effect."))
 
 
+def _tokens_json(scan: ClientScan) -> dict[str, Json]:
+    return {
+        "before": scan.now,
+        "after": scan.with_ullage,
+        "model": scan.model,
+        "not_counted": list[Json](one.name for one in scan.unknown),
+    }
+
+
 def _plan_json(plan: InstallPlan) -> dict[str, Json]:
     return {
         "client": plan.program.name,
         "file": plan.file.path,
-        "moved": [{"server": one.entry.name, "as": one.name, "known": one.is_known} for one in plan.moved],
-        "staying": [{"server": one.entry.name, "reason": one.reason} for one in plan.staying],
+        "moved": [
+            {"server": one.entry.name, "as": one.name, "known": one.is_known, "folder": one.entry.folder}
+            for one in plan.moved
+        ],
+        "staying": [
+            {"server": one.entry.name, "reason": one.reason, "kind": one.kind, "file": one.entry.file}
+            for one in plan.staying
+        ],
     }

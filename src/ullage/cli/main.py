@@ -35,6 +35,7 @@ VERBS = {
     "models": "List known models with window, tokenizer and price",
     "route": "Show which model a prompt would be sent to, and why",
     "run": "Answer a prompt with the model your policy chooses",
+    "scan": "Count what your MCP servers cost, and what Ullage would save",
     "serve": "Run the MCP gateway on stdio or HTTP",
     "sql": "Query a database read-only, as an agent would",
     "status": "Show where Ullage is installed",
@@ -78,9 +79,11 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
         parser, of_verbs = _parsers(*([verb] if verb in VERBS else ()))
     except KeyboardInterrupt:  # importing a verb may take a second
         return 130
-    if not words:
+    if not words and not sys.stdout.isatty():
         parser.print_help(sys.stderr)
         return 2
+    if words in ([], ["--json"]):
+        return _guarded(_show_overview, argparse.Namespace(json=bool(words)))
     if verb is not None and verb not in VERBS and words[0] == verb:
         parser.error(_unknown_verb(verb))
     if verb in of_verbs and all(word == "--json" for word in words[: words.index(verb)]):
@@ -90,6 +93,12 @@ def _run(argv: Sequence[str] | None, session: StartSession | None) -> int:
     arguments.start_session = session
     run: Callable[[argparse.Namespace], int] = arguments.run
     return _guarded(run, arguments)
+
+
+def _show_overview(arguments: argparse.Namespace) -> int:
+    from .overview import show_overview
+
+    return show_overview(as_json=arguments.json)
 
 
 def _unknown_verb(verb: str) -> str:

@@ -81,7 +81,9 @@ async def show_waiting(total: int, waiting: Callable[[], Sequence[str]]) -> Asyn
 
     def line() -> str:
         names = waiting()
-        named = f"; waiting for {', '.join(map(plain, names))}" if names else ""
+        if not names:
+            return f"counting the tools of {total} servers"
+        named = f"; waiting for {', '.join(map(plain, names))}"
         return f"{total - len(names)} of {total} servers answered{named} ({time.monotonic() - begun:.0f} s)"
 
     async def tick() -> None:

@@ -4,93 +4,117 @@ Starts nothing. Warns where a server is listed by a program and behind Ullage to
 """
 
 import argparse
+import os
+import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 
 from ullage.app.installing import find_doubled, is_ullage
-from ullage.clients.configs import ClientConfig, current_surroundings, read_clients
-from ullage.config import Settings
+from ullage.app.scanning import is_file_approved, servers_behind
+from ullage.clients.configs import ClientConfig, ServerEntry, current_surroundings, read_clients
+from ullage.config import Places
+from ullage.gateway import Server
 from ullage.tool import Json
 
-from .configured import add_flags, examined
-from .output import bold, dim, emit, emit_json, green, plain, yellow
+from .output import bold, dim, emit, emit_json, green, plain, screen, yellow
 from .wording import how_many
 
-__all__ = ["arguments", "doubled_lines", "run"]
+__all__ = ["arguments", "doubled_lines", "read_installed", "run"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
-    add_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = examined(arguments).settings
-    found = read_clients(current_surroundings())
+    found = read_installed()
     if arguments.json:
-        emit_json({"clients": [_client_json(one, settings) for one in found]})
+        emit_json({"clients": [_client_json(one, behind) for one, behind in found]})
         return 0
-    for one in found:
-        for line in _client_lines(one, settings):
+    for one, behind in found:
+        for line in _client_lines(one, behind):
             emit(line)
     if not found:
         emit("No program with MCP servers was found.")
-    waiting = [one.program.name for one in found if one.active_servers and not _is_installed(one)]
+    waiting = [one.program.name for one, behind in found if one.active_servers and behind is None]
     if waiting:
         emit(f"\nNext: ullage install {waiting[0]} --dry-run")
     return 0
 
 
-def doubled_lines(settings: Settings, clients: Sequence[ClientConfig]) -> list[str]:
+Behind = tuple[Server, ...] | None
+"""The servers behind Ullage for a program; None where Ullage is not installed there."""
+
+
+def read_installed() -> list[tuple[ClientConfig, Behind]]:
+    """Every program that has a configuration, with what is behind Ullage for it."""
+    places = Places.of_user()
+    return [(one, servers_behind(one, places, os.environ, Path.cwd())) for one in read_clients(current_surroundings())]
+
+
+def doubled_lines(found: Sequence[tuple[ClientConfig, Behind]]) -> list[str]:
     """One warning for each program that lists servers which are behind Ullage too."""
     lines = list[str]()
-    for one in clients:
-        names = ", ".join(plain(entry.name) for entry in find_doubled(one, _behind(one, settings)))
+    for one, behind in found:
+        names = [plain(entry.name) for entry in find_doubled(one, behind or ())]
         if names:
+            what = "it" if len(names) == 1 else "them"
             lines.append(
-                f"{one.program.title} lists {names} beside Ullage, which serves them too: their definitions are paid "
-                f"for twice; run `ullage install {one.program.name}`"
+                f"{one.program.title} lists {', '.join(names)} beside Ullage, which serves {what} too: paid for twice "
+                f"in every request; run `ullage install {one.program.name}`"
             )
     return lines
 
 
-def _is_installed(config: ClientConfig) -> bool:
-    return any(is_ullage(entry) for entry in config.active_servers)
-
-
-def _behind(config: ClientConfig, settings: Settings) -> frozenset[str]:
-    """The servers that are behind Ullage for this program."""
-    known = frozenset(server.name for server in settings.servers if not server.disabled)
-    seen = settings.servers_of(config.program.name)
-    return known if seen is None else known & seen
-
-
-def _client_lines(config: ClientConfig, settings: Settings) -> list[str]:
+def _client_lines(config: ClientConfig, behind: Behind) -> list[str]:
     own = [one for one in config.active_servers if not is_ullage(one)]
-    state = green("Ullage is installed") if _is_installed(config) else dim("without Ullage")
+    state = dim("without Ullage") if behind is None else green("Ullage is installed")
     lines = [f"{bold(config.program.title)}  {state}; {how_many(len(own), 'server')} of its own"]
-    if _is_installed(config):
-        behind = sorted(_behind(config, settings))
-        lines.append(f"  behind Ullage: {', '.join(map(plain, behind)) or 'nothing'}")
-    if own:
-        lines.append(f"  its own: {', '.join(plain(one.name) for one in own)}")
-    lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines(settings, [config])]
+    if behind is not None:
+        lines += _listed("behind Ullage", [plain(one.name) for one in behind] or ["nothing"])
+    for title, scopes in (("its own", ("user", "managed")), ("in this folder", ("local", "project"))):
+        some = [plain(one.name) + _state_of(one) for one in own if one.scope in scopes]
+        lines += _listed(title, some) if some else []
+    lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines([(config, behind)])]
     lines += [f"  {yellow('problem')}  {plain(one.file)}: {plain(one.message)}" for one in config.problems]
     return lines
 
 
-def _client_json(config: ClientConfig, settings: Settings) -> dict[str, Json]:
-    is_installed = _is_installed(config)
+def _listed(title: str, names: Sequence[str]) -> list[str]:
+    """Names on as few lines as the terminal allows."""
+    return textwrap.wrap(
+        f"{title}: {', '.join(names)}",
+        screen(),
+        initial_indent="  ",
+        subsequent_indent=" " * (len(title) + 4),
+        break_on_hyphens=False,
+    )
+
+
+def _state_of(entry: ServerEntry) -> str:
+    if entry.scope == "project" and not is_file_approved(entry.file, Places.of_user()):
+        return " (not approved)"
+    return " (needs a sign-in)" if entry.signs_in else ""
+
+
+def _client_json(config: ClientConfig, behind: Behind) -> dict[str, Json]:
     return {
         "client": config.program.name,
         "files": [file.path for file in config.files],
-        "installed": is_installed,
-        "behind": list[Json](sorted(_behind(config, settings)) if is_installed else ()),
+        "installed": behind is not None,
+        "behind": list[Json](one.name for one in behind or ()),
         "servers": [
-            {"name": one.name, "scope": one.scope, "transport": one.transport, "disabled": one.disabled}
+            {
+                "name": one.name,
+                "scope": one.scope,
+                "transport": one.transport,
+                "disabled": one.disabled,
+                "needs_sign_in": one.signs_in,
+            }
             for one in config.servers
             if not is_ullage(one)
         ],
-        "doubled": [one.name for one in find_doubled(config, _behind(config, settings))],
+        "doubled": [one.name for one in find_doubled(config, behind or ())],
         "model": config.model,
         "defers_tools": config.defers_tools,
         "problems": [{"file": one.file, "message": one.message} for one in config.problems],

@@ -124,7 +124,7 @@ def _servers(document: Table, findings: _Findings) -> Iterator[tuple[str, Server
         # A key that is there but does not fit is there all the same.
         present = {key.target: values.get(key.target) for key in SERVER if key.name in table}
         _fit_together(present, path, findings)
-        folders = cast("tuple[str, ...] | None", values.pop("folders", None))
+        folders = cast("tuple[str, ...] | None", values.get("folders"))
         if len(findings.issues) == before and _is_wanted_here(folders, findings):
             yield from _started(values, path, findings)
 

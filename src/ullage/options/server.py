@@ -104,6 +104,8 @@ class Server:
     """For `http` and `sse`; may hold a secret in its query."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     disabled: bool = False
+    folders: tuple[str, ...] = ()
+    """The only folders in which it is there; empty for everywhere."""
     shared: bool = False
     """Whether clients of one gateway use one connection; else each session has its own."""
     prefix: str | None = None

@@ -216,7 +216,15 @@ def read_names(value: object) -> tuple[str, ...]:
 
 
 def read_entry(  # noqa: PLR0913 - an entry, and everything that decides how it is read
-    raw: object, keys: EntryKeys, *, name: str, place: ConfigFile, path: KeyPath, program: str, home: str
+    raw: object,
+    keys: EntryKeys,
+    *,
+    name: str,
+    place: ConfigFile,
+    path: KeyPath,
+    program: str,
+    home: str,
+    variables: Mapping[str, str] | None = None,
 ) -> ServerEntry:
     """One entry of a table of servers.
 
@@ -228,6 +236,7 @@ def read_entry(  # noqa: PLR0913 - an entry, and everything that decides how it 
         path: where in the file it is.
         program: whose file it is.
         home: the user's home folder, for `${userHome}`.
+        variables: those that are set; None where none is.
     """
     if not isinstance(raw, dict):
         fault = (f"the entry is {_kind(raw)}, not a table",)
@@ -254,6 +263,9 @@ def read_entry(  # noqa: PLR0913 - an entry, and everything that decides how it 
         allow=reader.names(keys.allow) or (),
     )
     resolver = _VariableReader(keys.variables, home, place.folder)
+    if keys.variables == "dollar":
+        # `$NAME` may as well be a shell's; the program leaves it as it is where there is no such variable.
+        arguments = tuple(_without_unset(one, variables or {}) for one in arguments)
     arguments = tuple(map(resolver.convert, arguments))
     environment = {key: resolver.convert(value) for key, value in environment.items()}
     headers = {key: resolver.convert(value) for key, value in headers.items()}
@@ -340,6 +352,16 @@ def _address_transport(declared: Transport | None, url: str) -> Transport:
 
 # -- Variables
 
+_DOLLAR = "\x00"
+"""Stands for a dollar sign that begins no variable; no argument has this letter."""
+
+
+def _without_unset(text: str, environment: Mapping[str, str]) -> str:
+    def hide(match: re.Match[str]) -> str:
+        return match[0] if match[1] in environment else _DOLLAR + match[1]
+
+    return re.sub(r"\$([A-Za-z_]\w*)", hide, text.replace(_DOLLAR, ""), flags=re.ASCII)
+
 
 @dataclass(slots=True)
 class _VariableReader:
@@ -359,7 +381,7 @@ class _VariableReader:
         if self.form == "opencode":
             return re.sub(r"\{(env|file):([^}]*)\}", self._replace_opencode, text)
         if self.form == "dollar":
-            text = re.sub(r"\$([A-Za-z_]\w*)", r"${\1}", text, flags=re.ASCII)
+            text = re.sub(r"\$([A-Za-z_]\w*)", r"${\1}", text, flags=re.ASCII).replace(_DOLLAR, "$")
         return re.sub(r"\$\{([A-Za-z][\w.]*)(?::([^}]*))?\}", self._replace_braces, text)
 
     def _replace_opencode(self, match: re.Match[str]) -> str:

@@ -147,7 +147,14 @@ def _read_server(
         # An override of a server that another of its files configures.
         return None
     entry = read_entry(
-        cast("object", raw), program.keys, name=path[-1], place=place, path=path, program=program.name, home=around.home
+        cast("object", raw),
+        program.keys,
+        name=path[-1],
+        place=place,
+        path=path,
+        program=program.name,
+        home=around.home,
+        variables=around.environment,
     )
     return entry if program.finish_entry is None or table is None else program.finish_entry(entry, table)
 

@@ -1,0 +1,264 @@
+"""Start the MCP servers of every program once, and count what their tools cost.
+
+Shows for each program what its servers add to every request, and what Ullage would save of it, with the tokens of that
+program's model. Programs that load tools on demand are charged only what they send. Servers of project files that you
+have not approved are listed and not started. Nothing is changed.
+"""
+
+import argparse
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ullage.app.gateway import Gateway
+from ullage.app.scanning import ClientScan, Outcome, ScannedServer, ScanPlan, list_tools, plan_scan, report_scan
+from ullage.clients.configs import PROGRAMS, ServerEntry, current_surroundings, read_clients
+from ullage.config import Places, approve_command
+from ullage.errors import BadConfiguration
+from ullage.gateway import ASSUMED
+from ullage.tool import Json
+
+from .configured import with_gateway
+from .installed_clients import program_of
+from .output import bold, columns, cut, dim, emit, emit_json, green, plain, red, screen, width_of, yellow
+from .progress import show_waiting
+from .wording import how_many
+
+__all__ = ["arguments", "client_json", "next_step", "pending_lines", "plan_for", "run", "scan_clients"]
+
+_WAIT = 20.0
+"""Seconds for all servers together."""
+_STATES = {
+    "sign-in": "needs a sign-in",
+    "pending": "not approved, not started",
+    "disabled": "switched off",
+    "unknown": "not known yet",
+}
+_NAME_COLUMNS = 24
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("client", nargs="?", metavar="CLIENT", help=f"this program only: {', '.join(PROGRAMS)}")
+    parser.add_argument(
+        "--wait", metavar="SECONDS", type=float, default=_WAIT, help=f"time limit for all servers (default {_WAIT:g})"
+    )
+    parser.add_argument("--store", metavar="URL", help="SQLite file or PostgreSQL database for the catalogue")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every tool")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    plan = plan_for(arguments.client, store=arguments.store)
+    scans = scan_clients(plan, max(arguments.wait, 0.1))
+    if arguments.json:
+        emit_json({"clients": [client_json(one) for one in scans], "counted_as": ASSUMED.counted_as})
+        return 0
+    for one in scans:
+        for line in _client_lines(one):
+            emit(line)
+    for line in pending_lines(scans):
+        emit(line)
+    if not scans:
+        emit("No program with MCP servers was found.")
+    emit(next_step(scans))
+    return 0
+
+
+def plan_for(client: str | None, *, store: str | None = None) -> ScanPlan:
+    """The plan of a scan of this user's programs, or of one of them.
+
+    Raises:
+        BadConfiguration: the user's own settings cannot be read.
+    """
+    wanted = None if client is None else program_of(client).name
+    around, places = current_surroundings(), Places.of_user()
+    clients = [one for one in read_clients(around) if wanted in (None, one.program.name)]
+    try:
+        plan = plan_scan(clients, places, os.environ, Path.cwd(), store=store)
+    except (OSError, ValueError) as error:
+        raise BadConfiguration(
+            f"`{places.user_file}` {error}", suggestion="mend the file first; `ullage doctor` says more"
+        ) from error
+    if plan.loaded.errors:
+        raise BadConfiguration(
+            "; ".join(issue.sentence() for issue in plan.loaded.errors), suggestion="`ullage doctor` says more"
+        )
+    return plan
+
+
+def scan_clients(plan: ScanPlan, wait: float) -> tuple[ClientScan, ...]:
+    """Starts the servers of a plan, with progress on standard error, and reports on every program."""
+    names = plan.names
+    waiting = dict.fromkeys(names)
+
+    def done(name: str, _: Outcome) -> None:
+        waiting.pop(name, None)
+
+    async def look(gateway: Gateway) -> tuple[ClientScan, ...]:
+        async with show_waiting(len(names), lambda: tuple(waiting)):
+            outcomes = await list_tools(gateway, names, wait, when_done=done)
+            return await report_scan(plan, gateway, outcomes)
+
+    return with_gateway(plan.loaded, look, is_quiet=True)
+
+
+# -- For people
+
+
+def _client_lines(scan: ClientScan) -> Iterator[str]:
+    config = scan.config
+    shown = [one for one in scan.servers if one.state != "pending"]
+    if not shown and not config.problems:
+        return
+    model = f"{scan.model or 'o200k_base'}{' (assumed)' if scan.is_model_assumed and scan.model else ''}"
+    deferring = "; loads tools on demand" if config.defers_tools else ""
+    yield f"{bold(config.program.title)}  {dim(plain(model) + deferring)}"
+    if shown:
+        yield from _table(shown)
+    yield from (f"  {line}" for line in _sums(scan))
+    doubled = ", ".join(plain(one.name) for one in scan.servers if one.is_doubled)
+    if doubled:
+        yield f"  {yellow('warning')}  {doubled}: listed beside Ullage, which serves it too; paid for twice"
+        yield f"           run: ullage install {config.program.name}"
+    for problem in config.problems:
+        yield f"  {yellow('problem')}  {plain(problem.file)}: {plain(problem.message)}"
+    yield ""
+
+
+def _table(servers: Sequence[ScannedServer]) -> Iterator[str]:
+    rows = [("server", "tools", "tokens"), *map(_figures, servers)]
+    notes = ["most expensive tools", *("" for _ in servers)]
+    if len(servers) > 1:
+        counted = [one for one in servers if one.state == "counted" and not one.is_doubled]
+        rows.append(("total", f"{sum(len(one.tools) for one in counted):,}", f"{sum(one.tokens for one in counted):,}"))
+        notes.append("" if len(counted) == len(servers) else f"of {how_many(len(counted), 'server')}")
+    lines = columns(rows, right=frozenset({1, 2}))
+    room = screen() - max(map(width_of, lines)) - 4
+    notes[1 : len(servers) + 1] = [_note(one, room) for one in servers]
+    indent = max(map(width_of, lines))
+    for number, (line, note) in enumerate(zip(lines, notes, strict=True)):
+        text = f"  {line}{' ' * (indent - width_of(line))}  {note}".rstrip()
+        state = servers[number - 1].state if 0 < number <= len(servers) else None
+        yield dim(text) if number == 0 or state in ("disabled", "unknown") else _marked(text, state)
+
+
+def _marked(text: str, state: str | None) -> str:
+    return red(text) if state in ("failed", "late") else yellow(text) if state == "sign-in" else text
+
+
+def _figures(server: ScannedServer) -> tuple[str, str, str]:
+    name = cut(plain(server.name), _NAME_COLUMNS)
+    if server.state != "counted":
+        return name, "-", "-"
+    return name, f"{len(server.tools):,}", f"{server.tokens:,}"
+
+
+def _note(server: ScannedServer, room: int) -> str:
+    """What is odd about a server, or the most expensive of its tools that fit."""
+    if server.state != "counted":
+        reason = _STATES.get(server.state) or plain(" ".join(server.reason.split()))
+        return cut(reason.replace("ended with exit", "exit").replace("; it last said: ", ": "), room)
+    note = "behind Ullage" if server.is_behind else "beside Ullage too" if server.is_doubled else ""
+    for tool in server.tools[:3]:
+        more = f"{note}{', ' if note else ''}{plain(tool.name)} {tool.tokens:,}"
+        if width_of(more) > room:
+            break
+        note = more
+    return note
+
+
+def _sums(scan: ClientScan) -> Iterator[str]:
+    """What a request carries now, and with Ullage."""
+    if scan.now is None or scan.with_ullage is None or scan.saved is None:
+        return
+    if scan.is_installed:
+        without, saved = scan.without or 0, (scan.without or 0) - scan.now
+        share = f" ({saved / without:.0%})" if without else ""
+        yield f"{bold(f'{scan.now:,}')} tokens in every request, {without:,} without Ullage: {_saving(saved, share)}"
+        if any(one.state == "counted" for one in scan.own) and scan.now > scan.with_ullage:
+            yield f"{bold(f'{scan.with_ullage:,}')} with Ullage in front of the rest, too"
+        return
+    share = f" ({scan.saved / scan.now:.0%})" if scan.now else ""
+    now = f"{bold(f'{scan.now:,}')} tokens in every request"
+    yield f"{now}, {scan.with_ullage:,} with Ullage: {_saving(scan.saved, share)}"
+
+
+def _saving(tokens: int, share: str) -> str:
+    return green(f"{tokens:,} saved{share}") if tokens > 0 else dim(f"nothing saved, {-tokens:,} more")
+
+
+def pending_lines(scans: Sequence[ClientScan]) -> Iterator[str]:
+    """The servers of project files that wait for approval, with their commands."""
+    pending = [(scan, one.entry) for scan in scans for one in scan.servers if one.state == "pending" and one.entry]
+    files = dict[str, dict[str, list[str]]]()
+    for scan, entry in pending:
+        lines = files.setdefault(entry.file, {}).setdefault(f"{plain(entry.name)}  {_launch_line(entry)}", [])
+        lines.append(scan.config.program.title)
+    if not files:
+        return
+    yield bold("Pending: not approved, not started")
+    for file, servers in files.items():
+        yield f"  {plain(file)}"
+        for line, titles in servers.items():
+            yield cut(f"    {line}", max(screen(), 60)) + dim(f"  ({', '.join(titles)})" if width_of(line) < 40 else "")
+        yield f"    review it: {plain(approve_command(file))}"
+    yield ""
+
+
+def _launch_line(entry: ServerEntry) -> str:
+    if entry.url is not None:
+        return plain(entry.url.split("?")[0])
+    return plain(shlex.join((entry.command or "", *entry.arguments)))
+
+
+def next_step(scans: Sequence[ClientScan]) -> str:
+    """The command that does most for this user now."""
+    waiting = [one for one in scans if not one.is_installed and (one.saved or 0) > 0]
+    if waiting:
+        best = max(waiting, key=lambda one: one.saved or 0)
+        return f"Next: ullage install {best.config.program.name} --dry-run"
+    if any(one.is_doubled for scan in scans for one in scan.servers):
+        return "Next: ullage install CLIENT, for each program with a warning"
+    return "Next: ullage status" if any(one.is_installed for one in scans) else "Next: ullage --help"
+
+
+# -- For programs
+
+
+def client_json(scan: ClientScan) -> dict[str, Json]:
+    """One program's report."""
+    return {
+        "client": scan.config.program.name,
+        "title": scan.config.program.title,
+        "files": [file.path for file in scan.config.files],
+        "model": scan.model,
+        "model_assumed": scan.is_model_assumed,
+        "defers_tools": scan.config.defers_tools,
+        "installed": scan.is_installed,
+        "servers": [_server_json(one) for one in scan.servers],
+        "tokens": {
+            "without": scan.without,
+            "now": scan.now,
+            "with_ullage": scan.with_ullage,
+            "saved": scan.saved,
+        },
+        "problems": [{"file": one.file, "message": one.message} for one in scan.config.problems],
+    }
+
+
+def _server_json(server: ScannedServer) -> dict[str, Json]:
+    entry = server.entry
+    is_known = server.state == "counted"
+    return {
+        "server": server.name,
+        "state": server.state,
+        "reason": server.reason or None,
+        "behind": server.is_behind,
+        "doubled": server.is_doubled,
+        "scope": None if entry is None else entry.scope,
+        "file": None if entry is None else entry.file,
+        "command": [entry.command or "", *entry.arguments] if server.state == "pending" and entry is not None else None,
+        "tools": [{"name": one.name, "tokens": one.tokens} for one in server.tools] if is_known else None,
+        "instructions": server.instructions if is_known else None,
+        "tokens": server.tokens if is_known else None,
+    }

@@ -1,0 +1,259 @@
+"""`ullage scan`, `ullage` alone, and what `install` makes of what a scan finds."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from approving import approve
+from ullage.app import count
+from ullage.cli import main
+from upstreams import scripted, tool, users_file
+
+ECHO = tool("echo", "Says a text again.")
+LONG = tool("long", "Does one thing after another, and tells at length what came of each of them. " * 20)
+
+
+def code(text: str) -> dict[str, Any]:
+    return {"command": sys.executable, "args": ["-c", text]}
+
+
+def home(work: Path) -> Path:
+    return work.parent / "home"
+
+
+def claude_file(work: Path, **servers: object) -> Path:
+    path = home(work) / ".claude.json"
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return path
+
+
+def gemini_file(work: Path, **servers: object) -> Path:
+    path = home(work) / ".gemini" / "settings.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return path
+
+
+def scan(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict[str, Any]]:
+    capsys.readouterr()
+    assert main(["scan", "--json", *words]) == 0
+    return {one["client"]: one for one in json.loads(capsys.readouterr().out)["clients"]}
+
+
+def by_name(client: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["server"]: one for one in client["servers"]}
+
+
+class Unauthorized(BaseHTTPRequestHandler):
+    """Wants a sign-in for everything."""
+
+    def refuse(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.send_response(401)
+        self.send_header("www-authenticate", 'Bearer resource_metadata="http://127.0.0.1/metadata"')
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    do_GET = do_POST = do_DELETE = refuse  # noqa: N815 - named by the protocol
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        pass
+
+
+@contextmanager
+def signing_in() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Unauthorized)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.requirement("U:scan")
+def test_scan_has_one_row_for_each_server_whatever_it_does(work: Path, capsys: pytest.CaptureFixture[str]):
+    good = {f"good{number}": scripted(ECHO, LONG) for number in range(8)}
+    flood = "import sys; sys.stderr.write('x' * 20_000_000)\n" + "import runpy; sys.argv = sys.argv[1:]; "
+    started = scripted(ECHO)
+    with signing_in() as url:
+        gemini_file(
+            work,
+            **good,
+            hang=code("import time; time.sleep(600)"),
+            crash=code("import sys; sys.exit('no key is set')"),
+            flood={
+                "command": sys.executable,
+                "args": ["-c", flood + "runpy.run_path(sys.argv[0], run_name='__main__')", *started["args"]],
+            },
+            locked={"httpUrl": url},
+        )
+        begun = time.monotonic()
+        gemini = scan(capsys, "--wait", "6")["gemini"]
+    assert time.monotonic() - begun < 30
+    servers = by_name(gemini)
+    assert len(gemini["servers"]) == len(servers) == 12
+    states = {name: one["state"] for name, one in servers.items()}
+    assert states == {
+        **dict.fromkeys(good, "counted"), "hang": "late", "crash": "failed", "flood": "counted", "locked": "sign-in",
+    }  # fmt: skip
+    assert "no key is set" in servers["crash"]["reason"]
+    assert [one["name"] for one in servers["good0"]["tools"]] == ["long", "echo"]
+    assert all(
+        one["tokens"] == one["instructions"] + sum(each["tokens"] for each in one["tools"])
+        for one in servers.values()
+        if one["tools"]
+    )
+    counted = [one["tokens"] for one in servers.values() if one["state"] == "counted"]
+    assert gemini["tokens"]["now"] == sum(counted)
+    assert gemini["tokens"]["saved"] == gemini["tokens"]["now"] - gemini["tokens"]["with_ullage"]
+
+
+@pytest.mark.requirement("U:scan")
+def test_scan_counts_with_the_model_of_each_program(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs=scripted(LONG))
+    gemini_file(work, fs=scripted(LONG))
+    found = scan(capsys)
+    description = LONG["description"]
+    for client in ("claude", "gemini"):
+        (server,) = found[client]["servers"]
+        model = found[client]["model"]
+        assert found[client]["model_assumed"]
+        assert 0 < server["tokens"] - count(description, model).tokens < 100
+    assert found["claude"]["model"] != found["gemini"]["model"]
+
+
+@pytest.mark.requirement("U:scan")
+def test_savings_go_by_what_a_program_defers_itself(work: Path, capsys: pytest.CaptureFixture[str]):
+    tools = [{**LONG, "name": f"long{number}"} for number in range(40)]
+    claude_file(work, fs=scripted(*tools))
+    (home(work) / ".qwen").mkdir()
+    (home(work) / ".qwen" / "settings.json").write_text(json.dumps({"mcpServers": {"fs": scripted(*tools)}}))
+    found = scan(capsys)
+    claude, qwen = found["claude"], found["qwen"]
+    assert claude["defers_tools"]
+    assert claude["servers"][0]["tokens"] > 40 * 300
+    assert 40 * 5 < claude["tokens"]["now"] < 40 * 20
+    assert 40 * 20 < qwen["tokens"]["now"] < 40 * 80
+    settings = home(work) / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"env": {"ENABLE_TOOL_SEARCH": "false"}}), encoding="utf-8")
+    again = scan(capsys, "claude")["claude"]
+    assert again["tokens"]["now"] == again["servers"][0]["tokens"]
+
+
+@pytest.mark.requirement("U:scan")
+def test_servers_of_unapproved_project_files_are_pending_and_never_started(
+    work: Path, capsys: pytest.CaptureFixture[str]
+):
+    mark = work / "started"
+    evil = code(f"open({str(mark)!r}, 'w')")
+    for name in (".mcp.json", ".cursor/mcp.json", ".gemini/settings.json", ".vscode/mcp.json", "opencode.json"):
+        (work / name).parent.mkdir(exist_ok=True)
+        key = {"vscode": "servers", "opencode": "mcp"}.get(name.split("/")[0].strip(".").split(".")[0], "mcpServers")
+        entry = {"type": "local", "command": [evil["command"], *evil["args"]]} if key == "mcp" else evil
+        (work / name).write_text(json.dumps({key: {"evil": entry}}), encoding="utf-8")
+    (work / ".codex").mkdir()
+    words = json.dumps(evil["args"])
+    (work / ".codex" / "config.toml").write_text(
+        f"[mcp_servers.evil]\ncommand = {json.dumps(evil['command'])}\nargs = {words}\n", encoding="utf-8"
+    )
+    found = scan(capsys)
+    assert {"claude", "cursor", "gemini", "vscode", "opencode", "codex"} <= found.keys()
+    for client in found.values():
+        (server,) = client["servers"]
+        assert (server["state"], server["tools"]) == ("pending", None)
+        assert server["command"] == [evil["command"], *evil["args"]]
+    assert main(["scan"]) == 0
+    said = capsys.readouterr().out
+    assert "ullage trust" in said
+    assert main(["--json"]) == 0
+    for client in found:
+        assert main(["install", client, "--yes", "--scope", "all"]) == 0
+    assert not mark.exists()
+    assert "evil" not in users_file(work.parent).read_text(encoding="utf-8")
+    assert all(json.loads((work / ".mcp.json").read_text())["mcpServers"].values())
+
+
+@pytest.mark.requirement("U:scan")
+def test_an_approved_project_file_is_scanned(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = work / ".mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"fs": scripted(ECHO)}}), encoding="utf-8")
+    approve(path)
+    assert by_name(scan(capsys)["claude"])["fs"]["state"] == "counted"
+    path.write_text(path.read_text() + " ", encoding="utf-8")
+    assert by_name(scan(capsys)["claude"])["fs"]["state"] == "pending"
+
+
+def test_scan_says_what_ullage_saves_where_it_is_installed(work: Path, capsys: pytest.CaptureFixture[str]):
+    tools = [{**LONG, "name": f"long{number}"} for number in range(40)]
+    gemini_file(work, fs=scripted(*tools))
+    before = scan(capsys)["gemini"]["tokens"]
+    assert main(["install", "gemini", "--yes"]) == 0
+    after = scan(capsys)["gemini"]
+    assert after["installed"]
+    assert (after["tokens"]["without"], after["tokens"]["now"]) == (before["now"], before["with_ullage"])
+    assert main(["scan"]) == 0
+    assert "tokens in every request" in capsys.readouterr().out
+
+
+@pytest.mark.requirement("U:scan")
+def test_the_screen_of_ullage_alone_starts_nothing(work: Path, capsys: pytest.CaptureFixture[str]):
+    starts = work / "starts"
+    gemini_file(work, fs=scripted(ECHO, starts=starts))
+    assert main(["--json"]) == 0
+    (client,) = json.loads(capsys.readouterr().out)["clients"]
+    assert (client["tokens"]["now"], client["servers"][0]["state"]) == (None, "unknown")
+    assert not starts.exists()
+    scan(capsys)
+    begun = starts.read_text(encoding="utf-8")
+    assert main(["--json"]) == 0
+    (client,) = json.loads(capsys.readouterr().out)["clients"]
+    assert client["tokens"]["now"] > 0
+    assert starts.read_text(encoding="utf-8") == begun
+
+
+@pytest.mark.requirement("U:scan")
+def test_install_leaves_a_server_that_needs_a_sign_in_where_it_is(work: Path, capsys: pytest.CaptureFixture[str]):
+    with signing_in() as url:
+        path = gemini_file(work, fs=scripted(ECHO), locked={"httpUrl": url})
+        assert main(["install", "gemini", "--yes"]) == 0
+    assert "locked: it needs a sign-in" in capsys.readouterr().out
+    assert list(json.loads(path.read_text(encoding="utf-8"))["mcpServers"]) == ["locked", "ullage"]
+
+
+def test_doctor_says_that_a_server_needs_a_sign_in(work: Path, capsys: pytest.CaptureFixture[str]):
+    with signing_in() as url:
+        users_file(work.parent).write_text(f'[servers.locked]\nurl = "{url}"\n', encoding="utf-8")
+        assert main(["doctor", "--json"]) == 1
+        (server,) = json.loads(capsys.readouterr().out)["servers"]
+        assert server["error"]["error_code"] == "SIGN_IN_NEEDED"
+        assert main(["doctor"]) == 1
+        said = capsys.readouterr().out
+    assert "locked  needs a sign-in" in said
+    assert "check its address" not in said
+
+
+def test_one_bad_entry_does_not_spoil_a_scan(work: Path, capsys: pytest.CaptureFixture[str]):
+    gemini_file(work, fs=scripted(ECHO), odd={"httpUrl": "localhost:3000"}, empty={"command": " "}, none=[])
+    states = {name: one["state"] for name, one in by_name(scan(capsys)["gemini"]).items()}
+    assert states == {"fs": "counted", "odd": "failed", "empty": "failed", "none": "failed"}
+
+
+@pytest.mark.requirement("U:scan")
+def test_scan_takes_any_clients_files_as_they_are(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = gemini_file(work, fs=scripted(ECHO))
+    path.write_text("{ this is no JSON", encoding="utf-8")
+    claude_file(work, fs=scripted(ECHO))
+    found = scan(capsys)
+    assert found["gemini"]["problems"]
+    assert by_name(found["claude"])["fs"]["state"] == "counted"
