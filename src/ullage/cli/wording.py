@@ -3,7 +3,10 @@
 One way for every verb. Nothing is printed here.
 """
 
-from ullage.config import Loaded, approve_command
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ullage.config import Loaded
 
 __all__ = ["NO_SERVERS", "how_many", "waiting_or", "without_name"]
 
@@ -26,10 +29,12 @@ def without_name(reason: str, server: str) -> str:
     return reason.removeprefix(f"server `{server}` ").removeprefix(f"`{server}` ")
 
 
-def waiting_or(loaded: Loaded, otherwise: str) -> str:
+def waiting_or(loaded: "Loaded", otherwise: str) -> str:
     """What to do where nothing stands behind Ullage: approve what waits for that, or else as given."""
     if not loaded.pending:
         return otherwise
+    from ullage.config import approve_command  # not every verb reads the settings
+
     commands = "\n".join(f"  {approve_command(one.path)}" for one in loaded.pending)
     return (
         f"No servers are in use: project files wait for your approval. `ullage trust` shows them; then run\n{commands}"
