@@ -65,6 +65,11 @@ _PARTS = (
     "excludeMCPServers",
     "permissions",
     "disabledMcpjsonServers",
+    "context_servers",
+    "permission",
+    "tools",
+    "excludeTools",
+    "agent",
 )
 _PROJECT_PARTS = ("mcpServers", "disabledMcpServers", "disabledMcpjsonServers")
 

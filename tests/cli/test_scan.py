@@ -14,7 +14,10 @@ import pytest
 
 from approving import approve
 from ullage.app import count
+from ullage.app.installing import find_doubled
 from ullage.cli import main
+from ullage.clients.configs import PROGRAMS, ClientConfig, ServerEntry
+from ullage.gateway import Server
 from upstreams import scripted, tool, users_file
 
 ECHO = tool("echo", "Says a text again.")
@@ -257,3 +260,91 @@ def test_scan_takes_any_clients_files_as_they_are(work: Path, capsys: pytest.Cap
     found = scan(capsys)
     assert found["gemini"]["problems"]
     assert by_name(found["claude"])["fs"]["state"] == "counted"
+
+
+def opencode_file(work: Path, **settings: object) -> Path:
+    path = home(work) / "config" / "opencode" / "opencode.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    return path
+
+
+@pytest.mark.requirement("U:scan")
+def test_tools_without_arguments_looks_at_all_programs(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs=scripted(ECHO))
+    server = scripted(tool("sum", "Adds numbers."))
+    opencode_file(work, mcp={"sums": {"type": "local", "command": [server["command"], *server["args"]]}})
+    assert main(["tools", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {("fs", "echo"), ("sums", "sum")} <= {(one["server"], one["original_name"]) for one in found["tools"]}
+    assert found["behind"] is False
+    assert main(["tools"]) == 0
+    said = capsys.readouterr().out
+    assert "servers of Claude Code, opencode; none is behind Ullage yet" in said
+    assert main(["install", "claude", "--yes"]) == 0
+    capsys.readouterr()
+    assert main(["tools"]) == 0
+    assert "Not counted here: the servers of opencode" in capsys.readouterr().out
+
+
+@pytest.mark.requirement("U:status")
+def test_a_doubled_server_is_recognised_under_any_name(work: Path, capsys: pytest.CaptureFixture[str]):
+    server = scripted(ECHO)
+    path = claude_file(work, fs=server)
+    assert main(["install", "claude", "--yes"]) == 0
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["mcpServers"]["another"] = server
+    path.write_text(json.dumps(document), encoding="utf-8")
+    for verb in ("status", "tools", "doctor", "scan"):
+        capsys.readouterr()
+        main([verb])
+        assert "another" in (said := capsys.readouterr().out), verb
+        assert "paid for twice" in said, verb
+        assert "install claude" in said, verb
+
+
+@pytest.mark.requirement("U:status")
+def test_a_server_behind_included_files_is_doubled_too(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = claude_file(work, fs=scripted(ECHO))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    other = home(work) / ".cursor" / "mcp.json"
+    other.parent.mkdir()
+    other.write_text(json.dumps({"mcpServers": {"files": document["mcpServers"]["fs"]}}), encoding="utf-8")
+    document["mcpServers"]["gateway"] = {"command": "ullage", "args": ["serve", "--include", str(other)]}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["status", "--json"]) == 0
+    claude = next(one for one in json.loads(capsys.readouterr().out)["clients"] if one["client"] == "claude")
+    assert (claude["behind"], claude["doubled"]) == (["files"], ["fs"])
+    # Installing keeps what was behind it, and takes the place of the entry.
+    assert main(["install", "claude", "--yes"]) == 0
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    claude = next(one for one in json.loads(capsys.readouterr().out)["clients"] if one["client"] == "claude")
+    assert claude["doubled"] == []
+    assert set(claude["behind"]) >= {"files"}
+    entries = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]
+    assert list(entries) == ["gateway"]
+    assert str(other) in entries["gateway"]["args"]
+
+
+def test_versions_and_ways_to_start_make_no_other_server():
+    def entry(name: str, command: str, *arguments: str, url: str | None = None) -> ServerEntry:
+        return ServerEntry(
+            name=name, program="x", file="f", path=("mcpServers", name), scope="user",
+            command=None if url else command, arguments=arguments, url=url,
+        )  # fmt: skip
+
+    own = [
+        entry("ullage", "/opt/ullage", "serve"),
+        entry("a", "npx", "@acme/server@latest"),
+        entry("b", "C:\\Program Files\\nodejs\\npx.cmd", "-y", "@acme/server@1.2.3"),
+        entry("c", "npx", "-y", "@acme/other"),
+        entry("d", "", url="https://h/mcp/"),
+        entry("e", "cmd", "/c", "npx", "-y", "@acme/server"),
+    ]
+    config = ClientConfig(program=PROGRAMS["cursor"], servers=tuple(own))
+    behind = [
+        Server(name="x", transport="stdio", command="npx", arguments=("-y", "@acme/server")),
+        Server(name="y", transport="http", url="https://h/mcp"),
+    ]
+    assert [one.name for one in find_doubled(config, behind)] == ["a", "b", "d", "e"]

@@ -290,3 +290,86 @@ def test_no_value_is_in_any_message_or_repr(read: Read):
     )
     assert len(layer.issues) == 3
     assert "s3cret" not in repr(layer) + "".join(issue.sentence() for issue in layer.issues)
+
+
+@pytest.mark.requirement("U:access")
+def test_opencodes_servers_are_read_with_its_rules(read: Read):
+    layer = read(
+        {
+            "$schema": "https://opencode.ai/config.json",
+            "model": "anthropic/claude-sonnet-5",
+            "mcp": {
+                "fs": {
+                    "type": "local",
+                    "command": ["npx", "-y", "server-fs", "{env:ROOT}"],
+                    "environment": {"KEY": "{env:KEY}"},
+                    "timeout": 5000,
+                },
+                "hub": {"type": "remote", "url": "https://h/mcp", "enabled": False},
+                "other": {"enabled": False},
+            },
+            "permission": {"fs_write*": "ask", "fs_delete": "deny", "edit": "ask"},
+            "tools": {"fs_move": False, "fs_read": True, "bash": False},
+        },
+        {"KEY": "k"},
+    )
+    fs, hub = layer.servers["fs"], layer.servers["hub"]
+    assert fs is not None
+    assert hub is not None
+    assert (fs.command, fs.arguments, fs.environment) == ("npx", ("-y", "server-fs", ""), {"KEY": "k"})
+    assert (fs.start_timeout, fs.call_timeout) == (5.0, Server(name="x", transport="stdio").call_timeout)
+    assert (hub.transport, hub.disabled) == ("http", True)
+    assert list(layer.servers) == ["fs", "hub"]
+    rules = layer.withheld.rules["fs"]
+    said = {tool: rules.access(tool) for tool in ("write_file", "delete", "move", "read", "edit")}
+    assert said == {"write_file": "ask", "delete": "deny", "move": "deny", "read": "allow", "edit": "allow"}
+
+
+def test_one_word_of_opencode_holds_for_every_tool(read: Read):
+    layer = read({"mcp": {"fs": {"type": "local", "command": ["x"]}}, "permission": "ask"})
+    assert layer.withheld.rules["fs"].access("anything") == "ask"
+
+
+@pytest.mark.requirement("U:access")
+def test_zeds_servers_are_read_with_its_rules(read: Read):
+    layer = read(
+        {
+            "context_servers": {
+                "new": {"source": "custom", "command": "a", "args": ["b"], "env": {"C": "d"}},
+                "old": {"command": {"path": "e", "args": ["f"], "env": {"G": "h"}}},
+                "off": {"command": "x", "enabled": False},
+            },
+            "agent": {
+                "default_profile": "write",
+                "tool_permissions": {
+                    "tools": {"mcp:new:drop": {"default": "deny"}, "mcp:new:put": {"default": "confirm"}}
+                },
+                "profiles": {"write": {"context_servers": {"old": {"tools": {"secret": False, "open": True}}}}},
+            },
+        }
+    )
+    new, old, off = (layer.servers[name] for name in ("new", "old", "off"))
+    assert new is not None
+    assert old is not None
+    assert off is not None
+    assert (new.command, new.arguments, new.environment) == ("a", ("b",), {"C": "d"})
+    assert (old.command, old.arguments, old.environment) == ("e", ("f",), {"G": "h"})
+    assert off.disabled
+    rules = layer.withheld.rules
+    assert [rules["new"].access(tool) for tool in ("drop", "put", "get")] == ["deny", "ask", "allow"]
+    assert [rules["old"].access(tool) for tool in ("secret", "open")] == ["deny", "allow"]
+
+
+@pytest.mark.requirement("U:access")
+def test_tools_that_gemini_excludes_for_all_servers_stay_excluded(read: Read):
+    layer = read(
+        {"mcpServers": {"fs": {"command": "x"}}, "tools": {"exclude": ["mcp_fs_drop", "fs__wipe", "run_shell"]}}
+    )
+    assert [layer.withheld.rules["fs"].access(tool) for tool in ("drop", "wipe", "read")] == ["deny", "deny", "allow"]
+
+
+@pytest.mark.parametrize("table", ["mcp", "context_servers"])
+def test_odd_tables_of_servers_harm_nothing(read: Read, table: str):
+    for odd in (None, 1, "x", [], {"a": None, "b": 1, "c": {"command": None}, "d": {"command": {"path": 3}}}):
+        layer = read({table: odd, "mcpServers": {"good": {"command": "x"}}})
+        assert layer.servers["good"] is not None

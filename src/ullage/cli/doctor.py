@@ -29,7 +29,9 @@ from .definitions import report_json, report_lines
 from .delegates import delegate_json, delegate_lines
 from .meaning import tried
 from .output import bold, dim, emit, emit_json, green, red, yellow
+from .progress import show_waiting
 from .shown import entries_of, kept_back, tokens_of, unmatched
+from .status import doubled_lines, read_installed
 from .wording import NO_SERVERS, how_many, without_name
 
 __all__ = ["arguments", "run"]
@@ -80,6 +82,8 @@ class _Seen:
     databases: Sequence[FoundDatabase] = ()
     folders: Sequence[FoundFolders] = ()
     store_error: StoreFailed | None = None
+    doubled: Sequence[str] = ()
+    """Warnings of servers that a program lists beside Ullage, which serves them too."""
 
     @property
     def wrong(self) -> list[Issue]:
@@ -111,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _Seen(loaded=loaded, found=found, databases=asked, folders=there, store_error=failed)
 
     seen = _Seen(loaded=loaded) if loaded.errors else with_gateway(loaded, look, situation=situation_of(arguments))
+    if arguments.server is None:
+        seen = replace(seen, doubled=doubled_lines(read_installed()))
     if arguments.json:
         emit_json(_json(seen))
     else:
@@ -124,7 +130,11 @@ async def _look(gateway: Gateway, servers: Sequence[Server]) -> list[_Found]:
     async def one(server: Server) -> None:
         found[server.name] = await _examine(gateway, server)
 
-    async with anyio.create_task_group() as tasks:
+    started = [server.name for server in servers if not server.disabled]
+    async with (
+        show_waiting(len(started), lambda: tuple(name for name in started if name not in found)),
+        anyio.create_task_group() as tasks,
+    ):
         for server in servers:
             tasks.start_soon(one, server)
     view = await gateway.view()
@@ -197,6 +207,8 @@ def _print(seen: _Seen) -> None:
         for line in lines:
             emit(line)
     delegates = delegate_lines(seen.loaded.settings, os.environ)
+    for line in seen.doubled:
+        emit(f"\n{yellow('warning')}  {line}")
     for line in (*(("", *delegates) if delegates else ()), "", _verdict(seen)):
         emit(line)
 
@@ -319,6 +331,7 @@ def _json(seen: _Seen) -> dict[str, Json]:
         "servers": [_found_json(one) for one in seen.found],
         "databases": [database_json(one) for one in seen.databases],
         "folders": [one.json() for one in seen.folders],
+        "doubled": list[Json](seen.doubled),
         "delegate": delegate_json(seen.loaded.settings, os.environ),
     }
 

@@ -4,7 +4,7 @@ Servers whose tools are known are not started; a server that was never listed is
 """
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -20,7 +20,10 @@ from ullage.tool import Json, Tool
 from .configured import add_flags, chosen, read, say, situation_of, with_gateway
 from .definitions import report_json, report_lines
 from .output import bold, columns, dim, emit, emit_json, yellow
+from .progress import show_waiting
+from .scan import plan_for
 from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
+from .status import doubled_lines, read_installed
 from .wording import NO_SERVERS, how_many, waiting_or, without_name
 
 __all__ = ["arguments", "run"]
@@ -46,6 +49,12 @@ class _Seen:
     """By server, what is withheld and what is new."""
     flags: Mapping[str, Sequence[Flag]]
     """By server, what of its definitions looks poisoned."""
+    others: Sequence[str] = ()
+    """Programs that have servers and not Ullage."""
+    is_planned: bool = False
+    """Whether the servers are those of other programs, none of which is behind Ullage yet."""
+    doubled: Sequence[str] = ()
+    """Warnings of servers that a program lists beside Ullage, which serves them too."""
 
     @property
     def without(self) -> int:
@@ -77,13 +86,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     loaded = read(arguments)
+    found = read_installed()
+    # Where nothing stands behind Ullage, the servers of all programs are looked at as if they did.
+    is_named = bool(arguments.include) or arguments.config is not None
+    others = [] if is_named else [config for config, behind in found if behind is None and config.active_servers]
+    is_planned = not loaded.settings.servers and bool(others)
+    if is_planned:
+        loaded = plan_for(None, store=arguments.store).loaded
     if arguments.server not in _ours(loaded):
         chosen(loaded, arguments.server)
 
     async def look(gateway: Gateway) -> _Seen:
         if arguments.refresh:
             await _refresh(gateway)
-        view = await gateway.view(arguments.wait)
+        view = await _view(gateway, arguments.wait)
         find = gateway.find(arguments.client)
         listed = (await find.tools()).tools
         is_direct = find.surface == "direct"
@@ -97,9 +113,12 @@ def run(arguments: argparse.Namespace) -> int:
             is_direct=is_direct,
             definitions={name: await gateway.definition_report(name) for name in running},
             flags=find_server_flags(gateway),
+            others=tuple(config.program.title for config in others),
+            is_planned=is_planned,
+            doubled=tuple(doubled_lines(found)),
         )
 
-    seen = with_gateway(loaded, look, situation=situation_of(arguments))
+    seen = with_gateway(loaded, look, situation=None if is_planned else situation_of(arguments))
     if arguments.json:
         emit_json(_json(seen, arguments.server))
     elif arguments.server is None:
@@ -107,6 +126,17 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print_tools(seen, arguments.server)
     return 1 if any(one.server == arguments.server for one in seen.view.missing) else 0
+
+
+async def _view(gateway: Gateway, wait: float) -> View:
+    """All that is known, with progress while servers that were never listed start."""
+    running = [one.name for one in gateway.settings.servers if not one.disabled]
+
+    def waiting() -> tuple[str, ...]:
+        return tuple(one.server for one in gateway.merge.known.missing if not one.has_failed and one.server in running)
+
+    async with show_waiting(len(running), waiting):
+        return await gateway.view(wait)
 
 
 async def _refresh(gateway: Gateway) -> None:
@@ -146,17 +176,36 @@ def _print_servers(seen: _Seen) -> None:
             for flag in flags:
                 emit(f"  {server}  {flag_line(flag)}")
     emit()
+    for line in (*_sums(seen), *_beside(seen)):
+        emit(line)
+
+
+def _sums(seen: _Seen) -> Iterator[str]:
+    """What a request carries without Ullage and with it."""
     if len(_servers(seen)) == 1:
-        emit(waiting_or(seen.loaded, NO_SERVERS))
+        yield waiting_or(seen.loaded, NO_SERVERS)
         return
     listed = "every tool is listed directly" if seen.is_direct else _named(seen.listed)
     with_it = seen.surface + seen.instructed
     if not seen.loaded.settings.servers:
-        emit(f"{bold(f'{with_it:,}')} tokens of definitions in every request (o200k_base), instructions included:")
-        emit(f"{listed}.")
+        yield f"{bold(f'{with_it:,}')} tokens of definitions in every request (o200k_base), instructions included:"
+        yield f"{listed}."
         return
-    emit(f"{bold(f'{seen.without:,}')} tokens of definitions in every request without Ullage (o200k_base),")
-    emit(f"{bold(f'{with_it:,}')} with it, instructions included: {listed}.")
+    yield f"{bold(f'{seen.without:,}')} tokens of definitions in every request without Ullage (o200k_base),"
+    yield f"{bold(f'{with_it:,}')} with it, instructions included: {listed}."
+
+
+def _beside(seen: _Seen) -> Iterator[str]:
+    """What of all this is not behind Ullage, and what is paid for twice."""
+    names = ", ".join(seen.others)
+    if seen.is_planned:
+        yield f"\nThese are the servers of {names}; none is behind Ullage yet."
+    elif seen.others:
+        yield f"\nNot counted here: the servers of {names}, which do not use Ullage."
+    if seen.others:
+        yield "`ullage scan` counts by program, `ullage install CLIENT` puts Ullage in front."
+    for line in seen.doubled:
+        yield f"{yellow('warning')}  {line}"
 
 
 def _servers(seen: _Seen) -> list[str]:
@@ -223,6 +272,8 @@ def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
         "definitions": {
             name: report_json(report) for name, report in seen.definitions.items() if server in (None, name)
         },
+        "behind": not seen.is_planned,
+        "doubled": list[Json](seen.doubled),
         "disabled": [one.name for one in seen.loaded.settings.servers if one.disabled],
         "flags": [flag_json(flag) for name, flags in seen.flags.items() if server in (None, name) for flag in flags],
         "first_request": {"without": seen.without, "surface": seen.surface, "instructions": seen.instructed},

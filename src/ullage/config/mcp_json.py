@@ -1,15 +1,15 @@
-"""Which servers stand in the JSON file of another program?
+"""Reads the servers in the JSON file of another program.
 
-`mcpServers` as Claude Code, Claude Desktop, Cursor, Gemini CLI, Windsurf, Cline and Copilot write it, `servers` as VS
-Code does, and Claude Code's servers of single projects. What such a file excludes stays excluded. Where those files
-are kept is not known here.
+`mcpServers` as Claude Code, Claude Desktop, Cursor, Gemini CLI, Qwen Code, Windsurf, Cline and Copilot write it,
+`servers` as VS Code does, `mcp` as opencode does, `context_servers` as Zed does, and Claude Code's servers of single
+projects. What such a file excludes or asks for stays so. Where those files are kept is not known here.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ullage.options import Rules
 from ullage.start_cache import parts_text, relevant_folders, relevant_parts
@@ -19,9 +19,9 @@ from .layer import ClientFile, Layer
 from .lists import Lists, at
 from .loose import Found, Loose, flag, pairs, read_tables, seconds, text, texts, transport
 from .naming import folded
-from .narrowing import narrowed
+from .narrowing import narrowed, narrower
 from .page import Page, dotted
-from .permissions import permissions_of
+from .permissions import permissions_of, rests_of
 from .relaxed import parse_relaxed
 
 __all__ = ["read_mcp_json"]
@@ -29,6 +29,7 @@ __all__ = ["read_mcp_json"]
 _IN_SECONDS = re.compile(r"(?:^|[/\\])(?:cline_mcp_settings\.json|mcp_settings\.json|\.roo[/\\]mcp\.json)$")
 """Files of programs that write time-outs in seconds; all others write milliseconds."""
 
+_OPENCODE, _ZED = ("mcp",), ("context_servers",)
 _Object = Mapping[str, object]
 
 
@@ -49,6 +50,7 @@ def read_mcp_json(page: Page) -> Layer:
     if not tables and permissions is None:
         return replace(_nothing(page, "has no `mcpServers` and no `servers`"), client_file=client_file)
     found = read_tables(page, tables, _values)
+    _hold_back(found, document)
     only, unwanted = _excluded(lists, page.projects)
     switched_off = list(_switch_off(page, found, only, unwanted))
     return Layer(
@@ -69,10 +71,56 @@ def _nothing(page: Page, why: str) -> Layer:
 def _tables(document: object, projects: Iterable[str]) -> Iterator[tuple[tuple[str, ...], object]]:
     """The tables of servers with their places; those of a single project come before those for all."""
     places = [("projects", project, "mcpServers") for project in projects]
-    for path in (*places, ("mcpServers",), ("servers",), ("mcp", "servers")):
+    for path in (*places, ("mcpServers",), ("servers",), ("mcp", "servers"), _ZED):
         found = at(document, path)
         if found is not None:
             yield path, found
+    # Other programs keep settings in a table of this name, none of which is a server.
+    table = at(document, _OPENCODE)
+    entries = cast("_Object", table).items() if isinstance(table, dict) else ()
+    servers = {name: entry for name, entry in entries if at(entry, ("command",)) or at(entry, ("url",))}
+    if servers:
+        yield _OPENCODE, servers
+
+
+def _hold_back(found: Found, document: object) -> None:
+    """Adds the rules that the file has for single tools of its servers, by their full names.
+
+    opencode names them `server_tool`, Zed `mcp:server:tool`, Gemini CLI `mcp_server_tool`, `server__tool` or
+    `mcp__server__tool`.
+    """
+    denied, asked = list[str](), list[str]()
+    lists = Lists(document)
+    excluded = [("tools", "exclude")] if isinstance(at(document, ("tools", "exclude")), list) else []
+    for path in (*excluded, ("excludeTools",)):
+        denied += [name.partition("(")[0].strip() for name in lists.names(*path) or ()]
+    permission = at(document, ("permission",))
+    said: dict[str, object] = {"*": permission} if isinstance(permission, str) else _table(permission)
+    denied += [name for name, kind in said.items() if kind == "deny"]
+    asked += [name for name, kind in said.items() if kind == "ask"]
+    denied += [name for name, is_on in _table(at(document, ("tools",))).items() if is_on is False]
+    for name, tool in _table(at(document, ("agent", "tool_permissions", "tools"))).items():
+        kind = at(tool, ("default",))
+        denied += [name] if kind == "deny" else []
+        asked += [name] if kind == "confirm" else []
+    profile = str(at(document, ("agent", "default_profile")))
+    for server, table in _table(at(document, ("agent", "profiles", profile, "context_servers"))).items():
+        tools = _table(at(table, ("tools",)))
+        denied += [f"mcp:{server}:{tool}" for tool, is_on in tools.items() if is_on is False]
+    if not denied and not asked:
+        return
+    for name, rules in found.rules.items():
+        starts = [
+            start
+            for called in found.called.get(name, ())
+            for start in (f"{called}_", f"{called}__", f"mcp_{called}_", f"mcp__{called}__")
+        ]
+        more = narrowed(denied=tuple(rests_of(denied, starts)), asked=tuple(rests_of(asked, starts)))
+        found.rules[name] = narrower(rules, more)
+
+
+def _table(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _excluded(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | None, frozenset[str]]:
@@ -113,19 +161,56 @@ def _unclear(page: Page, lists: Lists) -> Iterator[Issue]:
 def _values(entry: Loose) -> dict[str, Any]:
     http_url = entry.take(text, "httpUrl")
     enabled = entry.take(flag, "enabled")
-    return {
-        "command": entry.take(text, "command"),
-        "arguments": entry.take(texts, "args"),
-        "environment": entry.take(pairs, "env"),
+    command, arguments, environment = _launch(entry)
+    values = {
+        "command": command,
+        "arguments": arguments,
+        "environment": environment,
         "directory": entry.take(text, "cwd"),
         "url": http_url or entry.take(text, "url", "serverUrl"),
         "headers": entry.take(pairs, "headers"),
         "transport": entry.take(transport, "type", "transport") or ("http" if http_url else None),
         "disabled": bool(entry.take(flag, "disabled")) or enabled is False,
         "description": entry.take(text, "description"),
-        "call_timeout": _timeout(entry),
         "rules": _rules(entry),
     }
+    if entry.path[:-1] == _OPENCODE:
+        # `remote` is streamable HTTP or server-sent events, which its address says; its time-out is for the start.
+        declared = None if values["transport"] == "http" else values["transport"]
+        waited = entry.take(seconds, "timeout")
+        values = {key: _variables(value) for key, value in values.items()}
+        return {**values, "transport": declared, "start_timeout": waited and waited / 1000}
+    entry.used |= {"source"} if entry.path[:-1] == _ZED else set()
+    return {**values, "call_timeout": _timeout(entry)}
+
+
+def _launch(entry: Loose) -> tuple[str | None, tuple[str, ...] | None, dict[str, str] | None]:
+    """The command, its arguments and its environment; opencode has the first two in one list, and old files of Zed all
+    three in one table."""
+    given = entry.raw.get("command")
+    if isinstance(given, list) and entry.path[:-1] == _OPENCODE:
+        words = entry.take(texts, "command") or ()
+        rest = (*words[1:], *(entry.take(texts, "args") or ()))
+        return (words[0] if words else None), rest, entry.take(pairs, "environment", "env")
+    if isinstance(given, dict) and entry.path[:-1] == _ZED:
+        entry.used.add("command")
+        inner = Loose(entry.page, (*entry.path, "command"), cast("_Object", given))
+        command, arguments = inner.take(text, "path"), inner.take(texts, "args")
+        environment = inner.take(pairs, "env")
+        entry.faults += inner.faults
+        return command, arguments, environment
+    return entry.take(text, "command"), entry.take(texts, "args"), entry.take(pairs, "env", "environment")
+
+
+def _variables(value: object) -> Any:  # noqa: ANN401 - a value of any key
+    """With `{env:NAME}` of opencode written as `${NAME:-}`: an unset variable is an empty text there."""
+    if isinstance(value, str):
+        return re.sub(r"\{env:([A-Za-z_]\w*)\}", r"${\1:-}", value)
+    if isinstance(value, tuple):
+        return tuple(_variables(one) for one in cast("tuple[object, ...]", value))
+    if isinstance(value, dict):
+        return {key: _variables(one) for key, one in cast("dict[str, object]", value).items()}
+    return value
 
 
 def _timeout(entry: Loose) -> float | None:

@@ -14,7 +14,7 @@ from .lists import Lists
 from .naming import folded
 from .narrowing import EVERY, starred
 
-__all__ = ["Permissions", "permissions_of", "rules_for"]
+__all__ = ["Permissions", "permissions_of", "rests_of", "rules_for"]
 
 _ODD = "[!A-Za-z0-9]"
 """What Claude Code writes `_` for in a tool's name, `_` itself among them."""
@@ -63,6 +63,13 @@ def _for_server(rule: str, whole: str) -> Iterator[str]:
     for rest in filter(None, _rests(rule, f"{whole}__")):
         yield starred(rest)
         yield "".join("*" if one == "*" else _ODD if folded(one) == "_" else one for one in rest)
+
+
+def rests_of(rules: Iterable[str], starts: Iterable[str]) -> Iterator[str]:
+    """What rules say of a server's own tools, whose full names begin with one of these texts, folded."""
+    for rule in rules:
+        for start in starts:
+            yield from filter(None, _rests(rule, start))
 
 
 def _rests(rule: str, start: str) -> list[str]:
