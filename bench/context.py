@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import context_alone
+import context_cases
 import context_continuity
 import context_crash
 import context_money
@@ -75,6 +76,7 @@ def _crash(_data: Path) -> Figures:
 
 PARTS: Mapping[str, Part] = {
     "validity": _shown(context_validity.run, context_validity.report),
+    "cases": _shown(context_cases.run, context_cases.report),
     "others": _shown(context_others.run, context_others.report),
     "continuity": _shown(context_continuity.run, context_continuity.report),
     "relations": _shown(context_relations.run, context_relations.report),

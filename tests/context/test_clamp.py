@@ -1,16 +1,19 @@
 from dataclasses import replace
+from json import dumps, loads
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from context.sessions import METER
 from context.talks import PICTURE, Scale, assistant, call, entries_of, refusals, result, system, talks, tool, user
 from ullage.context import Entry
 from ullage.context.clamp import clamp, water_level
 from ullage.context.difference import weight_of
 from ullage.context.requests import requests_of
+from ullage.context.weighing import Scale as Weigher
 from ullage.context.words import lost_in
-from ullage.messages import Format, Media, Message, Text, Thinking, ToolResult, Unknown
+from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown, write_messages
 from ullage.tokens import drain
 
 pytestmark = pytest.mark.requirement("S2:long", "S2:compact:valid")
@@ -231,3 +234,35 @@ def test_a_change_that_weighs_no_less_is_not_made():
 
     entries = entries_of([user("go"), assistant(call("1")), tool(result("1", NUMBERED))])
     assert clamp(entries, Odd(), 500) is None
+
+
+@pytest.mark.requirement("S2:compact:after")
+@pytest.mark.parametrize("number", [1, 4])
+def test_a_message_comes_to_its_bound_where_its_provider_weighs_more_than_the_text(number: int):
+    """Google weighs a line break within a result as two tokens."""
+    scale = Weigher(METER, "gemini-2.5-flash", Format.GEMINI)
+    body = "".join(f"{row * 7919:x}\n" for row in range(6_000 // number))
+    calls = [call(None, f"f{one}") for one in range(number)]
+    results = [replace(result(None, body), name=f"f{one}") for one in range(number)]
+    natives = write_messages([user("Look."), assistant(*calls), tool(*results)], Format.GEMINI)
+    entries = drain(scale.entries(natives))
+    change = clamp(entries, scale, 5_000, exactly=True, tail=1, tail_most=5_000)
+    assert change is not None
+    assert 3_500 < change.entries[-1].weight.tokens <= 5_000
+
+
+@pytest.mark.requirement("S2:compact:after")
+def test_what_the_model_wrote_is_cut_in_the_tail_alone_and_exactly_alone():
+    written = assistant(call("1", "write", dumps({"path": "a.py", "content": NUMBERED})))
+    entries = entries_of([user("go"), written, tool(result("1")), written, tool(result("1"))])
+    assert clamp(entries, Scale(), 500, tail=3, tail_most=500) is None
+    change = clamp(entries, Scale(), 500, exactly=True, tail=3, tail_most=500)
+    assert change is not None
+    assert [new is old for new, old in zip(change.entries, entries, strict=True)] == [True, True, True, False, True]
+    (part,) = change.entries[3].message.parts
+    assert isinstance(part, ToolCall)
+    left = loads(part.arguments)
+    assert left["path"] == "a.py"
+    assert left["content"].startswith("this is line number 0\n")
+    assert left["content"].endswith("this is line number 1999\n")
+    assert change.entries[3].weight.tokens < 520

@@ -1,13 +1,16 @@
 from collections.abc import Sequence
+from json import dumps, loads
+from pathlib import Path
 
 import pytest
 
 import ullage.context.requests as reading
 from context.sessions import METER, Summarising, steps
-from ullage.context import Context, Options
+from context.talks import assistant, call, result, tool, user
+from ullage.context import Context, Options, Session
 from ullage.context.pairing import Answered
 from ullage.context.text_protocol import text_results
-from ullage.messages import Message
+from ullage.messages import Format, Message, ToolCall, faults, read_message, write_messages
 from ullage.tool import JsonObject
 
 pytestmark = pytest.mark.anyio
@@ -77,3 +80,28 @@ async def test_a_history_is_searched_for_results_once_in_a_compaction(
     assert prepared.compacted
     assert searched
     assert len(searched) == len(set(searched))
+
+
+@pytest.mark.requirement("S2:compact:after", "S2:task")
+@pytest.mark.parametrize("form", [Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.GEMINI])
+async def test_a_file_just_written_that_is_larger_than_the_window_loses_its_middle(form: Format, tmp_path: Path):
+    body = "\n".join(
+        f"line {number} of the new module, which has the word zebra{number} in it" for number in range(4_000)
+    )
+    written = call("w", "write_file", dumps({"path": "src/new.py", "content": body}))
+    history = [user("Write the module."), assistant("I begin.", written), tool(result("w", "written"))]
+    natives = write_messages(history, form)
+    session = Session.open(tmp_path / "talk.jsonl", format=form)
+    made = Context(model="gpt-4o", meter=METER, format=form, options=Options(context_window=32_000), session=session)
+    made.add(*natives)
+    prepared = await made.prepare()
+    assert prepared.status.usage_percent <= 50
+    assert faults(prepared.messages, form, original=natives) == ()
+    calls = [part for one in prepared.messages for part in read_message(one, form).parts if isinstance(part, ToolCall)]
+    arguments = loads(calls[0].arguments)
+    assert arguments["path"] == "src/new.py"
+    assert arguments["content"].startswith("line 0 of the new module")
+    assert arguments["content"].endswith("zebra3999 in it")
+    assert "let go to make room" in arguments["content"]
+    assert [one.fate for one in prepared.dropped] == ["truncated"]
+    assert any("zebra2000 " in str(record.message) for record in session.history(full=True))

@@ -141,6 +141,44 @@ def test_an_excerpt_has_the_beginning_the_end_and_every_constraint():
     assert excerpt("short", 600, Scale().count, recalls=True) == "short"
 
 
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize("every", [3, 10, 40])
+def test_no_constraint_is_lost_between_the_ends_and_the_middle_of_an_excerpt(every: int):
+    filler = "The plant has a long history that the reader may enjoy.\n"
+    rule = "Never open valve {}, whatever the display beside it shows."
+    rules = [rule.format(word) for word in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")]
+    text = "Begin.\n" + "".join(f"{filler * every}{one}\n" for one in rules) + filler * every + "End."
+    made = excerpt(text, 400, Scale().count, recalls=True)
+    assert Scale().count(made) <= 400
+    assert [one for one in rules if one not in made] == []
+
+
+@pytest.mark.requirement("S2:task")
+def test_a_constraint_that_is_wrapped_over_lines_is_carried_whole():
+    filler = "The plant has a long history that the reader may enjoy.\n" * 200
+    rule = "You must under no circumstances open\nthe valve of the second boiler while\nit is hot."
+    lines = "never restart pump 7\nalways close the gate\nonly use the old key\n" + "mind the step by the door\n" * 200
+    made = excerpt(f"Begin.\n{filler}{rule}\n{filler}{lines}{filler}End.", 600, Scale().count, recalls=True)
+    assert rule in made
+    assert all(one in made for one in ("never restart pump 7", "always close the gate", "only use the old key"))
+    chinese = "工厂有着悠久的历史。" * 600 + "绝对不要打开二号阀门。" + "工厂有着悠久的历史。" * 600
+    assert "绝对不要打开二号阀门。" in excerpt(chinese, 600, Scale().count, recalls=True)
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "And what makes the second host slower than the others?",
+        "Compare both halves.\nThe second one is from the new cluster, where the export stops at noon.",
+        "Vergleiche die beiden Hälften und schreibe auf, was sich geändert hat.",
+    ],
+)
+def test_what_someone_writes_between_two_pasted_logs_is_carried(words: str):
+    made = excerpt(f"{log(60_000)}\n\n{words}\n\n{log(50_000)}", 600, Scale().count, recalls=True)
+    assert words in made
+
+
 def test_an_excerpt_of_a_log_is_not_filled_with_its_lines():
     lines = "".join(f"12:00:{n:02} 10.0.0.{n} GET /must/not 200 only={n * 7919:x} 0x{n:08x}\n" for n in range(4_000))
     made = excerpt(f"Read this:\n{lines}Do not restart it.", 500, Scale().count, recalls=False)

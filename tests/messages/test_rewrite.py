@@ -10,10 +10,12 @@ from ullage.messages import (
     Format,
     Message,
     Text,
+    ToolCall,
     ToolResult,
     plain,
     read_message,
     results_of,
+    with_arguments,
     with_results,
     with_texts,
 )
@@ -271,6 +273,96 @@ def test_plain_texts_change_and_nothing_else_does(native: object, format: Format
 )
 def test_what_has_no_plain_text_is_the_very_same(native: object, format: Format):  # noqa: A002
     assert with_texts(native, format, str.upper) is native
+
+
+WRITTEN = '{"path": "a.py", "lines": ["B", {"c": "D"}], "size": 3}'
+LOUD = {"path": "A.PY", "lines": ["B", {"c": "D"}], "size": 3}
+CALLS: list[tuple[Any, Format, Any]] = [
+    (
+        {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": {"arguments": WRITTEN}}]},
+        CHAT,
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "1", "type": "function", "function": {"arguments": json.dumps(LOUD)}}],
+        },
+    ),
+    (
+        {"type": "function_call", "call_id": "1", "name": "f", "arguments": WRITTEN},
+        RESPONSES,
+        {"type": "function_call", "call_id": "1", "name": "f", "arguments": json.dumps(LOUD)},
+    ),
+    (
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "a", "signature": "s"},
+                {"type": "tool_use", "id": "1", "name": "f", "input": json.loads(WRITTEN)},
+                {"type": "server_tool_use", "id": "2", "name": "web_search", "input": {"query": "a"}},
+            ],
+        },
+        ANTHROPIC,
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "a", "signature": "s"},
+                {"type": "tool_use", "id": "1", "name": "f", "input": LOUD},
+                {"type": "server_tool_use", "id": "2", "name": "web_search", "input": {"query": "a"}},
+            ],
+        },
+    ),
+    (
+        {
+            "role": "model",
+            "parts": [
+                {"functionCall": {"name": "f", "args": {"a": "b"}}},
+                {"function_call": {"name": "f", "args": {"a": "b"}}, "thoughtSignature": "s"},
+            ],
+        },
+        GEMINI,
+        {
+            "role": "model",
+            "parts": [
+                {"functionCall": {"name": "f", "args": {"a": "B"}}},
+                {
+                    "function_call": {"name": "f", "args": {"a": "B"}},
+                    "thoughtSignature": "skip_thought_signature_validator",
+                },
+            ],
+        },
+    ),
+    (
+        {"role": "assistant", "parts": [{"type": "tool_call", "name": "f", "arguments": WRITTEN}]},
+        OURS,
+        {"role": "assistant", "parts": [{"type": "tool_call", "name": "f", "arguments": json.dumps(LOUD)}]},
+    ),
+    (
+        Message(role="assistant", parts=(Text("a"), ToolCall(name="f", arguments=WRITTEN, id="1"))),
+        OURS,
+        Message(role="assistant", parts=(Text("a"), ToolCall(name="f", arguments=json.dumps(LOUD), id="1"))),
+    ),
+]
+
+
+@pytest.mark.parametrize(("native", "format", "expected"), CALLS)
+def test_the_texts_within_arguments_change_and_nothing_else_does(native: object, format: Format, expected: object):  # noqa: A002
+    before = copy.deepcopy(native)
+    assert with_arguments(native, format, str.upper) == expected
+    assert native == before
+    assert with_arguments(native, format, str) is native
+
+
+@pytest.mark.parametrize(
+    ("native", "format"),
+    [
+        ({"role": "user", "content": "a"}, CHAT),
+        ("a", RESPONSES),
+        ({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "no JSON"}}]}, CHAT),
+        ({"type": "custom_tool_call", "call_id": "1", "input": "a"}, RESPONSES),
+        ({"type": "function_call_output", "call_id": "1", "output": "a"}, RESPONSES),
+    ],
+)
+def test_what_has_no_arguments_in_json_is_the_very_same(native: object, format: Format):  # noqa: A002
+    assert with_arguments(native, format, str.upper) is native
 
 
 BLOCKS = st.one_of(

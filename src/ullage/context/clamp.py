@@ -3,8 +3,9 @@
 A structured result is written in fewer words: its long prose is shortened, and every other value is whole or left out.
 Another one, or a text that the user pasted, is cut in its middle, at the ends of lines where there are lines: the
 beginning says what it is and the end what came of it. Of the user's own words the constraints between them are kept as
-well. The gap says how much is missing and how to get it back. What is pinned, what the model wrote and what a
-provider's own tools gave is never cut. The tail, the user's first request and last words have a bound of their own.
+well. The gap says how much is missing and how to get it back. What is pinned and what a provider's own tools gave is
+never cut; what the model wrote (a file in the arguments of a call, say) only in the tail, where a history would not
+come to its goal otherwise. The tail, the user's first request and last words have a bound of their own.
 """
 
 import re
@@ -12,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from json import loads
 
-from ullage.messages import Media, Part, Text, ToolCall, Unknown, with_results, with_texts
+from ullage.messages import Media, Part, Text, ToolCall, Unknown, with_arguments, with_results, with_texts
 from ullage.tool import Json
 
 from .clipping import beginning, ending
@@ -26,7 +28,7 @@ from .requests import Reading, excerpt, read_history
 from .shed import Change
 from .words import gap, is_placeholder, lost_in, query_of, said_in, text_of
 
-__all__ = ["clamp", "water_level"]
+__all__ = ["clamp", "is_cuttable", "water_level"]
 
 _WORTH = 100
 """Tokens that one cut must win, or a quarter of what may be left where that is more: a giant is far above the bound."""
@@ -45,6 +47,7 @@ def clamp(  # noqa: PLR0913
     *,
     recalls: bool = False,
     last_resort: bool = False,
+    exactly: bool = False,
     said_most: int | None = None,
     tail: int | None = None,
     tail_most: int | None = None,
@@ -54,10 +57,12 @@ def clamp(  # noqa: PLR0913
 
     For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`, or
     the larger of both; None spares them. A result that shows something beside its words is left whole. As a last resort
-    it is not, its media are dropped too, and whatever is above the bound is a giant. The `reading` is that of the
-    entries, where there is one already.
+    it is not, its media are dropped too, and whatever is above the bound is a giant. So it is with `exactly`, which
+    also cuts what the model wrote in the tail; a last resort does so anywhere. The `reading` is that of the entries,
+    where there is one already.
     """
-    work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, spoken=_spoken(entries))
+    exactly = exactly or last_resort
+    work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, exactly=exactly, spoken=_spoken(entries))
     reading = reading or read_history(entries)
     answers = {place: tuple(those) for place, those in groupby(reading.answered, key=lambda one: one.place)}
     said = reading.requests.last.union(reading.requests.first)
@@ -68,9 +73,10 @@ def clamp(  # noqa: PLR0913
         bound = tail_most if place >= since else said_most if place in said else most
         if bound is not None and place in said:
             bound = max(bound, said_most or 0)
-        if bound is not None and _is_giant(entry, bound):
+        written = last_resort or (exactly and place >= since)
+        if bound is not None and is_cuttable(entry, written=written) and entry.weight.tokens > bound:
             there = answers.get(place, ())
-            left[place] = work.clamped(entry, there, work.level(entry, there, bound) if is_whole else bound)
+            left[place] = work.clamped_whole(entry, there, bound) if is_whole else work.clamped(entry, there, bound)
     is_same = all(new is old for new, old in zip(left, entries, strict=True))
     return None if is_same else difference("clamp", entries, left)
 
@@ -86,9 +92,10 @@ def water_level(sizes: Sequence[int], room: int) -> int:
     return max(1, room, *sizes)
 
 
-def _is_giant(entry: Entry, most: int) -> bool:
-    is_free = entry.kind == "message" and not entry.pinned and entry.message.role in ("user", "tool")
-    return is_free and entry.weight.tokens > most
+def is_cuttable(entry: Entry, *, written: bool) -> bool:
+    """Whether a message may lose its middle; with `written`, one of the model's too."""
+    roles = ("user", "tool", "assistant") if written else ("user", "tool")
+    return entry.kind == "message" and not entry.pinned and entry.message.role in roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,20 +103,32 @@ class _Clamping:
     scale: Remake
     recalls: bool
     last_resort: bool
+    exactly: bool
     spoken: frozenset[str]
     """Words that a person or the model used."""
 
-    def level(self, entry: Entry, answers: Sequence[Answered], most: int) -> int:
-        """The bound for each part of a message at which the whole of it comes to `most`."""
+    def clamped_whole(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:
+        """The message cut so that the whole of it comes to `most`, as its provider weighs it, each part to the same
+        bound."""
         texts = [part.text for part in entry.message.parts if isinstance(part, Text)]
         texts += [text_of(one.result, self.scale.format) for one in answers if one.result and not one.as_text]
-        return water_level([self.scale.count(text) for text in texts], most)
+        if entry.message.role == "assistant":
+            texts += [text for part in entry.message.parts if isinstance(part, ToolCall) for text in _arguments(part)]
+        sizes = [self.scale.count(text) for text in texts]
+        # A provider may weigh a text more than the text alone, for its escapes say.
+        room = most * sum(sizes) // max(1, entry.weight.tokens, sum(sizes))
+        made = self.clamped(entry, answers, water_level(sizes, room))
+        if made.weight.tokens > most and made is not entry:
+            made = self.clamped(entry, answers, water_level(sizes, room * most // made.weight.tokens))
+        return made
 
     def clamped(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:
-        is_text = any(one.as_text for one in answers)
+        is_output = any(one.as_text for one in answers) or entry.message.role == "assistant"
         native = with_results(entry.native, self.scale.format, dict(self._results(answers, most)))
-        change = partial(self._output if is_text else self._pasted, most=most)
+        change = partial(self._output if is_output else self._pasted, most=most)
         native = with_texts(native, self.scale.format, change)
+        if entry.message.role == "assistant":
+            native = with_arguments(native, self.scale.format, change)
         if native is entry.native:
             return entry
         made = self.scale.remade(entry, native)
@@ -136,7 +155,7 @@ class _Clamping:
         return (excerpt(text, most, self.scale.count, recalls=self.recalls) or text) if is_giant else text
 
     def _worth(self, most: int) -> int:
-        return 1 if self.last_resort else max(_WORTH, most // 4)
+        return 1 if self.exactly else max(_WORTH, most // 4)
 
     def _cut(self, text: str, query: str, media: Sequence[Part], most: int) -> str | None:
         """The text with a gap in it, which stands for the media too; None where it is no giant."""
@@ -181,6 +200,14 @@ class _Clamping:
         for rows in _ROWS:
             yield write_value(value, wanted=self.spoken, rows=rows, strict=True)
         yield write_value(value, wanted=frozenset(), rows=_ROWS[-1], strict=True)
+
+
+def _arguments(call: ToolCall) -> list[str]:
+    """The texts within a call's arguments."""
+    try:
+        return [text for _, text in scalars(loads(call.arguments))]
+    except (ValueError, RecursionError):
+        return [call.arguments]
 
 
 def _spoken(entries: Sequence[Entry]) -> frozenset[str]:

@@ -18,7 +18,7 @@ from ullage.messages import Part, Text, ToolResult, faults, user_message
 from ullage.tokens import drain, patiently
 
 from .account import Account, CarriedWords, Teller, ledger_room, request_room
-from .clamp import clamp, water_level
+from .clamp import clamp, is_cuttable, water_level
 from .cost import price_per_call
 from .cut import Parting
 from .difference import difference, weight_of
@@ -123,6 +123,10 @@ class _Work:
         best = await self._told()
         if not best.compacted:
             best = replace(kept or await self._noted(self.entries, eased), warning=best.warning)
+            if self.parted is None and weight_of(best.entries) > self.limits.goal:
+                # There is nothing to summarise: what fills the window is the last turn.
+                shortened = await run_sync(self._truncated, self._untouched(best.warning))
+                best = await self._noted(self.entries, shortened) if shortened.compacted else best
         if self.limits.is_over(weight_of(best.entries)):
             best = await run_sync(self._trimmed, best)
         return await self._settled(best)
@@ -187,7 +191,7 @@ class _Work:
         note = int(_LEAST_NOTE * ledger_room(self.limits.measure))
         room = self.limits.goal - weight_of(work.entries[:start]) - note - _FRAME
         least = max(1, int(_GIANT * self.limits.measure))
-        level = max(least, _level(work.entries[start:], room))
+        level = max(least, _level(work.entries[start:], room, written=True))
         return _after(
             work,
             clamp(
@@ -195,6 +199,7 @@ class _Work:
                 self.scale,
                 level,
                 recalls=self.teller.recalls,
+                exactly=True,
                 said_most=level,
                 tail=start,
                 tail_most=level,
@@ -309,10 +314,11 @@ class _Work:
         """What the last turn weighs when what is too large in it has been truncated."""
         turn = self.entries[self.parting.places[-1] :]
         most = max(int(_GIANT * self.limits.measure), self.limits.keep)
-        level = _level(turn, most)
-        spared = [entry for entry in turn if entry.message.role not in ("user", "tool") or entry.pinned]
-        cut = [min(entry.weight.tokens, level) for entry in turn if entry not in spared]
-        return weight_of(spared) + sum(cut)
+        level = _level(turn, most, written=True)
+        return sum(
+            min(entry.weight.tokens, level) if is_cuttable(entry, written=True) else entry.weight.tokens
+            for entry in turn
+        )
 
     def _parted_at(self, parting: Parting, room: int, share: float = 1.0) -> _Parted:
         """`share` is that of its room which an excerpt of the user's words has."""
@@ -430,10 +436,10 @@ def _inner(part: Part) -> tuple[Part, ...]:
     return part.parts if isinstance(part, ToolResult) else (part,)
 
 
-def _level(entries: Sequence[Entry], room: int) -> int:
-    """The bound at which messages that can be truncated come to `room` together with those that cannot."""
-    given = (entry for entry in entries if entry.message.role in ("user", "tool") and not entry.pinned)
-    able = [entry.weight.tokens for entry in given]
+def _level(entries: Sequence[Entry], room: int, *, written: bool = False) -> int:
+    """The bound at which messages that can be truncated come to `room` together with those that cannot; with `written`,
+    the model's own can."""
+    able = [entry.weight.tokens for entry in entries if is_cuttable(entry, written=written)]
     return water_level(able, room - weight_of(entries) + sum(able))
 
 

@@ -54,13 +54,37 @@ _SOFT = re.compile(
     re.IGNORECASE,
 )
 """Words that often do, and are carried where there is room."""
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?。！？](?=\s|$)|$)", re.MULTILINE)
+_WRAPPED = r"\n(?=[ \t]*[^\W\d_A-ZÀ-ÖØ-Þ\u3040-\u9fff])"
+"""A line break within a sentence: the next line begins with a small letter."""
+_SENTENCE = re.compile(rf"(?:[^\n]|{_WRAPPED})+?(?:[.!?](?=\s)|[。！？]|(?!{_WRAPPED})(?=\n)|\Z)")
+_ASKED = re.compile(
+    r"[?？]\W*$|\b(?:please|pls|(?:can|could|would|will) you|help me|tell me|show me|let me know|let['’]s"
+    r"|I(?:['’]d like| want| need| think)|we (?:want|need)|your (?:task|job|goal)|why (?:is|does|do|did|are)|bitte"
+    r"|por favor|s['’]il (?:te|vous) pla[iî]t)\b|请|お願い|ください|해 ?주세요|пожалуйста",
+    re.IGNORECASE,
+)
+"""Words with which people ask for something."""
+_PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[ \t]*\S[^\n]*)*")
+_PROSE = 0.3
+"""The share of a text's lines that are sentences under which the text is data, and what sentences there are in it, a
+person's own."""
+_OWN, _OWN_LINES, _FEW = 1_200, 8, 12
+"""Characters and lines of a paragraph between data that may be a person's own, and how many of them there are at most:
+more are part of a document."""
+_CODE = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|>|<|\||[-+]{3})")
+"""How lines begin that are comments, quotations or markup."""
 _LONGEST = 400
 """Characters of a sentence that is carried; a longer one is data."""
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _LETTERS = 0.65
 """The share of a sentence that is letters and spaces; what has less is a line of a log."""
+_BRIEFEST = 8
+"""Characters of a sentence that says something."""
+_BULLETS = "-*•0123456789.) \t\n"
+_WORDS, _WIDE_WORDS, _SENTENCE_LETTERS = 4, 8, 0.8
+"""Words of a line that is a sentence, or letters where a script has no spaces, and the share of it that is letters and
+spaces."""
 _LIMITS = 0.5
 """The share of an excerpt that constraints may have."""
 _TRIES = 8
@@ -76,6 +100,16 @@ class Requests:
     """What a person typed after that, in order, and the last words from the user's side."""
     last: frozenset[int]
     """The last words from the user's side, and the last that surely a person typed, where those are others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A sentence of a longer text that outlives its being cut."""
+
+    start: int
+    text: str
+    rank: int
+    """0 for what is kept first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +173,7 @@ def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool)
     if tokens <= room:
         return text
     query = said_in(text) if recalls else None
-    limits = list(_constraints(text))
+    limits = list(_limits(text))
     share, made = 1.0, ""
     for _ in range(_TRIES):
         made = _cut(text, share * room / tokens, limits, int(share * _LIMITS * room), (count, tokens, query))
@@ -151,23 +185,32 @@ def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool)
 
 
 def _cut(
-    text: str, share: float, limits: Sequence[str], room: int, counted: tuple[Callable[[str], int], int, str | None]
+    text: str,
+    share: float,
+    limits: Sequence[_Limit],
+    room: int,
+    counted: tuple[Callable[[str], int], int, str | None],
 ) -> str:
     count, tokens, query = counted
     half = max(1, int(len(text) * share / 2))
-    inner = [limit for limit in limits if limit not in text[:half] and limit not in text[-half:]]
-    kept, used = list[str](), 0
-    # The shortest first: where not all fit, more of them do.
-    for limit in sorted(inner, key=lambda one: (_FIRM.search(one) is None, len(one))):
-        used += count(limit) + 3
-        if used > room:
+    least = max(1, int(0.1 * share * len(text)))
+    while True:
+        head, tail = _whole_lines(text, half)
+        end = len(text) - len(tail)
+        inner = [limit for limit in limits if limit.start + len(limit.text) > len(head) and limit.start < end]
+        kept, used = set[_Limit](), 0
+        for limit in sorted(inner, key=lambda one: (one.rank, len(one.text))):
+            size = count(limit.text) + 3
+            if used + size <= room:
+                used += size
+                kept.add(limit)
+        # What the constraints take, the beginning and the end give: then more may lie between these.
+        given = max(least, int((len(text) * share - sum(len(limit.text) for limit in kept)) / 2))
+        if given >= half:
             break
-        kept.append(limit)
-    spared = sum(map(len, kept)) / max(1, len(text))
-    half = max(1, int(len(text) * max(0.2 * share, share - spared) / 2))
-    head, tail = _whole_lines(text, half)
-    between = "".join(f"- {limit}\n" for limit in inner if limit in kept)
-    lost = tokens - count(head) - count(tail) + lost_in(text[len(head) : len(text) - len(tail)])
+        half = given
+    between = "".join(f"- {limit.text}\n" for limit in inner if limit in kept)
+    lost = tokens - count(head) - count(tail) + lost_in(text[len(head) : end])
     return f"{head.rstrip()}\n{gap(lost, (), query)}\n{between}{tail.lstrip()}"
 
 
@@ -180,18 +223,57 @@ def _whole_lines(text: str, half: int) -> tuple[str, str]:
     return head, tail[line:] if 0 < line < half // 2 else ending(text, half)
 
 
-def _constraints(text: str) -> Iterator[str]:
-    """The sentences that set a limit, each once; of lines that differ by numbers alone, the first."""
+def _limits(text: str) -> Iterator[_Limit]:
+    """What a person asks for or forbids, in order, each once; of sentences that differ by numbers alone, the first."""
     seen = set[str]()
-    for found in _SENTENCE.finditer(text):
-        sentence = found[0].strip().lstrip("-*•0123456789.) \t")
-        if not 8 <= len(sentence) <= _LONGEST or not (_FIRM.search(sentence) or _SOFT.search(sentence)):
-            continue
-        letters = sum(map(len, _WORD.findall(sentence))) + sentence.count(" ")
+    own = own if len(own := list(_own_paragraphs(text))) <= _FEW else []
+    sentences = (one for found in _SENTENCE.finditer(text) for one in _lines_of(found))
+    for start, sentence in sorted((*own, *sentences)):
         shape = _DIGITS.sub("0", sentence.casefold())
-        if letters >= _LETTERS * len(sentence) and shape not in seen:
+        rank = 0 if (start, sentence) in own else _rank(sentence)
+        if rank is not None and shape not in seen:
             seen.add(shape)
-            yield sentence
+            yield _Limit(start, sentence, rank)
+
+
+def _rank(sentence: str) -> int | None:
+    """How likely it is that a person meant something by a sentence, from 1 on; None for one that is carried nowhere."""
+    if not _BRIEFEST <= len(sentence) <= _LONGEST:
+        return None
+    letters = sum(map(len, _WORD.findall(sentence))) + sum(map(str.isspace, sentence))
+    if letters < _LETTERS * len(sentence):
+        return None
+    return next((rank for rank, kind in enumerate((_FIRM, _ASKED, _SOFT), 1) if kind.search(sentence)), None)
+
+
+def _lines_of(found: re.Match[str]) -> Iterator[tuple[int, str]]:
+    """A sentence and where it begins; the lines of what is too long to be one."""
+    whole = found[0]
+    start = found.start()
+    for line in whole.split("\n") if len(whole) > _LONGEST else [whole]:
+        bare = line.lstrip(_BULLETS)
+        yield start + len(line) - len(bare), bare.rstrip()
+        start += len(line) + 1
+
+
+def _own_paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Paragraphs of sentences between lines that are data: what someone wrote beside what they pasted."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if sum(map(_is_sentence, lines)) >= _PROSE * len(lines):
+        return
+    for found in _PARAGRAPH.finditer(text):
+        said = found[0].strip()
+        rows = said.split("\n")
+        is_brief = _BRIEFEST <= len(said) <= _OWN and len(rows) <= _OWN_LINES
+        if is_brief and not any(map(_CODE.match, rows)) and 2 * sum(map(_is_sentence, rows)) >= len(rows):
+            yield found.start() + found[0].index(said), said
+
+
+def _is_sentence(line: str) -> bool:
+    words = _WORD.findall(line)
+    letters = sum(map(len, words))
+    is_long = len(words) >= _WORDS or (letters >= _WIDE_WORDS and not line.isascii())
+    return is_long and letters + line.count(" ") > _SENTENCE_LETTERS * len(line.strip())
 
 
 def _has_words(entry: Entry) -> bool:

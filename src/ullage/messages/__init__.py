@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from .read import read_request
     from .response import Answer, read_answer
-    from .rewrite import results_of, with_results, with_texts
+    from .rewrite import results_of, with_arguments, with_results, with_texts
     from .usage import read_usage
     from .valid import faults
     from .write import assistant_message, user_message, write_message, write_messages
@@ -67,6 +67,7 @@ else:
             "to_json": "neutral",
             "tokens_at": "fields",
             "user_message": "write",
+            "with_arguments": "rewrite",
             "with_results": "rewrite",
             "with_texts": "rewrite",
             "write_message": "write",
@@ -107,6 +108,7 @@ __all__ = [
     "to_json",
     "tokens_at",
     "user_message",
+    "with_arguments",
     "with_results",
     "with_texts",
     "write_message",

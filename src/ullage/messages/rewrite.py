@@ -1,14 +1,16 @@
 """How is a message given back with fewer words, and otherwise as it was?
 
-Results of tools and plain texts are put in other words; ids, names, order, marks and every other key stay. Thinking,
-what is signed, calls, and what a provider's own tools answered are never touched, for their providers would refuse
-them changed. The message given is not changed; what is given back may share parts with it.
+Results of tools, plain texts and the texts within a call's arguments are put in other words; ids, names, order, marks
+and every other key stay. Thinking, signed texts, and what a provider's own tools were asked and answered are never
+touched, for their providers would refuse them changed. The message given is not changed; what is given back may share
+parts with it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import cast
+from json import dumps, loads
+from typing import Any, cast
 
 from ullage.tool import Json
 
@@ -16,9 +18,10 @@ from .anthropic import read_block as read_block_anthropic
 from .gemini import read_part as read_part_gemini
 from .lenient import items_of, text_of
 from .native import plain, read_message
-from .parts import Format, Message, Part, Text, ToolResult
+from .parts import Format, Message, Part, Text, ToolCall, ToolResult
+from .write.gemini import UNSIGNED
 
-__all__ = ["results_of", "with_results", "with_texts"]
+__all__ = ["results_of", "with_arguments", "with_results", "with_texts"]
 
 Item = dict[str, Json]
 Change = Callable[[Json], Json]
@@ -29,6 +32,8 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_
 _RESULTS = frozenset({"tool_result", "mcp_tool_result"})
 """Blocks of Anthropic's whose content may be a text."""
 _RESPONSES = ("functionResponse", "function_response")
+_FUNCTION_CALLS = ("functionCall", "function_call")
+_SIGNATURES = frozenset({"thoughtSignature", "thought_signature"})
 _TEXTS: Mapping[Format, frozenset[str]] = {
     Format.OPENAI_CHAT: frozenset({"text"}),
     Format.OPENAI_RESPONSES: frozenset({"input_text", "output_text"}),
@@ -67,6 +72,67 @@ def with_texts(native: object, format: Format, change: Callable[[str], str]) -> 
     item = plain(native)
     made = _retold(item, format, change)
     return native if made is item else made
+
+
+def with_arguments(native: object, format: Format, change: Callable[[str], str]) -> object:  # noqa: A002
+    """The message with the texts changed that are within the arguments of its calls; the very same where nothing does.
+
+    A call of one of a provider's own tools, and arguments that are no JSON, stay as they are. A call of Gemini's that
+    was signed bears the signature that Google takes for one that its model did not make.
+    """
+    if isinstance(native, Message):
+        parts = (
+            replace(part, arguments=_in_json(part.arguments, change)) if isinstance(part, ToolCall) else part
+            for part in native.parts
+        )
+        made = replace(native, parts=tuple(parts))
+        return native if made == native else made
+    if isinstance(native, str):
+        return native
+    item = plain(native)
+    if format is Format.OPENAI_RESPONSES or (format is Format.GEMINI and "parts" not in item):
+        made = _call_item(item, change)
+    else:
+        key = {Format.OPENAI_CHAT: "tool_calls", Format.ANTHROPIC: "content"}.get(format, "parts")
+        made = _within(item, key, lambda one: _call_item(one, change) if isinstance(one, dict) else one)
+    return native if made == item else made
+
+
+def _call_item(item: Item, change: Callable[[str], str]) -> Item:
+    """An item, block or part that is a call, with other arguments; anything else as it is."""
+    function = item.get("function")
+    if isinstance(function, dict):
+        return {**item, "function": _put(function, "arguments", _in_json(function.get("arguments"), change))}
+    if item.get("type") in ("function_call", "tool_call"):
+        return _put(item, "arguments", _in_json(item.get("arguments"), change))
+    if item.get("type") == "tool_use":
+        return _put(item, "input", _leaves(item.get("input"), change))
+    key = next((name for name in _FUNCTION_CALLS if isinstance(item.get(name), dict)), None)
+    if key is None:
+        return item
+    call = cast("Item", item[key])
+    made = _put(call, "args", _leaves(call.get("args"), change))
+    return item if made is call else {**item, key: made, **dict.fromkeys(_SIGNATURES & item.keys(), UNSIGNED)}
+
+
+def _in_json(arguments: Json, change: Callable[[str], str]) -> Any:  # noqa: ANN401
+    """JSON text with the texts in it changed; what is given where it is none or nothing changes."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        held = loads(arguments)
+        made = _leaves(held, change)
+    except (ValueError, RecursionError):
+        return arguments
+    return arguments if made == held else dumps(made, ensure_ascii=False)
+
+
+def _leaves(value: Json, change: Callable[[str], str]) -> Json:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _leaves(inner, change) for name, inner in value.items()}
+    return [_leaves(inner, change) for inner in value] if isinstance(value, list) else value
 
 
 def _with_parts(message: Message, parts: Iterable[Part]) -> Message:

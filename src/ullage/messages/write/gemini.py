@@ -18,7 +18,7 @@ __all__ = ["write", "write_all"]
 
 Piece = dict[str, Json]
 
-_FOREIGN = "skip_thought_signature_validator"
+UNSIGNED = "skip_thought_signature_validator"
 """What Google wants for a signature on a call that another model made: the first of a turn must have one since
 Gemini 3."""
 _OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
@@ -46,7 +46,7 @@ def _signed(parts: list[Piece]) -> list[Piece]:
     first = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
     if first is None or "thoughtSignature" in parts[first]:
         return parts
-    return [*parts[:first], {**parts[first], "thoughtSignature": _FOREIGN}, *parts[first + 1 :]]
+    return [*parts[:first], {**parts[first], "thoughtSignature": UNSIGNED}, *parts[first + 1 :]]
 
 
 def _turns(message: Message) -> Iterator[Turn]:
