@@ -25,8 +25,8 @@ from rows import Row, Skipped, data_folder, read_rows
 from ullage.messages import Format
 from ullage.models import shipped
 from ullage.tokens import Count, Meter
-from ullage.tokens.calibrated import CALIBRATIONS
-from ullage.tokens.reach import Reach
+from ullage.tokens.count import Reach
+from ullage.tokens.estimate import CALIBRATIONS
 
 CHAT_FAMILIES = frozenset({"gpt-3.5", "gpt-4", "gpt-4o", "gpt-4.1", "gpt-4.5"})
 OPEN_MAKERS = frozenset({"deepseek", "mistral", "qwen"})

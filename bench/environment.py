@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ullage.tokens.bpe.fallback import read_tokens
-from ullage.tokens.bpe.ranks import format_published
+from ullage.tokens.bpe.python_bpe import format_published, read_tokens
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / ".bench" / "peers"

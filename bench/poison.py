@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ullage.gateway.poison import Flag, find_flags, flag_line
-from ullage.invisible import escape_invisible
+from ullage.invisible_characters import escape_invisible
 from ullage.tool import Tool
 
 DEFAULT_DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "catalogues"

@@ -16,7 +16,7 @@ from ullage.errors import UllageError
 from ullage.messages import Format, Media, Request, read_request
 from ullage.models import Match, ModelTable
 from ullage.tokens import Meter
-from ullage.tokens.reach import kind_of
+from ullage.tokens.count import kind_of
 
 sys.path.append(str(Path(__file__).parent.parent / "scripts"))
 

@@ -44,7 +44,7 @@ def members_by_tiktoken(pattern: str) -> set[int]:
 
 
 def kind_of(code: int, classes: dict[str, set[int]]) -> str:
-    """One character, as `ullage.tokens.bpe.characters` says."""
+    """One character, as `ullage.tokens.bpe.split` says."""
     character = chr(code)
     name = next((name for name in CLASSES[:-1] if code in classes[name]), "")
     if code in classes["white space"]:

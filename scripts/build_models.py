@@ -32,7 +32,7 @@ from typing import Any
 from model_groups import Group, Names, bare, grouped, joined, same, verdict
 from model_sources import READERS, Claim
 
-from ullage.models.name import fold
+from ullage.models.model_cards import fold
 
 HERE = Path(__file__).parent
 CAPABILITIES = (

@@ -4,7 +4,7 @@ Writes `src/ullage/tokens/bpe/data/{o200k_base,cl100k_base}.ranks` out of the in
 the two files that tiktoken (MIT) fetches, `o200k_base.tiktoken` and `cl100k_base.tiktoken`. Splintr carries the same
 ranks; the published file is rebuilt from them here and must have the published SHA-256, else nothing is written.
 
-The written form is a table that is mapped into memory: see `ullage.tokens.bpe.ranks`.
+The written form is a table that is mapped into memory: see `ullage.tokens.bpe.python_bpe`.
 Run it again when a vocabulary is added: `.venv/bin/python scripts/build_vocabularies.py`.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import splintr
 
-from ullage.tokens.bpe.ranks import format_published, pack_table
+from ullage.tokens.bpe.python_bpe import format_published, pack_table
 
 DATA = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "bpe" / "data"
 PUBLISHED = {

@@ -1,4 +1,4 @@
-"""Fit how far the counts of whole requests are off, by host, maker and kind, and write `tokens/fitted.py`.
+"""Fit how far the counts of whole requests are off, by host, maker and kind, and write `tokens/fitted_bands.py`.
 
     python scripts/fit_bands.py USAGE_FOLDER
 
@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ullage.tokens.count import Count, Method
-from ullage.tokens.reach import FLOOR, Reach, keys_of
+from ullage.tokens.count import FLOOR, Count, Method, Reach, keys_of
 
 TARGET = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "fitted.py"
 COVERED = 0.97

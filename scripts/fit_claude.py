@@ -3,7 +3,7 @@
     python scripts/fit_claude.py USAGE_FOLDER [--trace SESSION.jsonl] [--claude-2 TOKENIZER.json] [--folds FOLDS.json]
 
 Reads recorded requests with the provider's own counts (`anthropic.jsonl`, `bedrock.jsonl`) and, if given, a coding
-session whose every answer carries its usage. Prints the weights for `tokens/calibrated.py`, the error on repositories
+session whose every answer carries its usage. Prints the weights for `tokens/estimate.py`, the error on repositories
 left out of the fit, and how many of those rows lie within the band. With the published vocabulary of Claude 2 (and the
 package `tokenizers`) it fits that one too. `--folds` writes the weights that were fitted without each repository, by
 which `bench/accuracy.py` judges that repository's rows. Needs numpy and scipy.
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import nnls
 from splintr import Tokenizer
 
-from ullage.tokens.calibrated import CALIBRATIONS, VOCABULARIES, Features, measure
+from ullage.tokens.estimate import CALIBRATIONS, VOCABULARIES, Features, measure
 
 OLD = ("cl100k", "modernbert", "numbers", "humps", "indents")
 NEW = ("fives", "capitals")

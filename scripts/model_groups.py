@@ -12,7 +12,7 @@ from typing import Any
 
 from model_sources import Claim
 
-from ullage.models.name import fold, forms, undated
+from ullage.models.model_cards import fold, forms, undated
 
 __all__ = ["Group", "Names", "Verdict", "bare", "grouped", "joined", "same", "verdict"]
 

@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from ullage.invisible import (
+from ullage.invisible_characters import (
     decode_hidden,
     escape_invisible,
     escape_json,

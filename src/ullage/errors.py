@@ -1,4 +1,4 @@
-"""What can go wrong, and what do we tell the one who asked?
+"""The error tree.
 
     UllageError                      every error that Ullage raises on purpose
     ├── BadInput                     the caller can mend it by asking differently

@@ -1,4 +1,4 @@
-"""What is a tool, a call, a reply, a source of tools?
+"""The values that pass between packages: tools, calls, replies and their sources.
 
 Everything that offers tools is a `ToolSource`; everything that adds something wraps one. These values are all that
 passes between rooms. Content blocks, definitions of resources and prompts, and metadata stay the JSON they were, so

@@ -22,8 +22,8 @@ from cli.talks import answered, asked, result, session
 from delegate.policies import MODELS, POLICIES
 from ullage.cli import main
 from ullage.cli.terminal import LineFormatter, TerminalStream, own_sequence
-from ullage.escaping import escape_controls, escape_json_controls
-from ullage.invisible import escape_invisible
+from ullage.control_characters import escape_controls, escape_json_controls
+from ullage.invisible_characters import escape_invisible
 from upstreams import scripted, tool, write_json, write_toml
 
 TITLE = "\x1b]0;owned\x07"

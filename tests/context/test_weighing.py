@@ -13,7 +13,7 @@ from ullage.context.weighing import Scale, changes_framing
 from ullage.messages import Format, Message, Request, Text, plain, read_message, read_request
 from ullage.models import shipped
 from ullage.tokens import ZERO, Count, Meter, Method, drain, total, unheard
-from ullage.tokens.weight import Weight
+from ullage.tokens.count import Weight
 
 pytestmark = pytest.mark.requirement("S2:usage")
 

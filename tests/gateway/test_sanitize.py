@@ -8,7 +8,7 @@ import pytest
 
 from ullage.gateway import META, Member, Merge, Metered, References
 from ullage.gateway.sanitize import sanitize_result, sanitize_tool, sanitized_result
-from ullage.invisible import has_invisible
+from ullage.invisible_characters import has_invisible
 from ullage.models import shipped
 from ullage.testing import FakeAnsweringSource, FakeRecorder, FakeSource
 from ullage.tokens import Meter, drain

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.messages import Format, Message, Text, Thinking, ToolCall, ToolResult
-from ullage.messages.valid import faults
+from ullage.messages.validate_history import faults
 from ullage.tool import Json
 
 pytestmark = pytest.mark.requirement("S2:compact:valid")

@@ -3,7 +3,7 @@
 import pytest
 
 from ullage.messages import Format
-from ullage.messages.valid import faults
+from ullage.messages.validate_history import faults
 from ullage.tool import Json
 
 pytestmark = pytest.mark.requirement("S2:compact:valid")

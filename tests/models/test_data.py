@@ -7,7 +7,7 @@ import pytest
 
 import ullage.models
 from ullage.models import shipped
-from ullage.models.name import fold
+from ullage.models.model_cards import fold
 
 pytestmark = pytest.mark.requirement("S3:models")
 

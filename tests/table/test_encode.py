@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ullage.errors import BadInput
 from ullage.table import ABSENT, decode, encode, record_lines, records_json, row_line, written
-from ullage.table.writing import written_steps
+from ullage.table.table_text import written_steps
 from ullage.tokens import drain
 
 pytestmark = pytest.mark.requirement("S0:sql:query")

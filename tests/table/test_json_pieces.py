@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ullage.table import read_pieces, value_at
-from ullage.table.json_pieces import decode_pieces
+from ullage.table.json_scan import decode_pieces
 
 pytestmark = pytest.mark.requirement("U:bounded")
 

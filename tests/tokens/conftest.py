@@ -5,8 +5,8 @@ import splintr
 import tiktoken
 
 from ullage.tokens.bpe.engine import BytePairEngine, load_splintr
-from ullage.tokens.bpe.fallback import read_tokens
-from ullage.tokens.bpe.vocabulary import VOCABULARIES
+from ullage.tokens.bpe.python_bpe import read_tokens
+from ullage.tokens.bpe.split import VOCABULARIES
 
 _PATTERNS = {"o200k_base": splintr.O200K_BASE_PATTERN, "cl100k_base": splintr.CL100K_BASE_PATTERN}
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splintr import Tokenizer
 
-from ullage.tokens.calibrated import CALIBRATIONS, VOCABULARIES, Features, at_once, measure, measure_steps
-from ullage.tokens.count import Count, Method
-from ullage.tokens.steps import drain
+from ullage.tokens.count import Count, Method, drain
+from ullage.tokens.estimate import CALIBRATIONS, VOCABULARIES, Features, at_once, measure, measure_steps
 
 ENGINES = {name: Tokenizer.from_pretrained(name) for name in VOCABULARIES}
 PANGRAM = "The quick brown fox jumps over the lazy dog every morning at sunrise"

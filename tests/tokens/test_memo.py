@@ -1,7 +1,7 @@
 import sys
 import threading
 
-from ullage.tokens.memo import Memo
+from ullage.tokens.meter import Memo
 
 
 def test_what_was_put_is_got_by_an_equal_text():

@@ -6,8 +6,8 @@ from fit_bands import HIDDEN_PROMPTS, Sample, fit
 from ullage.messages import read_request
 from ullage.models import Match, ModelCard, shipped
 from ullage.tokens import Count, Meter, Method
-from ullage.tokens.fitted import REACHES
-from ullage.tokens.reach import Reach, keys_of, kind_of, reach_of
+from ullage.tokens.count import Reach, keys_of, kind_of, reach_of
+from ullage.tokens.fitted_bands import REACHES
 from ullage.tool import Json
 
 HELLO: dict[str, Json] = {"messages": [{"role": "user", "content": "Hello there, what a fine day it is today."}]}

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from ullage.errors import ProtocolError, SourceFailed
-from ullage.invisible import has_invisible
+from ullage.invisible_characters import has_invisible
 from ullage.wire.serve.refusal import refusal
 
 

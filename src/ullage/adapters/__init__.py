@@ -1,1 +1,1 @@
-"""How do agents of other makers keep within their windows?"""
+"""Adapters that keep the agents of other frameworks within their context window."""

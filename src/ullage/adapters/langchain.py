@@ -1,4 +1,4 @@
-"""How does an agent of LangChain's keep within its window?
+"""Middleware for LangChain agents.
 
 As a middleware of `create_agent`: before every call of the model the history is made to fit, and what was let go leaves
 the agent's state. Messages that are kept are the same objects. Needs the extra `langchain`.

@@ -1,4 +1,4 @@
-"""How does an agent of the OpenAI Agents SDK keep within its window?
+"""Session and input filter for the OpenAI Agents SDK.
 
 A session reads its history only when a run begins, and a filter sees what goes to the model before every call: here is
 one object that is both. The session inside it keeps every item as it was; what is given to the model is made to fit.

@@ -1,4 +1,4 @@
-"""How does an agent of Pydantic AI's keep within its window?
+"""History processor for Pydantic AI agents.
 
 As a history processor: before every call of the model the history is made to fit, and what was let go leaves it.
 Messages that are kept are the same objects. Needs the extra `pydantic-ai`.

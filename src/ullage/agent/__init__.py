@@ -1,4 +1,4 @@
-"""How does a model work at something with tools, within its window?"""
+"""The agent loop: a model that calls tools and stays within its context window."""
 
 from .events import (
     Called,

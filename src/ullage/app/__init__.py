@@ -1,4 +1,4 @@
-"""How are the rooms wired together?
+"""Wires the packages together.
 
 The composition root: it builds what the rest receives. `ullage.app.gateway` is imported where a gateway is
 wanted: the MCP SDK and the database come with it, and `ullage count` must not wait for them.

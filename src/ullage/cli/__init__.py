@@ -1,4 +1,4 @@
-"""What can a person ask of Ullage on a command line?"""
+"""The command line `ullage`, one module a verb."""
 
 from .main import main
 

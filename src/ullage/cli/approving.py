@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ullage.config import Approvals, PendingFile, Places
-from ullage.invisible import escape_invisible
+from ullage.invisible_characters import escape_invisible
 
 from .output import bold, plain, say
 

@@ -1,4 +1,4 @@
-"""How do figures and complaints look to a person, and to a program?
+"""Prints text, tables, JSON and errors, for people and for programs.
 
 Data goes to standard output, everything else to standard error. Colour only where a terminal shows it and `NO_COLOR` is
 not set. What is printed is each verb's own affair.
@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
 
+from ullage.control_characters import escape_controls, escape_json_controls
 from ullage.errors import UllageError
-from ullage.escaping import escape_controls, escape_json_controls
 from ullage.tool import Json
 
 from .terminal import TerminalStream, own_sequence

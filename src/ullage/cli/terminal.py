@@ -16,7 +16,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-from ullage.escaping import escape_controls, escape_json_controls
+from ullage.control_characters import escape_controls, escape_json_controls
 
 __all__ = ["LineFormatter", "TerminalStream", "escaping_terminals", "own_sequence"]
 

@@ -1,4 +1,4 @@
-"""Which sessions do people already have?"""
+"""Reads the session files of other agent programs."""
 
 from .conversation import Call, Compaction, Conversation, Program, Turn
 from .reading import read_conversations, read_text, rewritten_text

@@ -1,4 +1,4 @@
-"""What does a session of cline hold?
+"""Reads sessions of Cline.
 
 One JSON file of messages in Anthropic's way of writing, with models and usage beside them. The session's own file keeps
 everything; what a compaction left is in a file beside it, which can be read in its stead.

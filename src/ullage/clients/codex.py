@@ -1,4 +1,4 @@
-"""What does a Codex rollout hold?
+"""Reads rollouts of Codex.
 
 JSONL below `~/.codex/sessions`: items of OpenAI's Responses as they were sent and answered, what the provider reported,
 and at a compaction all that stood in the window after it. The program's own tools are not written down.

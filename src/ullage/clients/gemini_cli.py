@@ -1,4 +1,4 @@
-"""What does a session of Gemini CLI hold?
+"""Reads sessions of Gemini CLI.
 
 JSONL, or one JSON value in older versions, below `~/.gemini/tmp`. A message that is written again under its id takes
 the place of the first; `$set` replaces them all, which is how a session is taken up again and how it is compressed;

@@ -1,4 +1,4 @@
-"""What does a session of pi hold?
+"""Reads sessions of pi.
 
 JSONL below `~/.pi/agent/sessions`. Its messages are in no provider's format and become neutral ones. Since version 2
 its lines are a tree; a compaction names the first of those that stayed.

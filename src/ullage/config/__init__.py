@@ -1,4 +1,4 @@
-"""What did the user decide, and where?"""
+"""Reads `ullage.toml` and other programs' server files, and merges them into settings."""
 
 from .delegating import BUILT_IN, Budget, DelegateSettings, ProviderSettings, Timing
 from .effects import is_secret_name, masked_url

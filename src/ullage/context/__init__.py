@@ -1,4 +1,4 @@
-"""How full is the window, and what do we let go?"""
+"""Measures what fills a context window, and compacts a history to fit it."""
 
 from .account import Teller
 from .anchored import Anchored, observe

@@ -1,4 +1,4 @@
-"""Who answers this, at what price?"""
+"""Delegates tasks to other models: routing, retries, budgets and checked answers."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""How do many sources look like one small one?"""
+"""The gateway: many MCP servers behind one small set of tools."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 from ullage.options import Access, DefinitionChanges, Rules, Server, Transport
 
 from .definition import definition

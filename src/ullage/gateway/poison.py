@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import cast
 from urllib.parse import unquote
 
-from ullage.invisible import decode_hidden, escape_invisible, has_invisible, remove_invisible
+from ullage.invisible_characters import decode_hidden, escape_invisible, has_invisible, remove_invisible
 from ullage.tool import Json, JsonObject, Tool
 
 from .pattern_index import PatternIndex

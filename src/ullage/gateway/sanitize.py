@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 import anyio.to_thread
 
-from ullage.invisible import escape_invisible, escape_json, has_invisible_in, map_strings, remove_invisible
+from ullage.invisible_characters import escape_invisible, escape_json, has_invisible_in, map_strings, remove_invisible
 from ullage.json_size import is_larger
 from ullage.table import join_pieces
 from ullage.tokens import Steps, drain

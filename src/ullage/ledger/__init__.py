@@ -1,25 +1,23 @@
-"""What was spent, what was saved?"""
+"""The ledger: tokens and money that were spent and saved."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
-    from .entry import Entry, Kind
-    from .read import Total, read_entries, totals
-    from .record import Recorder, Recording, Unrecorded
+    from .ledger import Entry, Kind, Recorder, Recording, Total, Unrecorded, read_entries, totals
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Entry": "entry",
-            "Kind": "entry",
-            "Recorder": "record",
-            "Recording": "record",
-            "Total": "read",
-            "Unrecorded": "record",
-            "read_entries": "read",
-            "totals": "read",
+            "Entry": "ledger",
+            "Kind": "ledger",
+            "Recorder": "ledger",
+            "Recording": "ledger",
+            "Total": "ledger",
+            "Unrecorded": "ledger",
+            "read_entries": "ledger",
+            "totals": "ledger",
         },
     )
 

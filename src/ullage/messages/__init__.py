@@ -1,13 +1,11 @@
-"""What is in this request, whoever's format it is?"""
+"""Message formats of model providers, read into neutral parts and written back."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
-    from .detect import detect_format, detect_messages
-    from .fields import table_at, tables_at, text_at, tokens_at
-    from .native import plain, read_message
+    from .message_formats import detect_format, detect_messages, plain, read_message, read_request
     from .neutral import from_json, to_json
     from .parts import (
         Format,
@@ -25,11 +23,9 @@ if TYPE_CHECKING:
         Unknown,
         join_texts,
     )
-    from .read import read_request
-    from .response import Answer, read_answer
+    from .response import Answer, read_answer, read_usage, table_at, tables_at, text_at, tokens_at
     from .rewrite import results_of, with_arguments, with_results, with_texts
-    from .usage import read_usage
-    from .valid import faults
+    from .validate_history import faults
     from .write import assistant_message, user_message, write_message, write_messages
 else:
     __getattr__ = import_on_use(
@@ -50,22 +46,22 @@ else:
             "ToolResult": "parts",
             "Unknown": "parts",
             "assistant_message": "write",
-            "detect_format": "detect",
-            "detect_messages": "detect",
-            "faults": "valid",
+            "detect_format": "message_formats",
+            "detect_messages": "message_formats",
+            "faults": "validate_history",
             "from_json": "neutral",
             "join_texts": "parts",
-            "plain": "native",
+            "plain": "message_formats",
             "read_answer": "response",
-            "read_message": "native",
-            "read_request": "read",
-            "read_usage": "usage",
+            "read_message": "message_formats",
+            "read_request": "message_formats",
+            "read_usage": "response",
             "results_of": "rewrite",
-            "table_at": "fields",
-            "tables_at": "fields",
-            "text_at": "fields",
+            "table_at": "response",
+            "tables_at": "response",
+            "text_at": "response",
             "to_json": "neutral",
-            "tokens_at": "fields",
+            "tokens_at": "response",
             "user_message": "write",
             "with_arguments": "rewrite",
             "with_results": "rewrite",

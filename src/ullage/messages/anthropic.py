@@ -1,4 +1,4 @@
-"""What is in a request to Anthropic's Messages API?
+"""Reads requests and messages of Anthropic's Messages API.
 
 Nothing is checked and nothing is dropped: a block, role or tool of unknown shape is kept raw. Only the marks that steer
 caching (`cache_control`) and say who may call (`caller`) are left out of the parts, for no model reads them.
@@ -11,8 +11,7 @@ from typing import Literal
 from ullage.tool import Json
 
 from .bedrock import is_converse, rewrite_converse
-from .lenient import extras, items_of, text_of
-from .openai_chat import read_tool as read_openai_tool
+from .openai import read_tool as read_openai_tool
 from .parts import (
     Format,
     Media,
@@ -26,6 +25,9 @@ from .parts import (
     ToolDefinition,
     ToolResult,
     Unknown,
+    extras,
+    items_of,
+    text_of,
 )
 
 __all__ = ["read", "read_block", "read_message"]

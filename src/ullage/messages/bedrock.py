@@ -13,7 +13,7 @@ from typing import cast
 
 from ullage.tool import Json
 
-from .fields import table_at, tables_at
+from .response import table_at, tables_at
 
 __all__ = ["is_converse", "rewrite_converse", "unwrap_count_tokens"]
 

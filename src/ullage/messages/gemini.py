@@ -1,4 +1,4 @@
-"""What is in a request to Google's `generateContent`, on AI Studio or on Vertex?
+"""Reads requests and contents of Google's `generateContent`, on AI Studio or on Vertex.
 
 Both spellings of a key are read (`functionCall`, `function_call`). A call's arguments and a function's response are
 objects on this wire; they become compact JSON text. A signature that rides on another part becomes an empty `Thinking`
@@ -12,7 +12,6 @@ from typing import Literal
 
 from ullage.tool import Json
 
-from .lenient import items_of, text_or_none
 from .parts import (
     Format,
     Media,
@@ -26,6 +25,8 @@ from .parts import (
     ToolDefinition,
     ToolResult,
     Unknown,
+    items_of,
+    text_or_none,
 )
 
 __all__ = ["read", "read_message", "read_part"]

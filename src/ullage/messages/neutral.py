@@ -1,4 +1,4 @@
-"""How is a neutral message written as JSON, and read back?
+"""Neutral messages as JSON, written and read.
 
     {"role": "assistant", "parts": [{"type": "text", "text": "…"}, {"type": "tool_call", "name": "…", …}]}
 
@@ -11,8 +11,7 @@ from typing import Literal
 
 from ullage.tool import Json
 
-from .lenient import extras, items_of, text_of, text_or_none
-from .openai_chat import read_tool as read_openai_tool
+from .openai import read_tool as read_openai_tool
 from .parts import (
     Format,
     Media,
@@ -27,6 +26,10 @@ from .parts import (
     ToolDefinition,
     ToolResult,
     Unknown,
+    extras,
+    items_of,
+    text_of,
+    text_or_none,
 )
 
 __all__ = ["from_json", "read", "to_json"]

@@ -1,10 +1,10 @@
-"""What is in this request, whoever's format it is?
-
-The neutral parts that the readers make of a request body. Nothing is dropped: what a reader does not know becomes
+"""The neutral parts that the readers make of a request body. Nothing is dropped: what a reader does not know becomes
 `Unknown` with its JSON value. Nothing is weighed here.
+
+Bodies come from anywhere, and a reader must not fail on a number where a text should be.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -25,9 +25,12 @@ __all__ = [
     "ToolDefinition",
     "ToolResult",
     "Unknown",
+    "extras",
+    "items_of",
     "join_texts",
+    "text_of",
+    "text_or_none",
 ]
-
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -148,3 +151,25 @@ class Request:
     """What the answer must look like (`response_format`, `text.format`, `responseSchema`), raw."""
     settings: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """Every other key of the body (thinking, reasoning, temperature, …), raw."""
+
+
+def items_of(value: Json) -> list[Json]:
+    """A list as it is, nothing as no item, anything else as the only one."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def text_of(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def text_or_none(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def extras(item: Mapping[str, Json], known: frozenset[str]) -> Iterator[Part]:
+    """What stands beside the known keys and is not empty, so that nothing is lost."""
+    for key, value in item.items():
+        if key not in known and value not in (None, "", [], {}):
+            yield Unknown({key: value})

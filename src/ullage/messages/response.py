@@ -1,20 +1,153 @@
-"""What did a provider answer, to be carried back in the next request?
+"""An answer as its API gave it, whole: a dict, or an SDK's object made plain. Streams are not read here.
 
-An answer as its API gave it, whole: a dict, or an SDK's object made plain. Streams are not read here.
+Four conventions become one with inclusive buckets: all input with what came from and went into a cache, all output with
+its reasoning. What a provider does not say stays None; what cannot be (more cached than sent) is held to what can.
+
+Whatever is not is taken as absent: providers add fields and leave them out, and no answer is lost over one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ullage.errors import InvalidArguments
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from .fields import table_at, tables_at
 from .parts import Format
-from .usage import read_usage
 
-__all__ = ["Answer", "read_answer"]
+__all__ = ["Answer", "read_answer", "read_usage", "table_at", "tables_at", "text_at", "tokens_at"]
+
+
+def text_at(holder: JsonObject, key: str) -> str | None:
+    value = holder.get(key)
+    return value if isinstance(value, str) else None
+
+
+_MOST_TOKENS = 1_000_000_000
+"""Far beyond any window: a larger figure is no count, and would not fit into a database either."""
+
+
+def tokens_at(holder: JsonObject, key: str) -> int | None:
+    """A count of tokens; None where there is none, or what is there cannot be one. `39.0` is 39."""
+    value = holder.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def table_at(holder: JsonObject, key: str) -> JsonObject:
+    value = holder.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def tables_at(holder: JsonObject, key: str) -> list[JsonObject]:
+    value = holder.get(key)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _chat_usage(said: JsonObject) -> Usage:
+    """OpenAI chat and its like: the prompt includes what was cached, the completion its reasoning."""
+    prompt, completion = tokens_at(said, "prompt_tokens"), tokens_at(said, "completion_tokens")
+    total = tokens_at(said, "total_tokens")
+    if prompt is not None and completion is not None and total is not None:
+        prompt, completion = _with_unnamed(said, prompt, completion, total)
+    details = table_at(said, "prompt_tokens_details")
+    cached = tokens_at(details, "cached_tokens")
+    return _sound(
+        prompt,
+        completion,
+        cache_read=tokens_at(said, "num_cached_tokens") if cached is None else cached,
+        cache_write=tokens_at(details, "cache_write_tokens"),
+        reasoning=tokens_at(table_at(said, "completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _with_unnamed(said: JsonObject, prompt: int, completion: int, total: int) -> tuple[int, int]:
+    """What only the total holds was used too: thoughts beside the completion with xAI and with Gemini on this wire, a
+    recording beside the prompt with Mistral, which then says how long it was."""
+    unnamed = max(0, total - prompt - completion)
+    return (prompt + unnamed, completion) if "prompt_audio_seconds" in said else (prompt, completion + unnamed)
+
+
+def _responses_usage(said: JsonObject) -> Usage:
+    """OpenAI Responses: as chat, under other names."""
+    details = table_at(said, "input_tokens_details")
+    return _sound(
+        tokens_at(said, "input_tokens"),
+        tokens_at(said, "output_tokens"),
+        cache_read=tokens_at(details, "cached_tokens"),
+        cache_write=tokens_at(details, "cache_write_tokens"),
+        reasoning=tokens_at(table_at(said, "output_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _anthropic_usage(said: JsonObject) -> Usage:
+    """Anthropic: `input_tokens` leaves out what was read from and written to the cache."""
+    fresh, read, write = (
+        tokens_at(said, key) for key in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    )
+    whole = None if fresh is None else fresh + (read or 0) + (write or 0)
+    thinking = tokens_at(table_at(said, "output_tokens_details"), "thinking_tokens")
+    return _sound(whole, tokens_at(said, "output_tokens"), cache_read=read, cache_write=write, reasoning=thinking)
+
+
+def _gemini_usage(said: JsonObject) -> Usage:
+    """Gemini: the prompt includes what was cached; the candidates leave out the thoughts. Results of its own tools are
+    a prompt of their own."""
+    prompt, tool = tokens_at(said, "promptTokenCount"), tokens_at(said, "toolUsePromptTokenCount")
+    shown, thoughts = tokens_at(said, "candidatesTokenCount"), tokens_at(said, "thoughtsTokenCount")
+    return _sound(
+        None if prompt is None else prompt + (tool or 0),
+        # A prompt that was blocked, or an answer without a word, has no count of candidates.
+        None if prompt is None and shown is None else (shown or 0) + (thoughts or 0),
+        cache_read=tokens_at(said, "cachedContentTokenCount"),
+        cache_write=None,
+        reasoning=thoughts,
+    )
+
+
+def _sound(
+    whole_input: int | None,
+    whole_output: int | None,
+    *,
+    cache_read: int | None,
+    cache_write: int | None,
+    reasoning: int | None,
+) -> Usage:
+    read, write = _within(cache_read, whole_input), cache_write
+    if whole_input is not None:
+        write = _within(cache_write, whole_input - (read or 0))
+    return Usage(
+        input=whole_input,
+        output=whole_output,
+        cache_read=read,
+        cache_write=write,
+        reasoning=_within(reasoning, whole_output),
+    )
+
+
+def _within(part: int | None, whole: int | None) -> int | None:
+    return part if part is None or whole is None else min(part, whole)
+
+
+_USAGE_READERS: Mapping[Format, Callable[[JsonObject], Usage]] = {
+    Format.OPENAI_CHAT: _chat_usage,
+    Format.OPENAI_RESPONSES: _responses_usage,
+    Format.ANTHROPIC: _anthropic_usage,
+    Format.GEMINI: _gemini_usage,
+}
+
+
+def read_usage(said: JsonObject, format: Format) -> Usage:  # noqa: A002
+    """The usage of an answer in one of the providers' formats. A provider that gives only a total, under whichever
+    wire's name, counts it all as input."""
+    usage = _USAGE_READERS[format](said)
+    totals = (tokens_at(said, key) for key in ("total_tokens", "totalTokenCount"))
+    total = next((one for one in totals if one is not None), None)
+    if total is None or usage.input is not None or usage.output is not None:
+        return usage
+    cached = (usage.cache_read or 0) + (usage.cache_write or 0)
+    return replace(usage, input=max(total, cached), output=0, reasoning=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How is a message given back with fewer words, and otherwise as it was?
+"""Replaces the text of results and messages, and leaves everything else as it was.
 
 Results of tools, plain texts and the texts within a call's arguments are put in other words; ids, names, order, marks
 and every other key stay. Thinking, signed texts, and what a provider's own tools were asked and answered are never
@@ -16,9 +16,8 @@ from ullage.tool import Json
 
 from .anthropic import read_block as read_block_anthropic
 from .gemini import read_part as read_part_gemini
-from .lenient import items_of, text_of
-from .native import plain, read_message
-from .parts import Format, Message, Part, Text, ToolCall, ToolResult
+from .message_formats import plain, read_message
+from .parts import Format, Message, Part, Text, ToolCall, ToolResult, items_of, text_of
 from .write.gemini import UNSIGNED
 
 __all__ = ["results_of", "with_arguments", "with_results", "with_texts"]

@@ -2,17 +2,34 @@
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
-from .card import Match, ModelCard, Source
-from .table import CURRENT_MODEL, DEFAULT_MODEL, DEFAULT_WINDOW, PLAIN_RULES, ModelTable, Window, shipped
+from .model_cards import (
+    CURRENT_MODEL,
+    DEFAULT_MODEL,
+    DEFAULT_WINDOW,
+    PLAIN_RULES,
+    Match,
+    ModelCard,
+    ModelTable,
+    Source,
+    Window,
+    shipped,
+)
 
 if TYPE_CHECKING:
     from .price import Cost, Price, Usage, cost_of, price_of
 else:
     # Who counts asks for no price.
     __getattr__ = import_on_use(
-        __name__, {"Cost": "price", "Price": "price", "Usage": "price", "cost_of": "price", "price_of": "price"}
+        __name__,
+        {
+            "Cost": "price",
+            "Price": "price",
+            "Usage": "price",
+            "cost_of": "price",
+            "price_of": "price",
+        },
     )
 
 __all__ = [

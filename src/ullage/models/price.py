@@ -1,4 +1,4 @@
-"""What does a use of a model cost?
+"""The price of using a model.
 
 The user's own price wins; else genai-prices knows; else nobody does, and that is None, never 0. genai-prices is
 imported only when money is asked for, and never told to fetch anything: its prices are those of the installed version.
@@ -10,8 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from .card import Match
-from .name import forms
+from .model_cards import Match, forms
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation

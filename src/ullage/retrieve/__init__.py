@@ -1,4 +1,4 @@
-"""What do these folders say about it?"""
+"""Searches folders of text files and returns passages."""
 
 from .file_roots import FileRoots, Image
 from .folder import FolderRetriever

@@ -1,8 +1,8 @@
-"""What is near this query?"""
+"""Search by words and by meaning."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 from ullage.options import encoder_lacks
 
 if TYPE_CHECKING:

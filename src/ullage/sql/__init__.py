@@ -1,8 +1,8 @@
-"""What may an agent ask a database?"""
+"""Read-only SQL for agents: engines, guard, descriptions and tools."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 from ullage.options import SAMPLE, DatabaseSettings
 
 if TYPE_CHECKING:

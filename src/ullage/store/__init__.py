@@ -1,30 +1,28 @@
-"""Where do things live?"""
+"""The store: Ullage's own database."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
-    from .address import Address, read_url
-    from .connection import Connection, in_list, upsert
+    from .connections import Address, Connection, in_list, moment, read_url, seconds, storable, upsert
     from .database import Database
     from .migrations import MIGRATIONS, Migration
-    from .values import moment, seconds, storable
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Address": "address",
-            "Connection": "connection",
-            "in_list": "connection",
-            "upsert": "connection",
+            "Address": "connections",
+            "Connection": "connections",
+            "in_list": "connections",
+            "upsert": "connections",
             "Database": "database",
             "MIGRATIONS": "migrations",
             "Migration": "migrations",
-            "moment": "values",
-            "read_url": "address",
-            "seconds": "values",
-            "storable": "values",
+            "moment": "connections",
+            "read_url": "connections",
+            "seconds": "connections",
+            "storable": "connections",
         },
     )
 

@@ -1,4 +1,4 @@
-"""Where do things live, and how are they read and written safely by many processes at once?
+"""Opens the store, and reads and writes it safely from many processes.
 
 One SQLite file, or one PostgreSQL database, brought up to the present schema when it is opened. Reading and writing are
 plain blocking functions given a connection in a transaction; `aside` runs them from the event loop. What the tables
@@ -16,10 +16,7 @@ import anyio.to_thread
 
 from ullage.errors import StoreFailed
 
-from .address import Address
-from .connection import Connection
-from .engines import CONNECTIONS, Engine, open_engine
-from .failure import failing_as_store
+from .connections import CONNECTIONS, Address, Connection, Engine, failing_as_store, open_engine
 from .migrations import MIGRATIONS, Migration, migrate, version_of
 
 __all__ = ["Database"]

@@ -6,7 +6,7 @@ is history and never changes: a new one is added below it. What the tables mean 
 
 from collections.abc import Callable, Sequence
 
-from .connection import Connection
+from .connections import Connection
 
 __all__ = ["MIGRATIONS", "Migration", "migrate", "version_of"]
 

@@ -1,65 +1,70 @@
-"""How do rows cost least?"""
+"""Encodes rows and JSON tables in few tokens."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
-from .clean import clean
-from .decode import decode
-from .encode import encode
-from .fit import fit
-from .scan import scan
+from .fit_rows import fit
+from .json_scan import scan
+from .table_text import clean, decode, encode
 
 if TYPE_CHECKING:
-    from .cell import Cell, Row
-    from .clean import Cleaned, clean_row
-    from .decode import read_row
-    from .encode import ABSENT, Absent, record_lines, row_line
-    from .fit import Continued, Fitted, Footer, fit_steps
-    from .found import Found, find_table, find_table_in
-    from .json_pieces import decode_pieces, join_pieces, read_pieces, value_at
-    from .path import Path, write_path
-    from .recode import Recoded, each_once, recode_steps
-    from .scan import Record, Scanned
-    from .weigh import Weigh, WeighSteps, in_steps
-    from .writing import distinct_names, records_json, written
+    from .fit_rows import Continued, Fitted, Footer, Weigh, WeighSteps, fit_steps, in_steps
+    from .json_scan import Record, Scanned, decode_pieces, join_pieces, read_pieces, value_at
+    from .json_to_table import Found, Recoded, each_once, find_table, find_table_in, recode_steps
+    from .table_text import (
+        ABSENT,
+        Absent,
+        Cell,
+        Cleaned,
+        Path,
+        Row,
+        clean_row,
+        distinct_names,
+        read_row,
+        record_lines,
+        records_json,
+        row_line,
+        write_path,
+        written,
+    )
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "ABSENT": "encode",
-            "Absent": "encode",
-            "Cell": "cell",
-            "Cleaned": "clean",
-            "Continued": "fit",
-            "Fitted": "fit",
-            "Footer": "fit",
-            "Found": "found",
-            "Path": "path",
-            "Recoded": "recode",
-            "Record": "scan",
-            "Row": "cell",
-            "Scanned": "scan",
-            "Weigh": "weigh",
-            "WeighSteps": "weigh",
-            "clean_row": "clean",
-            "decode_pieces": "json_pieces",
-            "join_pieces": "json_pieces",
-            "each_once": "recode",
-            "find_table": "found",
-            "find_table_in": "found",
-            "fit_steps": "fit",
-            "in_steps": "weigh",
-            "read_pieces": "json_pieces",
-            "read_row": "decode",
-            "recode_steps": "recode",
-            "record_lines": "encode",
-            "distinct_names": "writing",
-            "records_json": "writing",
-            "row_line": "encode",
-            "value_at": "json_pieces",
-            "write_path": "path",
-            "written": "writing",
+            "ABSENT": "table_text",
+            "Absent": "table_text",
+            "Cell": "table_text",
+            "Cleaned": "table_text",
+            "Continued": "fit_rows",
+            "Fitted": "fit_rows",
+            "Footer": "fit_rows",
+            "Found": "json_to_table",
+            "Path": "table_text",
+            "Recoded": "json_to_table",
+            "Record": "json_scan",
+            "Row": "table_text",
+            "Scanned": "json_scan",
+            "Weigh": "fit_rows",
+            "WeighSteps": "fit_rows",
+            "clean_row": "table_text",
+            "decode_pieces": "json_scan",
+            "join_pieces": "json_scan",
+            "each_once": "json_to_table",
+            "find_table": "json_to_table",
+            "find_table_in": "json_to_table",
+            "fit_steps": "fit_rows",
+            "in_steps": "fit_rows",
+            "read_pieces": "json_scan",
+            "read_row": "table_text",
+            "recode_steps": "json_to_table",
+            "record_lines": "table_text",
+            "distinct_names": "table_text",
+            "records_json": "table_text",
+            "row_line": "table_text",
+            "value_at": "json_scan",
+            "write_path": "table_text",
+            "written": "table_text",
         },
     )
 

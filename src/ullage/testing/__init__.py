@@ -1,4 +1,4 @@
-"""How do I try my own source, engine or wrapper against what Ullage expects of it?"""
+"""Fakes and conformance checks for your own sources, engines and wrappers."""
 
 from .conformance import (
     check_closing,

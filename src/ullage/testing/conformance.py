@@ -1,4 +1,4 @@
-"""Does this source keep what its Protocol promises?
+"""Checks that an implementation keeps the promises of its Protocol.
 
 Plain functions that raise AssertionError with a sentence; call them from any test runner. They check what a Protocol
 says, not whether the answers are right.

@@ -1,4 +1,4 @@
-"""What stands in for a source or an engine in a test?
+"""Fakes of sources and engines for tests.
 
 Each fake implements a public Protocol in full and keeps what it was asked, so that nobody needs to patch anything.
 """

@@ -1,42 +1,36 @@
-"""How many tokens, and how sure?"""
+"""Token counts, with how exact each one is."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
-from .unheard import unheard
+from .count import unheard
 
 if TYPE_CHECKING:
-    from .anchor import Anchor
     from .bpe import CountWorker, default_engine
-    from .count import ZERO, Count, Method, total
-    from .engine import Engine
-    from .memo import Memo
-    from .meter import Meter
-    from .plain import PLAIN_RULES
-    from .source import CountSource, count_to_json
-    from .steps import Steps, drain, patiently
-    from .weight import Weight
+    from .count import PLAIN_RULES, ZERO, Count, Engine, Method, Steps, Weight, drain, patiently, total
+    from .count_tool import CountSource, count_to_json
+    from .meter import Anchor, Memo, Meter
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Anchor": "anchor",
+            "Anchor": "meter",
             "Count": "count",
-            "CountSource": "source",
+            "CountSource": "count_tool",
             "CountWorker": "bpe",
-            "Engine": "engine",
-            "Memo": "memo",
+            "Engine": "count",
+            "Memo": "meter",
             "Meter": "meter",
             "Method": "count",
-            "PLAIN_RULES": "plain",
-            "Steps": "steps",
-            "Weight": "weight",
+            "PLAIN_RULES": "count",
+            "Steps": "count",
+            "Weight": "count",
             "ZERO": "count",
-            "count_to_json": "source",
+            "count_to_json": "count_tool",
             "default_engine": "bpe",
-            "drain": "steps",
-            "patiently": "steps",
+            "drain": "count",
+            "patiently": "count",
             "total": "count",
         },
     )

@@ -1,4 +1,4 @@
-"""How does MCP look, from both sides?"""
+"""MCP, as a server and as a client."""
 
 from .json_lines import encode_line
 from .protocol import HANDSHAKE_VERSIONS, MODERN_VERSIONS

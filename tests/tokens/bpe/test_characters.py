@@ -7,12 +7,11 @@ import unicodedata
 import pytest
 import tiktoken
 
-from ullage.tokens.bpe.characters import LETTER, LOWER, MARK, NUMBER, OTHER, UPPER, WHITE, kinds
 from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer
-from ullage.tokens.bpe.fallback import load_python
-from ullage.tokens.bpe.stitch import count_steps
-from ullage.tokens.bpe.vocabulary import VOCABULARIES
-from ullage.tokens.steps import drain
+from ullage.tokens.bpe.python_bpe import load_python
+from ullage.tokens.bpe.split import LETTER, LOWER, MARK, NUMBER, OTHER, UPPER, VOCABULARIES, WHITE, kinds
+from ullage.tokens.bpe.stepwise_count import count_steps
+from ullage.tokens.count import drain
 
 CODES = [*range(0xD800), *range(0xE000, 0x35000), *range(0xE0000, 0xE0200), 0x10FFFF]
 TEXT = "".join(map(chr, CODES))

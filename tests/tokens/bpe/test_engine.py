@@ -9,9 +9,9 @@ from hypothesis import given
 from texts import texts
 
 from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer, default_engine, load_splintr, mended
-from ullage.tokens.bpe.fallback import CARRIED
-from ullage.tokens.bpe.stitch import Tokenizer
-from ullage.tokens.bpe.vocabulary import VOCABULARIES, Vocabulary
+from ullage.tokens.bpe.python_bpe import CARRIED
+from ullage.tokens.bpe.split import VOCABULARIES, Vocabulary
+from ullage.tokens.bpe.stepwise_count import Tokenizer
 
 Reference = Mapping[str, tiktoken.Encoding]
 

@@ -9,11 +9,10 @@ from texts import hostile, texts
 
 from ullage import count
 from ullage.tokens.bpe.engine import BytePairEngine, default_engine, mended
-from ullage.tokens.bpe.fallback import CARRIED, PythonTokenizer, load_python, merge_long, merge_short
-from ullage.tokens.bpe.short_texts import LONG
-from ullage.tokens.bpe.stitch import count_steps
-from ullage.tokens.bpe.vocabulary import VOCABULARIES
-from ullage.tokens.steps import drain
+from ullage.tokens.bpe.python_bpe import CARRIED, LONG, PythonTokenizer, load_python, merge_long, merge_short
+from ullage.tokens.bpe.split import VOCABULARIES
+from ullage.tokens.bpe.stepwise_count import count_steps
+from ullage.tokens.count import drain
 
 SMALL = hostile(20_000)
 

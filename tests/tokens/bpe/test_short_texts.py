@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from texts import hostile, texts
 
 from ullage.tokens.bpe.engine import BytePairEngine, default_engine
-from ullage.tokens.bpe.fallback import load_python, read_tokens
-from ullage.tokens.bpe.ranks import RankTable, pack_table
-from ullage.tokens.bpe.short_texts import LONG, MANY
-from ullage.tokens.bpe.vocabulary import VOCABULARIES
-from ullage.tokens.steps import Steps, drain
+from ullage.tokens.bpe.python_bpe import LONG, MANY, RankTable, load_python, pack_table, read_tokens
+from ullage.tokens.bpe.split import VOCABULARIES
+from ullage.tokens.count import Steps, drain
 
 NAMES = ("o200k_base", "cl100k_base", "o200k_harmony")
 SMALL = hostile(3_000)

@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from texts import hostile, texts
 
-from ullage.tokens.bpe.characters import kinds
 from ullage.tokens.bpe.engine import BytePairEngine, SplintrTokenizer, mended
-from ullage.tokens.bpe.stitch import count_steps
-from ullage.tokens.bpe.vocabulary import VOCABULARIES
-from ullage.tokens.steps import drain
+from ullage.tokens.bpe.split import VOCABULARIES, kinds
+from ullage.tokens.bpe.stepwise_count import count_steps
+from ullage.tokens.count import drain
 
 SLICED = [name for name, vocabulary in VOCABULARIES.items() if vocabulary.sliced]
 MEGABYTE = hostile(1_000_000)

@@ -15,10 +15,10 @@ from ullage.models import shipped
 from ullage.tokens import Meter
 from ullage.tokens.bpe import worker as worker_module
 from ullage.tokens.bpe.engine import BytePairEngine, default_engine
-from ullage.tokens.bpe.short_texts import LONG, MANY
+from ullage.tokens.bpe.python_bpe import LONG, MANY
 from ullage.tokens.bpe.worker import CountWorker, worker_command
 from ullage.tokens.bpe.worker_process import answer_questions
-from ullage.tokens.steps import Steps, drain
+from ullage.tokens.count import Steps, drain
 
 WORDS = (
     "They can't count 12,345 of them: naïve, 数字 和 カタカナ, Ёлка 🦊.\r\n\n    return len(text)  # <|endoftext|>\n"

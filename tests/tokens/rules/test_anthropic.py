@@ -7,9 +7,8 @@ import pytest
 from ullage.messages import Format, Message, Request, Text
 from ullage.messages.anthropic import read
 from ullage.models import Match, ModelCard
-from ullage.tokens.count import Count, Method
+from ullage.tokens.count import Count, Method, Weight
 from ullage.tokens.rules.anthropic import weigh
-from ullage.tokens.weight import Weight
 from ullage.tool import Json
 
 FAMILIES = {

@@ -1,13 +1,18 @@
 import pytest
 
-from ullage.messages.openai_chat import read
-from ullage.messages.openai_responses import read as read_responses
+from ullage.messages.openai import read_chat, read_responses
 from ullage.models import Match, ModelCard
-from ullage.tokens.count import Count, Method
-from ullage.tokens.rules.chat import weigh
-from ullage.tokens.rules.chat_templates import template_of
-from ullage.tokens.rules.chat_writing import MARK, braces_tool, compact_tool, lined_call, tagged_call, typescript
-from ullage.tokens.weight import Weight
+from ullage.tokens.count import Count, Method, Weight
+from ullage.tokens.rules.open_models import (
+    MARK,
+    braces_tool,
+    compact_tool,
+    lined_call,
+    tagged_call,
+    template_of,
+    typescript,
+    weigh,
+)
 from ullage.tool import Json
 
 
@@ -21,7 +26,7 @@ def match(model: str, host: str | None = None) -> Match:
 
 
 def weighed(body: dict[str, Json], model: str, host: str | None = None) -> Weight:
-    return weigh(read(body), match(model, host), words)
+    return weigh(read_chat(body), match(model, host), words)
 
 
 def user(text: Json = "two words") -> dict[str, Json]:
@@ -82,7 +87,7 @@ def test_an_answer_in_between_has_the_frame_of_its_template(model: str, frame: i
 
 @pytest.mark.requirement("S3:overheads")
 def test_two_user_messages_become_one_where_the_template_merges_them() -> None:
-    request = read({"messages": [user("abc"), user("de"), user("f")]})
+    request = read_chat({"messages": [user("abc"), user("de"), user("f")]})
     weight = weigh(request, match("deepseek-v4-flash"), lambda text: Count.exact(len(text)))
     assert [count.tokens for count in weight.messages] == [1 + 3, 2 + 2, 2 + 1]
 
@@ -196,7 +201,7 @@ def test_the_responses_api_adds_its_own() -> None:
 @pytest.mark.requirement("S3:overheads")
 @pytest.mark.parametrize(("model", "frame"), [("qwen3-embedding-8b", 1), ("mistral-embed-2312", 2)])
 def test_every_text_to_embed_has_a_frame(model: str, frame: int) -> None:
-    weight = weigh(read({"input": ["two words", "one more word"]}), match(model), words)
+    weight = weigh(read_chat({"input": ["two words", "one more word"]}), match(model), words)
     assert [count.tokens for count in weight.messages] == [2 + frame, 3 + frame]
 
 
@@ -235,7 +240,7 @@ def test_an_uncertain_tokenizer_keeps_its_own_band() -> None:
     def doubtful(text: str) -> Count:
         return Count.within(len(text.split()), 0.5, Method.ESTIMATED)
 
-    request = read({"messages": [user("one two three four")]})
+    request = read_chat({"messages": [user("one two three four")]})
     assert weigh(request, match("mistral-large-2512"), doubtful).total == Count(
         tokens=7, method=Method.ESTIMATED, low=5, high=9
     )
@@ -243,7 +248,7 @@ def test_an_uncertain_tokenizer_keeps_its_own_band() -> None:
 
 @pytest.mark.requirement("S3:overheads")
 def test_tools_and_calls_are_written_as_each_template_writes_them() -> None:
-    request = read(
+    request = read_chat(
         {
             "messages": [
                 {
@@ -309,7 +314,7 @@ def test_grok_keeps_reasoning_behind_what_is_sent_back() -> None:
 
 @pytest.mark.requirement("S3:overheads")
 def test_ollama_reads_a_definition_into_fields_of_its_own() -> None:
-    found = compact_tool(read({"messages": [], "tools": [looker(at={"type": "string", "minLength": 3})]}).tools[0])
+    found = compact_tool(read_chat({"messages": [], "tools": [looker(at={"type": "string", "minLength": 3})]}).tools[0])
     assert found == (
         '\n{"type": "function", "function": {"name":"look","description":"It looks.",'
         '"parameters":{"type":"object","properties":{"at":{"type":"string"}}}}}'
@@ -325,7 +330,7 @@ def test_a_model_of_eight_billion_is_not_a_version_eight() -> None:
 
 @pytest.mark.requirement("S3:overheads")
 def test_zai_leaves_out_parameters_that_are_none() -> None:
-    none, some = read({"messages": [], "tools": [looker(), looker(at={"type": "string"})]}).tools
+    none, some = read_chat({"messages": [], "tools": [looker(), looker(at={"type": "string"})]}).tools
     writer = template_of(match("glm-4.6", "zai")).tool
     assert "parameters" not in writer(none)
     assert "parameters" in writer(some)
@@ -334,14 +339,14 @@ def test_zai_leaves_out_parameters_that_are_none() -> None:
 @pytest.mark.requirement("S3:overheads")
 def test_parameters_under_hugging_faces_old_name_are_seen_by_no_template() -> None:
     function: Json = {"name": "look", "arguments": {"type": "object", "properties": {"at": {"type": "string"}}}}
-    found = read({"messages": [], "tools": [{"type": "function", "function": function}]}).tools[0]
+    found = read_chat({"messages": [], "tools": [{"type": "function", "function": function}]}).tools[0]
     assert "properties" in found.schema
     assert "at" not in template_of(match("qwen3-4b", "huggingface")).tool(found)
 
 
 @pytest.mark.requirement("S3:overheads")
 def test_some_hosts_escape_apostrophes_in_definitions() -> None:
-    found = read({"messages": [], "tools": [looker(at={"type": "string", "description": "a person's"})]}).tools[0]
+    found = read_chat({"messages": [], "tools": [looker(at={"type": "string", "description": "a person's"})]}).tools[0]
     assert "person\\u0027s" in template_of(match("qwen3-32b", "groq")).tool(found)
     assert "person's" in template_of(match("qwen3-32b", "together")).tool(found)
 

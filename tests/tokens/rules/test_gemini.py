@@ -6,11 +6,16 @@ import pytest
 from ullage.messages import Format, Message, Request, Text, ToolCall, ToolResult
 from ullage.messages.gemini import read
 from ullage.models import Match, ModelCard
-from ullage.tokens.count import Count, Method
-from ullage.tokens.rules.gemini import weigh
-from ullage.tokens.rules.gemini_python import python_call, python_declaration, python_response
-from ullage.tokens.rules.gemini_tools import QUOTE, braces, schema_braces
-from ullage.tokens.weight import Weight
+from ullage.tokens.count import Count, Method, Weight
+from ullage.tokens.rules.gemini import (
+    QUOTE,
+    braces,
+    python_call,
+    python_declaration,
+    python_response,
+    schema_braces,
+    weigh,
+)
 from ullage.tool import Json
 
 

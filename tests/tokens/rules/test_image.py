@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.tokens.count import Method
-from ullage.tokens.rules.image import Size, anthropic_image, gemini_image, image_size, openai_image
+from ullage.tokens.rules.images import Size, anthropic_image, gemini_image, image_size, openai_image
 
 
 def png(width: int, height: int) -> str:

@@ -2,12 +2,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ullage.messages.openai_chat import read as read_chat
-from ullage.messages.openai_responses import read as read_responses
+from ullage.messages.openai import read_chat, read_responses
 from ullage.models import Match, ModelCard
-from ullage.tokens.count import Count, Method
+from ullage.tokens.count import Count, Method, Weight
 from ullage.tokens.rules.openai import weigh
-from ullage.tokens.weight import Weight
 from ullage.tool import Json
 
 CLASSIC, REASONING, CHANNEL = ("gpt-4o", "gpt-4o"), ("o3", "o3"), ("gpt-5-mini", "gpt-5")

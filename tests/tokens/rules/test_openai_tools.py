@@ -5,13 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.messages import ToolDefinition
-from ullage.tokens.rules.openai_tools import (
-    MOST_SCHEMAS,
-    is_familiar,
-    render_answer_format,
-    render_section,
-    render_tool,
-)
+from ullage.tokens.rules.openai import MOST_SCHEMAS, is_familiar, render_answer_format, render_section, render_tool
 from ullage.tool import Json
 
 JSON = st.recursive(

@@ -1,4 +1,4 @@
-"""How does a conversation outlive its process, and lose nothing when it is compacted?"""
+"""Session files, their archives, and recall of what was compacted."""
 
 from .failure import SessionChanged
 from .files import Files

@@ -1,4 +1,4 @@
-"""How does each provider speak?"""
+"""The HTTP formats of model providers."""
 
 from .anthropic import Anthropic
 from .gemini import Gemini

@@ -1,4 +1,4 @@
-"""How does Anthropic's Messages wire look?
+"""Anthropic's Messages API: requests and streamed answers.
 
 `POST {base}/v1/messages`. An answer is whole when a `message_delta` has said why it ended; `message_stop` comes last.
 """

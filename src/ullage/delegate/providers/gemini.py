@@ -1,4 +1,4 @@
-"""How does Google's Gemini wire look?
+"""Google's Gemini API: requests and streamed answers.
 
 `POST {base}/v1beta/models/{model}:streamGenerateContent?alt=sse`. An answer is whole when a candidate has said why it
 finished, or the prompt was blocked.

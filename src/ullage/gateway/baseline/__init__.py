@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 from .fingerprint import fingerprint
 

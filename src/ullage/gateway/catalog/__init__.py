@@ -1,8 +1,8 @@
-"""What did each server offer the last time?"""
+"""Cache of the tools that each server last offered, kept in the store."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
     from .catalog import Catalogue

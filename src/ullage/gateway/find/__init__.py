@@ -1,8 +1,8 @@
-"""Which tool does this, and how is it called?"""
+"""`find_tool` and `call_tool`: tool search and calls by name."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 from ullage.options import IndexKind
 
 if TYPE_CHECKING:

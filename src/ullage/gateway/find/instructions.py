@@ -8,7 +8,7 @@ then the first of them; the text never exceeds its budget.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ullage.invisible import remove_invisible
+from ullage.invisible_characters import remove_invisible
 
 from ..introduction import Introduction
 from ..merge.view import Entry, Member, View

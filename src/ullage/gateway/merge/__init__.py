@@ -1,8 +1,8 @@
-"""How do many sources look like one?"""
+"""Merges the tools, prompts and resources of many servers."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
     from .merge import Merge

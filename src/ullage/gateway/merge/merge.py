@@ -1,4 +1,4 @@
-"""How do many sources look like one?
+"""Merges many sources into one.
 
 `Merge` lists the tools of all members under names that never collide (`names`), takes a call to the member whose tool
 it is, and says in the reply whose it was. Members that are slow, dead or broken are named and left out, and the rest

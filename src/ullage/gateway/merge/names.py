@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ullage.invisible import has_invisible
+from ullage.invisible_characters import has_invisible
 
 __all__ = ["LONGEST", "NOBODY", "Origin", "Owned", "fold", "listed_names", "remembered"]
 

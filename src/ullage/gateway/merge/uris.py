@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from ullage.invisible import has_invisible
+from ullage.invisible_characters import has_invisible
 from ullage.tool import Block, Json, JsonObject
 
 __all__ = ["Owners", "Template", "block_mapped", "mapped", "outward", "owners_of", "unmapped", "uri_of", "with_uri"]

@@ -1,8 +1,8 @@
-"""How is a result held to a budget, with nothing lost and nothing run twice?"""
+"""Keeps tool results within a token budget, and stores the rest for paging and queries."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 from ullage.options import Handling, ResultRules, ServerResults
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""How is a tool said in fewer words?"""
+"""Shrinks tool definitions."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
     from .render import one_line, signature

@@ -1,19 +1,19 @@
-"""How is this message said in that format?"""
+"""Writes neutral messages in a provider's format."""
 
 from typing import TYPE_CHECKING
 
-from ullage.deferred import import_on_use
+from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
-    from .writing import assistant_message, user_message, write_message, write_messages
+    from .writer import assistant_message, user_message, write_message, write_messages
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "assistant_message": "writing",
-            "user_message": "writing",
-            "write_message": "writing",
-            "write_messages": "writing",
+            "assistant_message": "writer",
+            "user_message": "writer",
+            "write_message": "writer",
+            "write_messages": "writer",
         },
     )
 

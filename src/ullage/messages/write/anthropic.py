@@ -1,4 +1,4 @@
-"""How is a message said to Anthropic?
+"""Writes neutral messages for Anthropic.
 
 Results stand in the user's turn, first; those of tools that Anthropic ran itself stay with the assistant's words, told
 by the ids of their calls. Thinking is taken back only with Anthropic's own seal, and a text only with words in it.
@@ -10,11 +10,21 @@ from re import compile as pattern
 
 from ullage.tool import Json
 
-from ..lenient import text_of
-from ..parts import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
-from .calls import Pairing, arguments_of, fitting, identity
-from .content import beside, is_file, media_type, ordered, result_parts
-from .turns import Turn, conversation, merged
+from ..parts import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown, text_of
+from .turns import (
+    Pairing,
+    Turn,
+    arguments_of,
+    beside,
+    conversation,
+    fitting,
+    identity,
+    is_file,
+    media_type,
+    merged,
+    ordered,
+    result_parts,
+)
 
 __all__ = ["write", "write_all"]
 

@@ -1,4 +1,4 @@
-"""How is a message said to Google's Gemini?
+"""Writes neutral messages for Gemini.
 
 Results stand in the user's turn, first, and bear the names of their calls. A signature without a thought rides on the
 part behind it.
@@ -10,9 +10,18 @@ from itertools import groupby
 from ullage.tool import Json
 
 from ..parts import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
-from .calls import Pairing, arguments_of, object_of
-from .content import is_file, media_type, ordered, result_parts
-from .turns import Turn, conversation, merged
+from .turns import (
+    Pairing,
+    Turn,
+    arguments_of,
+    conversation,
+    is_file,
+    media_type,
+    merged,
+    object_of,
+    ordered,
+    result_parts,
+)
 
 __all__ = ["write", "write_all"]
 

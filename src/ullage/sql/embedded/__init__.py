@@ -1,4 +1,4 @@
-"""How is a database file asked so that nothing it does can hurt?"""
+"""SQLite and DuckDB files, read in a confined worker process."""
 
 from .engine import EmbeddedEngine
 from .table import TableWorker

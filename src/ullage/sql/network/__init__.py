@@ -1,4 +1,4 @@
-"""How is a database asked that another program serves?"""
+"""Databases behind a server: PostgreSQL, MySQL and any that SQLAlchemy reaches."""
 
 from .opening import network_engine, warning
 

@@ -15,16 +15,14 @@ from importlib.util import find_spec
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, TypeVar
 
-from ..steps import Steps, drain
-from .fallback import CARRIED, load_python
-from .short_texts import ShortTexts
-from .split import Split
-from .vocabulary import VOCABULARIES, Vocabulary
+from ..count import Steps, drain
+from .python_bpe import CARRIED, ShortTexts, load_python
+from .split import VOCABULARIES, Split, Vocabulary
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-    from .stitch import Tokenizer
+    from .stepwise_count import Tokenizer
     from .worker import CountWorker
 
 __all__ = ["BytePairEngine", "SplintrTokenizer", "default_engine", "load_splintr", "mended"]
@@ -251,7 +249,7 @@ def _at_once(tokenizer: "Tokenizer") -> Callable[[str], int]:
 
 def _count_steps(tokenizer: "Tokenizer", text: str) -> Steps[int]:
     # Who counts short texts is spared the import.
-    from .stitch import count_steps
+    from .stepwise_count import count_steps
 
     return count_steps(tokenizer, text)
 

@@ -1,16 +1,86 @@
-r"""Where does a vocabulary's rule split a text into pieces?
-
-Byte-pair merging never crosses a piece. The rules are those that splintr exports (`*_PATTERN`), rewritten over the
+"""Byte-pair merging never crosses a piece. The rules are those that splintr exports (`*_PATTERN`), rewritten over the
 kinds of `characters`; DeepSeek's three stages are folded into one pattern. Differential tests hold them to the engine.
+
+Characters as the split rules of tokenizers see them.
+
+The split rules of all vocabularies speak of letters, marks, numbers, white space and the rest. `kinds` spells a text in
+kinds, one ASCII character for each character, so that a rule becomes a small pattern of the standard `re` instead of a
+table of Unicode ranges; a kind is looked up when first met. The table (`unicode_kinds`) is of the tokenizers' Unicode
+version, so that counts do not depend on the version that this Python has. What that version does not assign is a symbol
+to OpenAI's tokenizers; others may have a newer version. How a text is split: `split`.
+
+    A upper or title case       a lower case             o other letter            x mark
+    B the same, not ASCII       b the same, not ASCII    h Han, U+4E00 to U+9FA5   y mark of the kana block
+    S D M T L V R E             s d m t l v r e          g Han elsewhere           1 number
+      themselves: a contraction   f the long s           j kana                    H Han number
+    ' / themselves                . other ASCII punctuation or symbol              k Han symbol
+    a space, a line end           ~ other white space                              q symbol of the kana block
+    c neither of all: control     - other punctuation or symbol                    z Han mark
+                                                                                   ? not assigned
+
+Facts only. Who loads them: `bpe` (all), `fallback` (those of OpenAI).
 """
 
 import re
+from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import accumulate
 
-from .characters import LETTER, LOWER, MARK, NUMBER, OTHER, SYMBOL, UPPER, WHITE
+from .unicode_kinds import ASCII, RUN_KINDS, RUN_LENGTHS
 
-__all__ = ["CL100K", "DEEPSEEK", "KIMI", "LLAMA3", "O200K", "QWEN", "TEKKEN", "Split"]
+__all__ = [
+    "CL100K",
+    "DEEPSEEK",
+    "KIMI",
+    "LETTER",
+    "LLAMA3",
+    "LOWER",
+    "MARK",
+    "NUMBER",
+    "O200K",
+    "OTHER",
+    "QWEN",
+    "SYMBOL",
+    "TEKKEN",
+    "UPPER",
+    "VOCABULARIES",
+    "WHITE",
+    "Split",
+    "Vocabulary",
+    "kinds",
+]
+
+UPPER = "ABSDMTLVRE"
+LOWER = "absdmtlvref"
+OTHER = "oghj"
+LETTER = UPPER + LOWER + OTHER
+MARK = "xyz"
+NUMBER = "1H"
+WHITE = " ~\n"
+SYMBOL = "'/.-cqk?"
+
+
+class _Kinds(dict[int, str]):
+    """Code point to kind, filled as characters are met."""
+
+    def __missing__(self, code: int) -> str:
+        kind = self[code] = RUN_KINDS[bisect_right(_run_ends(), code)]
+        return kind
+
+
+@cache
+def _run_ends() -> list[int]:
+    """The code point after each run, in order."""
+    return list(accumulate((int(length, 36) for length in RUN_LENGTHS.split(" ")), initial=len(ASCII)))[1:]
+
+
+_KINDS = _Kinds(enumerate(ASCII))
+
+
+def kinds(text: str) -> str:
+    return text.translate(_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -116,3 +186,42 @@ O200K = _cased(numbers="{1,3}", short=_SHORT + "?", line_ends="\n/")
 TEKKEN = _cased(numbers="", short="", line_ends="\n/")
 KIMI = _cased(numbers="{1,3}", short=_SHORT + "?", line_ends="\n", han="ghHkz")
 DEEPSEEK = _deepseek()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Vocabulary:
+    """The facts of one vocabulary."""
+
+    name: str
+    split: Split | None = None
+    """How a text is split into pieces before merging; None where merging goes over the whole text (SentencePiece)."""
+    leads: bool = False
+    """Whether a space is put before every text (SentencePiece's dummy prefix)."""
+    composed: bool = False
+    """Whether the text is first brought into Unicode's composed form (NFC)."""
+    sliced: bool = True
+    """Whether a long text may be counted in slices; else it is counted at once."""
+    light: bool = False
+    """Whether it loads too fast (15 ms) to have a process for it."""
+
+
+_ALL = (
+    Vocabulary(name="cl100k_base", split=CL100K),
+    Vocabulary(name="o200k_base", split=O200K),
+    Vocabulary(name="llama2", leads=True),
+    Vocabulary(name="llama3", split=LLAMA3),
+    Vocabulary(name="deepseek_v3", split=DEEPSEEK),
+    Vocabulary(name="qwen3", split=QWEN, composed=True),
+    Vocabulary(name="glm4", split=LLAMA3),
+    Vocabulary(name="kimi_k2", split=KIMI),
+    Vocabulary(name="phi4", split=LLAMA3),
+    Vocabulary(name="mistral_v1", leads=True),
+    Vocabulary(name="mistral_v2", leads=True),
+    Vocabulary(name="mistral_v3", split=TEKKEN),
+    Vocabulary(name="modernbert", sliced=False, light=True),
+    Vocabulary(name="gemma2"),
+    Vocabulary(name="gemma4"),
+)
+_BY_NAME = {vocabulary.name: vocabulary for vocabulary in _ALL}
+VOCABULARIES: Mapping[str, Vocabulary] = {**_BY_NAME, "o200k_harmony": _BY_NAME["o200k_base"]}
+"""Harmony differs from o200k in its special tokens only, and those are plain text here."""

@@ -21,7 +21,7 @@ from queue import Empty, Queue
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
-from ..steps import Steps
+from ..count import Steps
 
 if TYPE_CHECKING:
     from subprocess import Popen

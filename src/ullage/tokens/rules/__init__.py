@@ -1,5 +1,5 @@
-"""How does each provider weigh a whole request?"""
+"""Token counts of whole requests, a module for each provider."""
 
-from .choose import rule_of
+from .choose_rules import rule_of
 
 __all__ = ["rule_of"]

@@ -1,4 +1,4 @@
-"""How does a source become an MCP server, and how is it spoken to?"""
+"""Serves a source as an MCP server over stdio or HTTP."""
 
 from .address import Address, listen
 from .bearer import TOKENS_VARIABLE, Tokens

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 import anyio.to_thread
 
 from ullage.errors import BadInput, ProtocolError, UllageError, UnknownResource
-from ullage.invisible import escape_invisible, escape_json
+from ullage.invisible_characters import escape_invisible, escape_json
 from ullage.tool import Json
 
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from ullage.escaping import escape_json_controls
+from ullage.control_characters import escape_json_controls
 
 __all__ = ["Input", "Output"]
 

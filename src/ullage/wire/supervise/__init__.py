@@ -1,4 +1,4 @@
-"""Who owns the servers that Ullage starts, and what if one of them fails?"""
+"""Starts, restarts and shares the connections to MCP servers."""
 
 from .health import Health
 from .host import Host, Supervised

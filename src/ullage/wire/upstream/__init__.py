@@ -1,4 +1,4 @@
-"""How is another server spoken to, whatever it runs on and whichever era it is of?"""
+"""Client connections to MCP servers over stdio and HTTP, for each protocol era."""
 
 from .child_env import ChildEnvironment, WithheldVariables
 from .era import era_of

@@ -1,4 +1,4 @@
-"""How does a worker process begin?
+"""Entry point of the worker process.
 
 Run by its path. Takes the two pipes for itself before anything else is loaded, so that whatever an engine prints falls
 into nothing instead of into the middle of an answer.

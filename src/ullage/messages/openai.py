@@ -1,0 +1,403 @@
+"""The older shapes of the same vendor are read here too: `functions`, completions (`prompt`) and embeddings (`input`).
+Nothing is checked and nothing is dropped: a role, part or tool of unknown shape is kept raw.
+
+Both wire formats write content as a text or as a list of typed parts; they differ only in the names. Other vendors'
+parts in the same places (Mistral's `thinking`, `video_url`, `document_url`) are read too. What has another shape is
+`Unknown`.
+
+One item of `input` is one message here, in order: a call, its output and a stretch of reasoning each stand alone, as
+they do on the wire; the id under which the API keeps a call or a stretch of reasoning stays beside it as `{"id": …}`.
+Items the provider made itself (searches, interpreter runs) are kept raw as the assistant's.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from json import dumps
+from typing import Literal
+
+from ullage.tool import Json
+
+from .parts import (
+    Format,
+    Media,
+    Message,
+    Part,
+    Request,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    Unknown,
+    extras,
+    items_of,
+    text_of,
+    text_or_none,
+)
+
+__all__ = [
+    "read_arguments",
+    "read_chat",
+    "read_chat_message",
+    "read_content",
+    "read_responses",
+    "read_responses_message",
+    "read_thinking",
+    "read_tool",
+]
+
+Kind = Literal["image", "audio", "video", "document"]
+Reader = Callable[[Mapping[str, Json]], tuple[Part, ...] | None]
+
+MARKS = frozenset({"cache_control", "prompt_cache_breakpoint", "type"})
+"""Keys of a part that steer caching or name its kind; no model reads them."""
+
+
+def read_content(content: Json) -> tuple[Part, ...]:
+    """The parts of a `content` (or of a Responses `output`): a text, a list of typed parts, or nothing."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, list):
+        return tuple(part for item in content for part in _read_part(item))
+    return (Unknown(content),)
+
+
+def read_arguments(arguments: Json) -> str:
+    """A call's arguments as JSON text: as it stood where it was text, else made compact."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_thinking(value: Json) -> tuple[Part, ...]:
+    """Reasoning written as a text, or as a list of texts (`summary_text`, `reasoning_text`)."""
+    if not value:
+        return ()
+    if isinstance(value, str):
+        return (Thinking(text=value),)
+    texts = [_text_of(item) for item in value] if isinstance(value, list) else [None]
+    known = [text for text in texts if text is not None]
+    return (Thinking(text="\n".join(known)),) if len(known) == len(texts) else (Unknown(value),)
+
+
+def _read_part(item: Json) -> tuple[Part, ...]:
+    if isinstance(item, str):
+        return (Text(item),)
+    if not isinstance(item, dict):
+        return (Unknown(item),)
+    kind = item.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    return (reader and reader(item)) or (Unknown(item),)
+
+
+def _text_of(item: Json) -> str | None:
+    text = item.get("text") if isinstance(item, dict) else item
+    return text if isinstance(text, str) else None
+
+
+def _text_at(key: str) -> Reader:
+    def read(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
+        text = item.get(key)
+        known = MARKS | {key, "annotations", "logprobs"}
+        return (Text(text), *extras(item, known)) if isinstance(text, str) else None
+
+    return read
+
+
+def _read_thinking_part(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
+    return read_thinking(item.get("thinking")) or None
+
+
+def _address_at(key: str, kind: Kind) -> Reader:
+    """A part whose `key` holds an address, or an object with `url` and perhaps `detail`."""
+
+    def read(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
+        place = item.get(key)
+        inner = place if isinstance(place, dict) else {"url": place}
+        address, detail = inner.get("url"), inner.get("detail", item.get("detail"))
+        if not isinstance(address, str):
+            return None
+        known = MARKS | {key, "detail"}
+        return (_media(kind, address, detail), *extras(inner, frozenset({"url", "detail"})), *extras(item, known))
+
+    return read
+
+
+def _read_input_image(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
+    file = item.get("file_id")
+    if isinstance(file, str):
+        return (Media(kind="image", url=file, detail=text_or_none(item.get("detail"))),)
+    return _address_at("image_url", "image")(item)
+
+
+def _read_audio(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
+    """OpenAI has an object with `data` and `format`; Mistral the data alone, or an address."""
+    sound = item.get("input_audio")
+    if isinstance(sound, str):
+        is_address = sound.startswith(("https://", "http://", "data:"))
+        return (_media("audio", sound, None) if is_address else Media(kind="audio", data=sound),)
+    if not isinstance(sound, dict) or not isinstance(data := sound.get("data"), str):
+        return None
+    form = sound.get("format")
+    return (Media(kind="audio", media_type=f"audio/{form}" if isinstance(form, str) else None, data=data),)
+
+
+def _read_file(item: Mapping[str, Json]) -> tuple[Part, ...] | None:
+    """A chat `file` (its fields one level down) or a Responses `input_file` (its fields beside the type)."""
+    inner = item.get("file", item)
+    if not isinstance(inner, dict):
+        return None
+    for key in ("file_data", "file_url", "file_id"):
+        address = inner.get(key)
+        if isinstance(address, str):
+            return (_media("document", address, None), *extras(inner, MARKS | {key}))
+    return None
+
+
+def _media(kind: Kind, address: str, detail: Json) -> Media:
+    head, comma, data = address.partition(",")
+    if comma and head.startswith("data:"):
+        media_type = head.removeprefix("data:").partition(";")[0] or None
+        return Media(kind=kind, media_type=media_type, data=data, detail=text_or_none(detail))
+    return Media(kind=kind, url=address, detail=text_or_none(detail))
+
+
+_READERS: Mapping[str, Reader] = {
+    "text": _text_at("text"),
+    "input_text": _text_at("text"),
+    "output_text": _text_at("text"),
+    "refusal": _text_at("refusal"),
+    "thinking": _read_thinking_part,
+    "image_url": _address_at("image_url", "image"),
+    "video_url": _address_at("video_url", "video"),
+    "document_url": _address_at("document_url", "document"),
+    "input_image": _read_input_image,
+    "computer_screenshot": _read_input_image,
+    "input_audio": _read_audio,
+    "file": _read_file,
+    "input_file": _read_file,
+}
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_SCHEMAS = ("parameters", "arguments", "input_schema", "inputSchema")
+"""Where a definition has its schema, in the spellings of OpenAI, Anthropic and MCP."""
+_READ_KEYS = frozenset(
+    {"model", "messages", "prompt", "input", "tools", "functions", "tool_choice", "function_call", "response_format"}
+)
+_MESSAGE_KEYS = frozenset(
+    {
+        *("role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "tool_name"),
+        *("thinking", "reasoning_content", "reasoning", "annotations", "prefix", "usage"),
+    }
+)
+
+
+def read_chat(body: Mapping[str, Json]) -> Request:
+    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    model = body.get("model")
+    tools = (*items_of(body.get("tools")), *items_of(body.get("functions")))
+    return Request(
+        format=Format.OPENAI_CHAT,
+        model=model if isinstance(model, str) else None,
+        messages=(*map(read_chat_message, items_of(body.get("messages"))), *_bare_texts(body)),
+        tools=tuple(map(read_tool, tools)),
+        tool_choice=body.get("tool_choice", body.get("function_call")),
+        output_schema=body.get("response_format"),
+        settings={key: value for key, value in body.items() if key not in _READ_KEYS} | _completion(body),
+    )
+
+
+def _completion(body: Mapping[str, Json]) -> dict[str, Json]:
+    """A mark that the texts are to be continued, and not messages to be answered."""
+    return {"prompt": True} if "prompt" in body and "messages" not in body else {}
+
+
+def read_tool(tool: Json) -> ToolDefinition:
+    """A definition in either of OpenAI's spellings; one that is no plain function keeps its raw form in `hosted`.
+
+    The schema may stand under Anthropic's or MCP's key: clients pass on definitions of other makers.
+    """
+    if not isinstance(tool, dict):
+        return ToolDefinition(name="", hosted={"tool": tool})
+    function = tool.get("function", tool)
+    kind = tool.get("type", "function")
+    if kind != "function" or not isinstance(function, dict) or tool.get("defer_loading"):
+        return ToolDefinition(name=text_of(tool.get("name", kind)), hosted=tool)
+    description, strict = function.get("description"), function.get("strict")
+    schema = next((function[key] for key in _SCHEMAS if key in function), None)
+    if not isinstance(description, str | None) or not isinstance(schema, dict | None):
+        return ToolDefinition(name=text_of(function.get("name")), hosted=tool)
+    return ToolDefinition(
+        name=text_of(function.get("name")),
+        description=description,
+        schema=schema or {},
+        strict=strict if isinstance(strict, bool) else None,
+        extra={"arguments": schema} if schema and "parameters" not in function else {},
+    )
+
+
+def _bare_texts(body: Mapping[str, Json]) -> Iterator[Message]:
+    """The texts of a completion or of an embedding: they have no role, so each is a user's."""
+    for text in (*items_of(body.get("prompt")), *items_of(body.get("input"))):
+        yield Message(role="user", parts=(Text(text) if isinstance(text, str) else Unknown(text),))
+
+
+def read_chat_message(message: Json) -> Message:
+    """One of a request's `messages`."""
+    role = _ROLES.get(text_of(message.get("role"))) if isinstance(message, dict) else None
+    if not isinstance(message, dict) or role is None:
+        return Message(role="user", parts=(Unknown(message),))
+    name = message.get("name")
+    if role == "tool":
+        return Message(role="tool", parts=(_read_result(message), *extras(message, _MESSAGE_KEYS)))
+    return Message(role=role, parts=tuple(_read_parts(message)), name=name if isinstance(name, str) else None)
+
+
+def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
+    for key in ("reasoning_content", "reasoning", "thinking"):
+        yield from read_thinking(message.get(key))
+    yield from read_content(message.get("content"))
+    refusal = message.get("refusal")
+    if refusal:
+        yield Text(refusal) if isinstance(refusal, str) else Unknown({"refusal": refusal})
+    for call in (*items_of(message.get("tool_calls")), *items_of(message.get("function_call"))):
+        yield from _read_call(call)
+    yield from extras(message, _MESSAGE_KEYS)
+
+
+def _read_call(call: Json) -> Iterator[Part]:
+    function = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        yield Unknown(call)
+        return
+    identity = call.get("id")
+    yield ToolCall(
+        name=text_of(function["name"]),
+        arguments=read_arguments(function.get("arguments")),
+        id=identity if isinstance(identity, str) else None,
+    )
+    yield from extras(call, frozenset({"id", "type", "index", "function", "name", "arguments"}))
+
+
+def _read_result(message: Mapping[str, Json]) -> ToolResult:
+    call_id, name = message.get("tool_call_id"), message.get("name", message.get("tool_name"))
+    return ToolResult(
+        parts=read_content(message.get("content")),
+        call_id=call_id if isinstance(call_id, str) else None,
+        name=name if isinstance(name, str) else None,
+    )
+
+
+_OPENAI_RESPONSES_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+}
+_OPENAI_RESPONSES_READ_KEYS = frozenset({"model", "instructions", "input", "tools", "tool_choice", "text"})
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_CALL_KEYS = frozenset({"type", "call_id", "name", "arguments", "input", "status"})
+_OUTPUTS = frozenset(
+    {"function_call_output", "custom_tool_call_output", "computer_call_output", "local_shell_call_output"}
+)
+
+
+def read_responses(body: Mapping[str, Json]) -> Request:
+    """The request in neutral parts; every key that is not understood goes to `settings`."""
+    model, text = body.get("model"), body.get("text")
+    return Request(
+        format=Format.OPENAI_RESPONSES,
+        model=model if isinstance(model, str) else None,
+        system=tuple(_read_instructions(body.get("instructions"))),
+        messages=tuple(map(read_responses_message, items_of(body.get("input")))),
+        tools=tuple(_read_tools(body.get("tools"))),
+        tool_choice=body.get("tool_choice"),
+        output_schema=text.get("format") if isinstance(text, dict) else None,
+        settings=dict(_settings(body)),
+    )
+
+
+def _settings(body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    for key, value in body.items():
+        if key not in _OPENAI_RESPONSES_READ_KEYS:
+            yield key, value
+    text = body.get("text")
+    rest = {key: value for key, value in text.items() if key != "format"} if isinstance(text, dict) else text
+    if rest:
+        yield "text", rest
+
+
+def _read_instructions(instructions: Json) -> Iterator[Message]:
+    if isinstance(instructions, str):
+        yield Message(role="developer", parts=(Text(instructions),))
+    else:
+        yield from map(read_responses_message, items_of(instructions))
+
+
+def _read_tools(tools: Json) -> Iterator[ToolDefinition]:
+    yield from map(read_tool, items_of(tools))
+
+
+def read_responses_message(item: Json) -> Message:
+    """One item of a request's `input`."""
+    if isinstance(item, str):
+        return Message(role="user", parts=(Text(item),))
+    if not isinstance(item, dict):
+        return Message(role="user", parts=(Unknown(item),))
+    kind = item.get("type", "message")
+    if kind == "message":
+        return _read_said(item)
+    if isinstance(kind, str) and kind in _CALLS:
+        return Message(role="assistant", parts=tuple(_read_responses_call(item, _CALLS[kind])))
+    if isinstance(kind, str) and kind in _OUTPUTS:
+        return Message(role="tool", parts=(_read_output(item),))
+    if kind == "reasoning":
+        return Message(role="assistant", parts=tuple(_read_reasoning(item)))
+    return Message(role="assistant", parts=(Unknown(item),))
+
+
+def _read_said(item: Mapping[str, Json]) -> Message:
+    wanted = item.get("role")
+    role = _OPENAI_RESPONSES_ROLES.get(wanted) if isinstance(wanted, str) else None
+    if role is None:
+        return Message(role="user", parts=(Unknown(dict(item)),))
+    known = frozenset({"type", "id", "role", "content", "status", "phase"})
+    return Message(role=role, parts=(*read_content(item.get("content")), *extras(item, known)))
+
+
+def _read_responses_call(item: Mapping[str, Json], key: str) -> Iterator[Part]:
+    name, identity = item.get("name"), item.get("call_id")
+    if not isinstance(name, str):
+        yield Unknown(dict(item))
+        return
+    yield ToolCall(
+        name=name, arguments=read_arguments(item.get(key)), id=identity if isinstance(identity, str) else None
+    )
+    yield from extras(item, _CALL_KEYS)
+
+
+def _read_output(item: Mapping[str, Json]) -> ToolResult:
+    call_id, output = item.get("call_id"), item.get("output")
+    return ToolResult(
+        parts=read_content([output] if isinstance(output, dict) else output),
+        call_id=call_id if isinstance(call_id, str) else None,
+    )
+
+
+def _read_reasoning(item: Mapping[str, Json]) -> Iterator[Part]:
+    """Summary and content for the reader, and the sealed reasoning the model itself gets back."""
+    seal = item.get("encrypted_content")
+    shown = (*read_thinking(item.get("summary")), *read_thinking(item.get("content")))
+    text = "\n".join(part.text for part in shown if isinstance(part, Thinking))
+    yield Thinking(text=text, signature=seal, sealed_as="encrypted") if isinstance(seal, str) else Thinking(text=text)
+    yield from (part for part in shown if isinstance(part, Unknown))
+    yield from extras(item, frozenset({"type", "summary", "content", "encrypted_content", "status"}))

@@ -1,0 +1,229 @@
+"""A result is a message of its own, and calls follow the words of theirs. Thinking has no place there, nor have media
+but the user's own: those of results are shown by a message of the user's behind them, where a whole history is
+written.
+
+Words, calls, results and stretches of reasoning are items of their own, in their order. Reasoning is taken back only
+sealed, or by the id under which it is kept; what the API itself did is written as it was read.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from re import compile as pattern
+
+from ullage.tool import Json
+
+from ..parts import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown, text_of
+from .turns import DETAILS, Pairing, address, beside, fitting, identity, is_file, media_type, result_parts, runs
+
+__all__ = ["write_all_chat", "write_all_responses", "write_chat", "write_responses"]
+
+_IDS = pattern(r".{1,40}")
+_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+
+
+def write_chat(message: Message) -> list[dict[str, Json]]:
+    return [native for results, said in runs(message) for native in (*_results(results), *_spoken(message, said))]
+
+
+def write_all_chat(messages: Iterable[Message]) -> list[dict[str, Json]]:
+    natives, unseen = list[dict[str, Json]](), list[Part]()
+    for message in _whole(Pairing().paired(messages)):
+        for results, said in runs(message):
+            if said:
+                natives += _shown(unseen)
+                unseen.clear()
+            natives += (*_results(results), *_spoken(message, said))
+            unseen += (part for result in results for part in result.parts if isinstance(part, Media))
+    return [*natives, *_shown(unseen)]
+
+
+def _whole(messages: Iterable[Message]) -> Iterator[Message]:
+    """An answer in pieces as one message, for nothing may stand between a call and its result."""
+    for is_answer, run in groupby(messages, lambda message: message.role == "assistant"):
+        pieces = list(run)
+        if is_answer:
+            yield replace(pieces[0], parts=tuple(part for piece in pieces for part in piece.parts))
+        else:
+            yield from pieces
+
+
+def _results(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
+    for result in results:
+        texts = [part for part in result_parts(result.parts) if isinstance(part, Text)]
+        native: dict[str, Json] = {
+            "role": "tool",
+            "tool_call_id": fitting(identity(result), _IDS),
+            "content": _content([_text(text) for text in texts] or [_text(Text(""))]),
+        }
+        yield native if result.name is None else {**native, "name": result.name}
+
+
+def _shown(media: list[Part]) -> Iterator[dict[str, Json]]:
+    return _spoken(Message(role="user", parts=()), tuple(media))
+
+
+def _spoken(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
+    role = "user" if message.role == "tool" else message.role
+    said = [part for place in range(len(parts)) for part in _part(parts, place, role)]
+    calls = [call for part in parts for call in _call(part)] if role == "assistant" else []
+    if said or calls:
+        native: dict[str, Json] = {"role": role, "content": _content(said)}
+        if message.name is not None:
+            native["name"] = message.name
+        if calls:
+            native["tool_calls"] = calls
+        yield native
+
+
+def _content(parts: list[Json]) -> Json:
+    """A single text stands alone; what only calls has no content."""
+    only = parts[0] if len(parts) == 1 else None
+    if isinstance(only, dict) and only.get("type") == "text":
+        return only["text"]
+    return parts or None
+
+
+def _part(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Json]:
+    part = parts[place]
+    if isinstance(part, Text):
+        yield _text(part)
+    elif isinstance(part, Media) and role == "user":
+        yield from _medium(part, beside(parts, place, "filename"))
+
+
+def _text(part: Text) -> Json:
+    return {"type": "text", "text": part.text}
+
+
+def _medium(media: Media, name: Json) -> Iterator[Json]:
+    url, sound = address(media), _SOUNDS.get(media_type(media))
+    if media.kind == "image" and url is not None:
+        image: dict[str, Json] = {"url": url}
+        yield {"type": "image_url", "image_url": image | ({"detail": media.detail} if media.detail in DETAILS else {})}
+    elif media.kind == "audio" and media.data is not None and sound is not None:
+        yield {"type": "input_audio", "input_audio": {"data": media.data, "format": sound}}
+    elif media.kind == "document" and media.data is not None:
+        yield {"type": "file", "file": {"filename": name or "document.pdf", "file_data": url}}
+    elif media.kind == "document" and is_file(media):
+        yield {"type": "file", "file": {"file_id": media.url}}
+
+
+def _call(part: Part) -> Iterator[Json]:
+    if isinstance(part, ToolCall):
+        function: dict[str, Json] = {"name": part.name, "arguments": part.arguments}
+        yield {"id": fitting(identity(part), _IDS), "type": "function", "function": function}
+    elif isinstance(part, Unknown) and isinstance(part.value, dict) and part.value.get("type") == "custom":
+        yield part.value
+
+
+_OPENAI_RESPONSES_IDS = pattern(r".{1,64}")
+_OWN = frozenset(
+    {
+        *("compaction", "item_reference", "additional_tools"),
+        *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
+    }
+)
+_OWN_ENDINGS = ("_call", "_call_output", "_search_output")
+"""What kinds of items the API makes beside those that are read into parts."""
+
+
+def write_responses(message: Message) -> list[dict[str, Json]]:
+    return [item for results, said in runs(message) for item in (*_outputs(results), *_items(message, said))]
+
+
+def write_all_responses(messages: Iterable[Message]) -> list[dict[str, Json]]:
+    """Without reasoning that led to nothing, which the API does not take."""
+    items = [item for message in Pairing().paired(messages) for item in write_responses(message)]
+    kept: list[dict[str, Json]] = []
+    for item in reversed(items):
+        if item.get("type") != "reasoning" or (kept and _is_models(kept[-1])):
+            kept.append(item)
+    return kept[::-1]
+
+
+def _is_models(item: dict[str, Json]) -> bool:
+    others = text_of(item.get("type")).endswith(("_output", "_response"))
+    return item.get("role") == "assistant" or ("role" not in item and not others)
+
+
+def _outputs(results: Iterable[ToolResult]) -> Iterator[dict[str, Json]]:
+    for result in results:
+        said = tuple(result_parts(result.parts))
+        output = _responses_content([one for place in range(len(said)) for one in _responses_part(said, place, "user")])
+        identifier = fitting(identity(result), _OPENAI_RESPONSES_IDS)
+        yield {"type": "function_call_output", "call_id": identifier, "output": output}
+
+
+def _items(message: Message, parts: tuple[Part, ...]) -> Iterator[dict[str, Json]]:
+    role = "user" if message.role == "tool" else message.role
+    said: list[Json] = []
+    for place in range(len(parts)):
+        item = _item(parts, place) if role == "assistant" else None
+        if item is None:
+            said += _responses_part(parts, place, role)
+            continue
+        yield from _responses_spoken(role, said)
+        said = []
+        yield item
+    yield from _responses_spoken(role, said)
+
+
+def _responses_spoken(role: str, said: list[Json]) -> Iterator[dict[str, Json]]:
+    if said:
+        yield {"type": "message", "role": role, "content": _responses_content(said)}
+
+
+def _responses_content(parts: list[Json]) -> Json:
+    """A single text stands alone, and so does nothing at all."""
+    only = parts[0] if len(parts) == 1 else None
+    if isinstance(only, dict) and "text" in only:
+        return only["text"]
+    return parts or ""
+
+
+def _item(parts: tuple[Part, ...], place: int) -> dict[str, Json] | None:
+    part, known = parts[place], text_of(beside(parts, place, "id"))
+    if isinstance(part, Thinking):
+        return _reasoning(part, known)
+    if isinstance(part, ToolCall):
+        identifier = fitting(identity(part), _OPENAI_RESPONSES_IDS)
+        space = beside(parts, place, "namespace")
+        kept: dict[str, Json] = {"id": known} if known.startswith("fc") else {}
+        kept |= {} if space is None else {"namespace": space}
+        return {"type": "function_call", **kept, "call_id": identifier, "name": part.name, "arguments": part.arguments}
+    value = part.value if isinstance(part, Unknown) else None
+    kind = text_of(value.get("type")) if isinstance(value, dict) else ""
+    return value if isinstance(value, dict) and (kind in _OWN or kind.endswith(_OWN_ENDINGS)) else None
+
+
+def _reasoning(thinking: Thinking, known: str) -> dict[str, Json] | None:
+    seal = thinking.signature if thinking.sealed_as in (None, "encrypted") else None
+    kept: dict[str, Json] = {"id": known} if known.startswith("rs") else {}
+    if seal is None and not kept:
+        return None
+    summary: list[Json] = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
+    sealed: dict[str, Json] = {} if seal is None else {"encrypted_content": seal}
+    return {"type": "reasoning", **kept, "summary": summary, **sealed}
+
+
+def _responses_part(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Json]:
+    part = parts[place]
+    if isinstance(part, Text) and role == "assistant":
+        yield {"type": "output_text", "text": part.text, "annotations": []}
+    elif isinstance(part, Text):
+        yield {"type": "input_text", "text": part.text}
+    elif isinstance(part, Media) and role != "assistant":
+        yield from _responses_medium(part, beside(parts, place, "filename"))
+
+
+def _responses_medium(media: Media, name: Json) -> Iterator[Json]:
+    url = address(media)
+    place: dict[str, Json] = {"file_id": media.url} if is_file(media) else {}
+    if media.kind == "image" and (place or url is not None):
+        detail: Json = media.detail if media.detail in DETAILS else "auto"
+        yield {"type": "input_image", **(place or {"image_url": url}), "detail": detail}
+    elif media.kind == "document" and media.data is not None:
+        yield {"type": "input_file", "filename": name or "document.pdf", "file_data": url}
+    elif media.kind == "document" and (place or url is not None):
+        yield {"type": "input_file", **(place or {"file_url": url})}

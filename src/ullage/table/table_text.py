@@ -1,0 +1,426 @@
+r"""JSON, and decimals, which JSON would round. Whoever reads a database turns everything else (dates, UUIDs, bytes)
+into text before it gets here.
+
+Cleaning of table cells: invisible characters are removed and counted, line breaks become `\n`.
+
+Which characters are invisible, and which of them belong to ordinary writing, is decided in `ullage.invisible`. The tab
+and `\n` stay; the writer of a line escapes both.
+
+One dialect, called csv: a line of column names, then one line a row, cells parted by commas. A cell is bare where it
+cannot be misread and a JSON string where it could; lists and objects are compact JSON. So no cell ever holds a line
+break, and whoever counts lines counts rows.
+
+There are two degrees of care. `typed` rows are JSON and come back exactly by `decode`: text that looks like a number is
+quoted, an empty cell is a key that is not there, and null says `null`. The others are a database's: an empty cell is
+NULL, and dates, codes and numbers held as text stay bare, because their column says what they are. One row alone is
+better as `column=value`, a line a column.
+
+The way back from every text that `recode` writes: typed csv, JSON, and JSON with tables below it. Text of other making
+is refused, never guessed at.
+
+Compact or indented, never with a raw line break in a string, and always as text that can be sent as UTF-8. Decimals
+stand as numbers, digit by digit as they are. Reading is `json`'s affair.
+
+Keys parted by dots, places in brackets: `data.pages[0].items`. A key that is not a plain word is a JSON string.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from itertools import count
+from typing import Any, Final
+
+from ullage.errors import BadInput
+from ullage.invisible_characters import remove_invisible_counted
+from ullage.tokens import Steps
+from ullage.tool import Json
+
+__all__ = [
+    "ABSENT",
+    "LITERAL",
+    "Absent",
+    "Cell",
+    "Cleaned",
+    "Path",
+    "Row",
+    "clean",
+    "clean_row",
+    "decode",
+    "distinct_names",
+    "encode",
+    "quoted",
+    "read_path",
+    "read_row",
+    "record_lines",
+    "records_json",
+    "row_line",
+    "write_path",
+    "written",
+    "written_steps",
+]
+
+Cell = Json | Decimal
+Row = tuple[Cell, ...]
+
+_LINE_BREAK = re.compile("\r\n|[\r\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    text: str
+    removed: int
+    """Characters; a line break written otherwise is none."""
+
+
+def clean(text: str) -> Cleaned:
+    if text.isascii() and text.isprintable():
+        return Cleaned(text, 0)
+    return Cleaned(*remove_invisible_counted(_LINE_BREAK.sub("\n", text)))
+
+
+def clean_row(row: Sequence[Cell]) -> tuple[Row, int]:
+    """A row with every text in it cleaned, in lists and objects too, and how many characters that took."""
+    counted = [_clean_cell(cell) for cell in row]
+    return tuple(cell for cell, _ in counted), sum(removed for _, removed in counted)
+
+
+def _clean_cell(cell: Cell) -> tuple[Cell, int]:
+    if isinstance(cell, str):
+        cleaned = clean(cell)
+        return cleaned.text, cleaned.removed
+    if isinstance(cell, list | dict):
+        return _clean_json(cell)
+    return cell, 0
+
+
+def _clean_json(value: Json) -> tuple[Json, int]:
+    if isinstance(value, str):
+        cleaned = clean(value)
+        return cleaned.text, cleaned.removed
+    if isinstance(value, list):
+        elements = [_clean_json(element) for element in value]
+        return [element for element, _ in elements], sum(removed for _, removed in elements)
+    if isinstance(value, dict):
+        members = [(clean(key), _clean_json(member)) for key, member in value.items()]
+        removed = sum(key.removed + inner for key, (_, inner) in members)
+        return {key.text: member for key, (member, _) in members}, removed
+    return value, 0
+
+
+_NEVER_RAW = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What `json` leaves as it is, though it breaks a line somewhere or is half a character."""
+
+_TOGETHER = 1_000
+"""Values that are written by one call."""
+_PORTION = 2_000
+"""Values written before others are let in."""
+
+
+class _DecimalMet(Exception):
+    """The quick writer cannot go on."""
+
+
+def _give_up(value: object) -> str:
+    if isinstance(value, Decimal):
+        raise _DecimalMet
+    raise TypeError(f"no JSON for `{type(value).__name__}`")
+
+
+_quick = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_give_up).encode
+
+
+def quoted(text: str) -> str:
+    """A JSON string on one line."""
+    return _one_line(json.dumps(text, ensure_ascii=False))
+
+
+def written(value: Cell, indent: int | None = None) -> str:
+    """JSON, compact where nothing is said of indenting. Not-a-number and the infinities are written as `json` does."""
+    if indent is not None:
+        return "".join(_pieces(value, indent, "\n"))
+    if isinstance(value, dict | list) and _is_long(value):
+        # One call for all of it would hold up every other thread.
+        if isinstance(value, list):
+            return f"[{','.join(map(written, value))}]"
+        return f"{{{','.join(f'{quoted(key)}:{written(member)}' for key, member in value.items())}}}"
+    try:
+        return _one_line(_quick(value))
+    except _DecimalMet:
+        return "".join(_pieces(value, None, ""))
+
+
+def _is_long(value: Cell) -> bool:
+    """Whether more values stand in it than are written by one call."""
+    left, todo = _TOGETHER, [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict | list):
+            left -= len(one)
+            if left < 0:
+                return True
+            todo.extend(one.values() if isinstance(one, dict) else one)
+    return False
+
+
+def written_steps(value: Cell) -> Steps[str]:
+    """Compact JSON of what may be long. Only decimals make it slow, and then others are let in."""
+    try:
+        return _one_line(_quick(value))
+    except _DecimalMet:
+        pass
+    pieces: list[str] = []
+    for number, piece in enumerate(_pieces(value, None, "")):
+        pieces.append(piece)
+        if not number % _PORTION:
+            yield
+    return "".join(pieces)
+
+
+def records_json(columns: Sequence[str], rows: Sequence[Row], indent: int | None = None) -> str:
+    """Rows as an array of objects. A column's name that comes again gets a number, so that no value is lost."""
+    names = distinct_names(columns)
+    return written([dict(zip(names, row, strict=True)) for row in rows], indent)  # pyright: ignore[reportArgumentType]
+
+
+def distinct_names(columns: Sequence[str]) -> list[str]:
+    """The names under which `records_json` writes columns."""
+    taken, names = set(columns), list[str]()
+    for name in columns:
+        if name in names:
+            name = next(other for number in count(2) if (other := f"{name}_{number}") not in taken)  # noqa: PLW2901
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+def _one_line(text: str) -> str:
+    return _NEVER_RAW.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _pieces(value: Cell, indent: int | None, line: str) -> Iterator[str]:
+    if isinstance(value, Decimal):
+        yield _number(value)
+    elif isinstance(value, dict) and value:
+        yield from _members(value, indent, line)
+    elif isinstance(value, list) and value:
+        yield from _elements(value, indent, line)
+    else:
+        yield _one_line(_quick(value))
+
+
+def _members(value: Mapping[str, Cell], indent: int | None, line: str) -> Iterator[str]:
+    inner = line + " " * (indent or 0)
+    separator = ":" if indent is None else ": "
+    for number, (key, member) in enumerate(value.items()):
+        yield f"{',' if number else '{'}{inner}{quoted(key)}{separator}"
+        yield from _pieces(member, indent, inner)
+    yield f"{line}}}"
+
+
+def _elements(value: Sequence[Cell], indent: int | None, line: str) -> Iterator[str]:
+    inner = line + " " * (indent or 0)
+    for number, element in enumerate(value):
+        yield f"{',' if number else '['}{inner}"
+        yield from _pieces(element, indent, inner)
+    yield f"{line}]"
+
+
+def _number(value: Decimal) -> str:
+    """What is no number in JSON is written as a float that is none either."""
+    return str(value) if value.is_finite() else _quick(float(value))
+
+
+class Absent(Enum):
+    """The value of a key that an object has not."""
+
+    ABSENT = ""
+
+
+ABSENT: Final = Absent.ABSENT
+
+_NEVER = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+LITERAL = re.compile(r"(?:true|false|null|-?Infinity|NaN|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\Z")
+"""What stands bare among typed cells and is no text."""
+
+
+def _bare(first: str, within: str) -> re.Pattern[str]:
+    """Text that needs no quotes: it neither begins with what is special there, nor holds it, nor ends in space."""
+    return re.compile(rf"[^\s{first}{within}{_NEVER}](?:[^{within}{_NEVER}]*[^\s{within}{_NEVER}])?\Z")
+
+
+_TYPED = _bare(r"\"\[{", ",")
+_LOOSE = _bare(r"\"", ",")
+_ALONE = _bare(r"\"", "")
+"""After `column=`, where only the line's end ends it."""
+_NAME = _bare(r"\"", "=")
+
+
+def encode(columns: Sequence[str], rows: Iterable[Sequence[Cell | Absent]], *, typed: bool = False) -> str:
+    """The header and every row, parted by line breaks."""
+    lines = [row_line(columns, typed=typed)]
+    lines += [row_line(row, typed=typed) for row in rows]
+    return "\n".join(lines)
+
+
+def row_line(cells: Sequence[Cell | Absent], *, typed: bool = False) -> str:
+    """One row, or the header."""
+    return ",".join(map(_typed_cell if typed else _loose_cell, cells))
+
+
+def record_lines(columns: Sequence[str], row: Row) -> list[str]:
+    """One row, a line a column."""
+    return [
+        f"{name if _NAME.match(name) else quoted(name)}={_loose_cell(cell, _ALONE)}"
+        for name, cell in zip(columns, row, strict=True)
+    ]
+
+
+def _typed_cell(cell: Cell | Absent) -> str:
+    if isinstance(cell, str):
+        return cell if _TYPED.match(cell) and not LITERAL.match(cell) else quoted(cell)
+    return "" if cell is ABSENT else written(cell)
+
+
+def _loose_cell(cell: Cell | Absent, bare: re.Pattern[str] = _LOOSE) -> str:
+    if isinstance(cell, str):
+        return cell if bare.match(cell) or _is_json(cell) else quoted(cell)
+    if cell is None or cell is ABSENT:
+        return ""
+    return str(cell) if isinstance(cell, Decimal) else written(cell)
+
+
+def _is_json(text: str) -> bool:
+    """Whether it is a JSON object or array on one line, which ends where it ends, commas or not."""
+    if text[:1] + text[-1:] not in ("{}", "[]") or not text.isprintable():
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+Path = tuple[str | int, ...]
+
+_PLAIN = re.compile(r"[^\W\d][\w$-]*\Z")
+_STEP = re.compile(r"\[([0-9]+)\]|(\.?)(?:([^\W\d][\w$-]*)|(?=\"))")
+_scan_value = json.JSONDecoder().raw_decode
+
+
+def write_path(path: Path) -> str:
+    text = "".join(_step(step) for step in path)
+    return text.removeprefix(".")
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step if _PLAIN.match(step) else quoted(step)}"
+
+
+def read_path(text: str) -> Path:
+    steps: list[str | int] = []
+    at = 0
+    while at < len(text):
+        match = _STEP.match(text, at)
+        if match is None or (match[2] is not None and bool(match[2]) != bool(steps)):
+            raise BadInput(f"`{text[:80]}` is no path", suggestion="write it as in `data.items`")
+        at = match.end()
+        step: str | int = int(match[1]) if match[1] else match[3]
+        if match[3] is None and match[1] is None:
+            step, at = _scan_value(text, at)
+        steps.append(step)
+    return tuple(steps)
+
+
+_HEADING = re.compile(r"(.*)\[([0-9]+)\]:\Z", re.DOTALL)
+
+
+def decode(text: str) -> Json:
+    try:
+        return _decode(text)
+    except (ValueError, LookupError, TypeError) as error:
+        raise _misread(text) from error
+
+
+def read_row(line: str) -> Row:
+    """The cells of one line, typed or not; None where there is none."""
+    try:
+        return tuple(value if is_there else None for is_there, value in _cells(line))
+    except (ValueError, LookupError) as error:
+        raise _misread(line) from error
+
+
+def _decode(text: str) -> Json:
+    lines = text.split("\n")
+    if text[:1] in ("{", "["):
+        return _document(lines)
+    return json.loads(text) if len(lines) == 1 else list(_table(lines))
+
+
+def _document(lines: list[str]) -> Json:
+    """JSON on the first line, and below it each table under where it belongs and how many rows it has."""
+    outer: Json = json.loads(lines[0])
+    number = 1
+    while number < len(lines):
+        path, rows = _heading(lines[number])
+        table = lines[number + 1 : number + 2 + rows]
+        if len(table) != rows + 1:
+            raise _misread(lines[number])
+        _put(outer, path, _table(table))
+        number += 2 + rows
+    return outer
+
+
+def _heading(line: str) -> tuple[Path, int]:
+    match = _HEADING.match(line)
+    if match is None:
+        raise _misread(line)
+    return read_path(match[1]), int(match[2])
+
+
+def _put(outer: Any, path: Path, table: list[Json]) -> None:  # noqa: ANN401 — a wrong step raises where it is taken
+    for step in path[:-1]:
+        outer = outer[step]
+    outer[path[-1]] = table
+
+
+def _table(lines: list[str]) -> list[Json]:
+    columns = [str(name) for _, name in _cells(lines[0])]
+    return [_record(columns, line) for line in lines[1:]]
+
+
+def _record(columns: list[str], line: str) -> dict[str, Json]:
+    cells = list(_cells(line))
+    if len(cells) != len(columns):
+        raise _misread(line)
+    return {name: value for name, (is_there, value) in zip(columns, cells, strict=True) if is_there}
+
+
+def _cells(line: str) -> Iterator[tuple[bool, Json]]:
+    """Each cell's value, and whether there is one."""
+    start = 0
+    while True:
+        is_there, value, end = _cell(line, start)
+        yield is_there, value
+        if end == len(line):
+            return
+        if line[end] != ",":
+            raise _misread(line)
+        start = end + 1
+
+
+def _cell(line: str, start: int) -> tuple[bool, Json, int]:
+    if line[start : start + 1] in ('"', "[", "{"):
+        return True, *_scan_value(line, start)
+    end = line.find(",", start)
+    end = len(line) if end < 0 else end
+    bare = line[start:end]
+    return bare != "", json.loads(bare) if LITERAL.match(bare) else bare, end
+
+
+def _misread(text: str) -> BadInput:
+    return BadInput(f"`{text[:80]}` is no text of ours", suggestion="give it whole, as it was written")

@@ -1,0 +1,344 @@
+"""Byte-pair encoding in Python, over ranks that are mapped into memory.
+
+It counts short texts until splintr is loaded (`short_texts`), and all texts where splintr has no wheel. Exact like
+splintr, at a megabyte a second for new text and several for ordinary text; a giant piece goes through a heap, at some
+seconds a megabyte.
+
+Ranks of a vocabulary's tokens, looked up in a file that is mapped into memory.
+
+Nothing is read ahead: opening a table takes microseconds, and the pages that are touched are shared by all processes.
+`scripts/build_vocabularies.py` writes the files.
+
+A file is a header (`_HEADER`: magic, number of slots, number of bytes of all tokens), the slots, and the tokens in the
+order of their ranks, each as one byte of length and its bytes. The slots are a hash table with open addressing, a power
+of two of 32-bit words in little-endian order. The lower bits of a token's CRC-32 say where to look first; a word holds
+the 11 upper bits of it and the place of the token's first byte among the tokens, and 0 is an empty slot.
+
+Counting before the engine is loaded.
+
+Splintr takes 0.1 to 0.3 s and some 40 MB to load a vocabulary, and holds the interpreter's lock meanwhile. A process
+that counts a few definitions and replies is done sooner without it: short texts are counted in Python, over ranks that
+are mapped and not loaded, until one is long or until there were many. A process with a worker (`worker`) asks that for
+long texts instead, and never loads the engine itself unless the worker fails.
+"""
+
+import sys
+from array import array
+from binascii import b2a_base64, crc32
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from mmap import ACCESS_READ, mmap
+from struct import Struct
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from .split import Split, Vocabulary, kinds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .worker import CountWorker
+
+__all__ = [
+    "CARRIED",
+    "LONG",
+    "MANY",
+    "PythonTokenizer",
+    "RankTable",
+    "ShortTexts",
+    "format_published",
+    "load_python",
+    "pack_table",
+    "read_tokens",
+]
+
+_HEADER = Struct("<8sII")
+_MAGIC = b"ULRANKS1"
+_PLACE_BITS = 21
+_PLACE = (1 << _PLACE_BITS) - 1
+_SPARSENESS = 2
+"""Slots for each token, at least."""
+
+
+class RankTable(Mapping[bytes, int]):
+    """Token to rank. A rank here is the token's place in the file: ordered as ranks are, and with gaps."""
+
+    __slots__ = ("_base", "_map", "_mask", "_size", "_slots")
+
+    def __init__(self, path: "Path | str") -> None:
+        with open(path, "rb") as file:  # noqa: PTH123 - `pathlib` costs 4 ms, which every count would wait for
+            self._map = mmap(file.fileno(), 0, access=ACCESS_READ)
+        header: tuple[bytes, int, int] = _HEADER.unpack_from(self._map)
+        magic, slots, self._size = header
+        if magic != _MAGIC:
+            raise ValueError(f"`{path}` holds no ranks")
+        words = memoryview(self._map)[_HEADER.size : _HEADER.size + 4 * slots]
+        self._slots: Sequence[int] = words.cast("I") if sys.byteorder == "little" else _swapped(words)
+        self._mask = slots - 1
+        self._base = _HEADER.size + 4 * slots
+
+    def get(self, token: bytes, default: int | None = None) -> int | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        code = crc32(token)
+        at, tag, slots, mask = code & self._mask, code >> _PLACE_BITS, self._slots, self._mask
+        while word := slots[at]:
+            if word >> _PLACE_BITS == tag:
+                place = self._base + (word & _PLACE)
+                held = self._map
+                if held[place - 1] == len(token) and held[place : place + len(token)] == token:
+                    return word & _PLACE
+            at = (at + 1) & mask
+        return default
+
+    def __getitem__(self, token: bytes) -> int:
+        found = self.get(token)
+        if found is None:
+            raise KeyError(token)
+        return found
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The tokens in the order of their ranks."""
+        held, place, end = self._map, self._base, self._base + self._size
+        while place < end:
+            after = place + 1 + held[place]
+            yield held[place + 1 : after]
+            place = after
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def width(self, rank: int) -> int:
+        """Bytes of the token of that rank."""
+        return self._map[self._base + rank - 1]
+
+
+def _swapped(words: memoryview) -> "array[int]":
+    slots = array("I", bytes(words))
+    slots.byteswap()
+    return slots
+
+
+def format_published(tokens: Iterable[bytes]) -> bytes:
+    """The tokens as OpenAI publishes them and tiktoken reads them: each in base64, with its rank, on a line."""
+    return b"".join(b"%s %d\n" % (b2a_base64(token, newline=False), rank) for rank, token in enumerate(tokens))
+
+
+def pack_table(tokens: Iterable[bytes]) -> bytes:
+    """The contents of a file for these tokens, which come in the order of their ranks."""
+    places: dict[bytes, int] = {}
+    packed = bytearray()
+    for token in tokens:
+        packed += bytes((len(token),)) + token
+        places[token] = len(packed) - len(token)
+    if len(packed) > _PLACE:
+        raise ValueError(f"{len(packed)} bytes of tokens are too many for {_PLACE_BITS} bits")
+    size = 1 << (_SPARSENESS * len(places) - 1).bit_length()
+    slots = array("I", bytes(4 * size))
+    for token, place in places.items():
+        code = crc32(token)
+        at = code & (size - 1)
+        while slots[at]:
+            at = (at + 1) & (size - 1)
+        slots[at] = code >> _PLACE_BITS << _PLACE_BITS | place
+    if sys.byteorder != "little":
+        slots.byteswap()
+    return _HEADER.pack(_MAGIC, size, len(packed)) + slots.tobytes() + packed
+
+
+CARRIED = ("cl100k_base", "o200k_base", "o200k_harmony")
+_DATA = __file__.removesuffix("python_bpe.py") + "data"
+_REACH = 4_096
+_SHORT = 128
+"""Bytes up to which searching all pairs for the next merge beats keeping a heap."""
+_REMEMBERED = 65_536
+"""Pieces whose counts are kept; then all are forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PythonTokenizer:
+    """One vocabulary."""
+
+    ranks: RankTable
+    split: Split
+    reach: int = _REACH
+    remembered: dict[str, int] = field(default_factory=dict[str, int])
+
+    def count(self, text: str) -> int:
+        text.encode()  # a lone surrogate must fail here as it does in splintr
+        return self._count(text, kinds(text))
+
+    def count_surely(self, text: str) -> int | None:
+        """The same, and None where splintr counts otherwise: to it, a long s after an apostrophe is no contraction."""
+        text.encode()
+        seen = kinds(text)
+        return None if "'f" in seen else self._count(text, seen)
+
+    def _count(self, text: str, seen: str) -> int:
+        total, remembered = 0, self.remembered
+        for match in self.split.pattern.finditer(seen):
+            piece = text[match.start() : match.end()]
+            known = remembered.get(piece)
+            total += self._learn(piece) if known is None else known
+        return total
+
+    def encode(self, text: str, *, inside: bool = False) -> Sequence[int]:
+        del inside  # nothing is put before a text
+        pieces = self.split.pattern.finditer(kinds(text))
+        return [token for match in pieces for token in self._merge(text[match.start() : match.end()].encode())]
+
+    def width(self, token: int) -> int:
+        return self.ranks.width(token)
+
+    def bytes_of(self, text: str) -> bytes:
+        return text.encode()
+
+    def _learn(self, piece: str) -> int:
+        count = len(self._merge(piece.encode()))
+        if len(piece) <= _SHORT:
+            if len(self.remembered) >= _REMEMBERED:
+                self.remembered.clear()
+            self.remembered[piece] = count
+        return count
+
+    def _merge(self, piece: bytes) -> list[int]:
+        whole = self.ranks.get(piece)
+        if whole is not None:
+            return [whole]
+        return merge_short(piece, self.ranks) if len(piece) <= _SHORT else merge_long(piece, self.ranks)
+
+
+def load_python(vocabulary: Vocabulary) -> PythonTokenizer:
+    assert vocabulary.split is not None, f"`{vocabulary.name}` is not carried"
+    return PythonTokenizer(ranks=_table(vocabulary.name), split=vocabulary.split)
+
+
+def read_tokens(name: str) -> tuple[bytes, ...]:
+    """A carried vocabulary's tokens in the order of their ranks."""
+    return tuple(_table(name))
+
+
+def _table(name: str) -> RankTable:
+    return RankTable(f"{_DATA}/{name}.ranks")
+
+
+def merge_short(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+    """The tokens of a piece. The rank of each pair is kept, and those beside a merge are looked up again."""
+    get, never = ranks.get, 1 << 32
+    ends = list(range(len(piece) + 1))
+    pairs = [get(piece[at : at + 2], never) for at in range(len(piece) - 1)]
+    while pairs:
+        best = min(pairs)
+        if best == never:
+            break
+        at = pairs.index(best)
+        del ends[at + 1], pairs[at]
+        if at < len(pairs):
+            pairs[at] = get(piece[ends[at] : ends[at + 2]], never)
+        if at:
+            pairs[at - 1] = get(piece[ends[at - 1] : ends[at + 1]], never)
+    return [ranks[piece[start:end]] for start, end in pairwise(ends)]
+
+
+def merge_long(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+    """The same, with the pairs in a heap and the parts in a linked list."""
+    from heapq import heapify, heappop, heappush
+
+    size = len(piece)
+    end = list(range(1, size + 1))
+    """Where the part that begins at an index ends; 0 once it is merged into the one before it."""
+    before = list(range(-1, size - 1))
+    pairs = [(rank, at) for at in range(size - 1) if (rank := ranks.get(piece[at : at + 2])) is not None]
+    heapify(pairs)
+
+    def offer(at: int) -> None:
+        middle = end[at]
+        if middle < size and (rank := ranks.get(piece[at : end[middle]])) is not None:
+            heappush(pairs, (rank, at))
+
+    while pairs:
+        rank, at = heappop(pairs)
+        middle = end[at]
+        if not middle or middle >= size or ranks.get(piece[at : end[middle]]) != rank:
+            continue  # one of the two has been merged since
+        end[at], end[middle] = end[middle], 0
+        if end[at] < size:
+            before[end[at]] = at
+        offer(at)
+        if before[at] >= 0:
+            offer(before[at])
+    return [ranks[piece[at:stop]] for at, stop in enumerate(end) if stop]
+
+
+LONG = 16_384
+"""Characters of a text for which the engine is loaded."""
+MANY = 500_000
+"""Characters of all texts after which a thread loads it: counting them took as long as loading takes."""
+_WORTH_ASKING = 4_096
+"""Characters of a text that a worker which has loaded the vocabulary counts sooner, its way there and back included."""
+
+
+class ShortTexts:
+    """Counts short texts without the engine, and everything with it once it is loaded."""
+
+    __slots__ = ("_load", "_loaded", "_loading", "_name", "_seen", "_tokenizer", "_worker")
+
+    def __init__(
+        self,
+        tokenizer: PythonTokenizer,
+        load: Callable[[], Callable[[str], int]],
+        *,
+        name: str = "",
+        worker: "Callable[[], CountWorker | None]" = lambda: None,
+    ) -> None:
+        """`load` gives the engine's counter; it may take long. `worker` is what a text is given to instead, by the name
+        of the vocabulary."""
+        self._tokenizer = tokenizer
+        self._load = load
+        self._name = name
+        self._worker = worker
+        self._loaded: Callable[[str], int] | None = None
+        self._loading: Thread | None = None
+        self._seen = 0
+
+    def count(self, text: str) -> int:
+        if self._loaded is not None:
+            return self._loaded(text)
+        counted = self.try_count(text)
+        if counted is not None:
+            return counted
+        worker = self._worker()
+        counted = None if worker is None else worker.count(self._name, text)
+        if counted is not None:
+            return counted
+        self._loaded = self._load()
+        return self._loaded(text)
+
+    def try_count(self, text: str) -> int | None:
+        """Tokens of a text that is counted in Python, for which nothing is waited; None where another must count it:
+        the engine is loaded, the text is long, a worker counts it sooner, or splintr counts it otherwise."""
+        if self._loaded is not None or len(text) > LONG:
+            return None
+        worker = self._worker() if len(text) > _WORTH_ASKING else None
+        if worker is not None and worker.is_ready(self._name):
+            return None
+        counted = self._tokenizer.count_surely(text)
+        if counted is not None:
+            self._note(len(text))
+        return counted
+
+    def _note(self, characters: int) -> None:
+        self._seen += characters
+        if self._seen <= MANY:
+            return
+        worker = self._worker()
+        if worker is not None:
+            self._seen = 0
+            worker.prepare(self._name)
+        elif self._loading is None:
+            self._loading = Thread(target=self._load_aside, daemon=True)
+            self._loading.start()
+
+    def _load_aside(self) -> None:
+        with suppress(Exception):  # the next long text meets it again, and raises it
+            self._loaded = self._load()
