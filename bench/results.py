@@ -21,9 +21,9 @@ from result_sets import ResultSet, other_sets, read_sets, result_sets
 
 from ullage.models import shipped
 from ullage.sql import Answer
-from ullage.sql.arguments import Format, QueryAsked
+from ullage.sql.answer_format import shape
 from ullage.sql.describe import describe, schema_json
-from ullage.sql.shape import shape
+from ullage.sql.sql_tools import Format, QueryAsked
 from ullage.table import records_json, row_line, written
 from ullage.tokens import Meter
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ullage.search.wordpiece import WordPiece
+from ullage.search.encoder import WordPiece
 
 __all__ = ["MiniLM", "have_minilm", "vectors_of"]
 

@@ -28,7 +28,7 @@ from search_ours import rankings_of
 from search_sets import MEASURES, NothingMeasured, Query, Row, Set, judge, read_rows, read_set, shared_folder
 
 from ullage.search import Embedder
-from ullage.search.loading import read_table
+from ullage.search.load_embedder import read_table
 
 __all__ = ["Part", "Unseen", "everyday_parts", "measure", "parts", "report"]
 

@@ -10,7 +10,7 @@ import random
 import re
 from pathlib import Path
 
-from ullage.search.pieces import fold
+from ullage.search.static_embedder import fold
 
 __all__ = ["LEXICON", "switched"]
 

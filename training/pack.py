@@ -24,8 +24,8 @@ from wishes import wished
 from wordnet import meanings
 
 from ullage.search import LexicalIndex
-from ullage.search.aspects import ASPECTS
-from ullage.search.pieces import Pieces, fold
+from ullage.search.static_embedder import Pieces, fold
+from ullage.search.text_terms import ASPECTS
 
 SUPERVISED = ("metatool", "metatool_multi", "seal_dev")
 KEPT_BACK = ("toolalpaca", "apibench")

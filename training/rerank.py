@@ -1,4 +1,4 @@
-"""Fits what each feature of the second look weighs (`ullage/search/rerank.py`).
+"""Fits what each feature of the second look weighs (`ullage/search/ranking.py`).
 
 Reads the tables of all folds and the queries that `bench/search_unseen.py` asks, each with the table that has not
 learnt from its tools: `python training/rerank.py FOLDS TABLE`. For each fold it fits the weights on the queries of the
@@ -23,9 +23,9 @@ from search_sets import Set, document
 from search_unseen import parts
 
 from ullage.search import HybridIndex
-from ullage.search.loading import read_table
-from ullage.search.rerank import FEATURES, Reranker
-from ullage.search.table import StaticTable
+from ullage.search.load_embedder import read_table
+from ullage.search.ranking import FEATURES, Reranker
+from ullage.search.static_embedder import StaticTable
 
 __all__ = ["Asked", "asked_of", "fit"]
 

@@ -16,8 +16,7 @@ import numpy as np
 from folds import fold_of
 
 from ullage.search import Document, document_of, terms
-from ullage.search.aspects import aspects
-from ullage.search.words import parts
+from ullage.search.text_terms import aspects, parts
 from ullage.tool import Tool
 
 __all__ = [

@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from approving import main
-from ullage.sql.sample import make_sample
+from ullage.sql.sample_shop import make_sample
 
 TOP = "SELECT name, stock, discontinued_on FROM products ORDER BY id LIMIT 2"
 

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.retrieve.cutting import cut
-from ullage.retrieve.outline import outline
+from ullage.retrieve.passages import cut, outline
 
 pytestmark = pytest.mark.requirement("S4:more")
 

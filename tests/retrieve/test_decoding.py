@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.retrieve.decoding import is_binary, lines_of
+from ullage.retrieve.folder_files import is_binary, lines_of
 
 pytestmark = pytest.mark.requirement("S4:more")
 

@@ -9,7 +9,7 @@ import pytest
 from retrieve.retrievers import grown
 from ullage.errors import InvalidArguments
 from ullage.retrieve import Bounds, FolderRetriever, Place, Query, RetrieveSettings
-from ullage.retrieve.walking import Walk, roots_of
+from ullage.retrieve.folder_files import Walk, roots_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S4:more")]
 

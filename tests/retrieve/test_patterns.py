@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.retrieve.patterns import Patterns
+from ullage.retrieve.folder_files import Patterns
 
 pytestmark = pytest.mark.requirement("S4:more")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from retrieve.retrievers import grown
-from ullage.retrieve.reading import Unread, opened_plainly, read_lines
+from ullage.retrieve.folder_files import Unread, opened_plainly, read_lines
 
 pytestmark = pytest.mark.requirement("S4:more")
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import terms
-from ullage.search.apart import apart
-from ullage.search.pieces import fold
+from ullage.search.static_embedder import fold
+from ullage.search.text_terms import apart
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

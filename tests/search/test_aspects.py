@@ -1,8 +1,7 @@
 import pytest
 
 from ullage.search import Document
-from ullage.search.asked import asked
-from ullage.search.aspects import ASPECTS, aspects, sentences
+from ullage.search.text_terms import ASPECTS, asked, aspects, sentences
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -11,9 +11,8 @@ import pytest
 
 from ullage.errors import BadConfiguration
 from ullage.search import Document, load_encoder
-from ullage.search.encoder import Encoder
-from ullage.search.loading import read_encoder
-from ullage.search.wordpiece import WordPiece
+from ullage.search.encoder import Encoder, WordPiece
+from ullage.search.load_embedder import read_encoder
 from ullage.testing import check_embedder
 
 pytestmark = pytest.mark.requirement("S1:hybrid")

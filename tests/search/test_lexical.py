@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import Document, Field, Index, LexicalIndex, Named, terms
-from ullage.search.counted import count
-from ullage.search.postings import Postings
-from ullage.search.words import wanted
+from ullage.search.postings import Postings, count
+from ullage.search.text_terms import wanted
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import Document, HybridIndex, LexicalIndex, Named
-from ullage.search.lines import Lines
-from ullage.search.names import Names
-from ullage.search.spellings import Spellings
-from ullage.search.words import parts
+from ullage.search.name_match import Lines, Names, Spellings
+from ullage.search.text_terms import parts
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

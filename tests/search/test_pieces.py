@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.search.pieces import Pieces, fold
+from ullage.search.static_embedder import Pieces, fold
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

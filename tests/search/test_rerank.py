@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import Document, HybridIndex, LexicalIndex, load_table
-from ullage.search.pieces import Pieces
-from ullage.search.rerank import CANDIDATES, FEATURES, Candidates, Reranker
-from ullage.search.table import StaticTable
+from ullage.search.ranking import CANDIDATES, FEATURES, Candidates, Reranker
+from ullage.search.static_embedder import Pieces, StaticTable
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -12,10 +12,9 @@ import pytest
 
 from ullage.errors import BadConfiguration
 from ullage.search import Document, load_table, packed
-from ullage.search.aspects import aspects
-from ullage.search.loading import read_table
-from ullage.search.pieces import Pieces
-from ullage.search.table import StaticTable
+from ullage.search.load_embedder import read_table
+from ullage.search.static_embedder import Pieces, StaticTable
+from ullage.search.text_terms import aspects
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ullage.search import Document, HybridIndex
-from ullage.search.together import Together
+from ullage.search.encoder import Together
 from ullage.testing import FakeEmbedder, check_embedder
 
 pytestmark = pytest.mark.requirement("S1:hybrid")

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.search.wordpiece import WordPiece
+from ullage.search.encoder import WordPiece
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.search import terms
-from ullage.search.words import _of_word, parts, runs, wanted
+from ullage.search.text_terms import _of_word, parts, runs, wanted
 
 pytestmark = pytest.mark.requirement("S1:hybrid")
 

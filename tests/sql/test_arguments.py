@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from ullage.errors import InvalidArguments
-from ullage.sql.arguments import read_original_query, read_query, read_schema, read_sql, read_table
-from ullage.sql.tools import tools_of
+from ullage.sql.sql_tools import read_original_query, read_query, read_schema, read_sql, read_table, tools_of
 
 pytestmark = pytest.mark.requirement("S0:sql:limit")
 

@@ -15,7 +15,7 @@ from sql.fakes import data_of, text_of
 from ullage.app import meter
 from ullage.errors import DeadlinePassed, QueryFailed, Refused
 from ullage.sql import SAMPLE, DatabaseSettings, Limits, SqlSource, open_engine
-from ullage.sql.sample import make_sample
+from ullage.sql.sample_shop import make_sample
 from ullage.tool import Call, Caller, Json, Reply
 
 pytestmark = pytest.mark.anyio

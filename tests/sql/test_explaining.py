@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 
 from ullage.errors import Refused
 from ullage.sql import Answer, Dialect
-from ullage.sql.explaining import explain_statement, plan_text
+from ullage.sql.run_query import explain_statement, plan_text
 
 pytestmark = pytest.mark.requirement("S0:sql:query")
 

@@ -2,7 +2,7 @@ import pytest
 
 from ullage.errors import QueryFailed
 from ullage.sql import Column, Structure, Table
-from ullage.sql.nearest import is_about_a_name, with_nearest
+from ullage.sql.run_query import is_about_a_name, with_nearest
 
 pytestmark = pytest.mark.requirement("S0:sql:query")
 

@@ -6,7 +6,7 @@ import pytest
 
 from ullage.errors import BadConfiguration
 from ullage.sql import SAMPLE, DatabaseSettings, dialect_of, open_engine
-from ullage.sql.opening import lock_sentences
+from ullage.sql.sql_source import lock_sentences
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 

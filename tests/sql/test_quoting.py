@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.sql import Column, Dialect, Table
-from ullage.sql.quoting import first_rows
+from ullage.sql.database import first_rows
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.sql.recent import Recent
+from ullage.sql.run_query import Recent
 
 pytestmark = pytest.mark.requirement("S0:sql:cache")
 

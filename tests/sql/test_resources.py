@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.errors import UnknownResource
-from ullage.sql.resources import resource_of, table_of, template_of
+from ullage.sql.sql_source import resource_of, table_of, template_of
 
 
 def test_addresses_lead_back_to_what_they_mean():

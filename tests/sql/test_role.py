@@ -2,7 +2,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from ullage.sql import Probe
-from ullage.sql.role import role_sentences
+from ullage.sql.database import role_sentences
 
 pytestmark = pytest.mark.requirement("S0:sql:read-only")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ullage.errors import SourceFailed
-from ullage.sql import shop
-from ullage.sql.sample import make_sample
+from ullage.sql import sample_shop as shop
+from ullage.sql.sample_shop import make_sample
 
 
 def ask(path: Path, sql: str) -> list[tuple]:

@@ -6,8 +6,8 @@ from inline_snapshot import snapshot
 
 from ullage.app import meter
 from ullage.sql import Answer
-from ullage.sql.arguments import QueryAsked
-from ullage.sql.shape import shape, sheet
+from ullage.sql.answer_format import shape, sheet
+from ullage.sql.sql_tools import QueryAsked
 
 pytestmark = pytest.mark.requirement("S0:sql:query", "S0:sql:limit")
 

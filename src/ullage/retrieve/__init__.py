@@ -1,12 +1,9 @@
 """Searches folders of text files and returns passages."""
 
-from .file_roots import FileRoots, Image
-from .folder import FolderRetriever
-from .handles import PREFIX
-from .postings import PassageIndex
-from .retriever import Found, Passage, Place, Query, Retriever
-from .settings import EXCLUDED, Bounds, RetrieveSettings
-from .source import META, TOOL, RetrieveSource
+from .folder_files import EXCLUDED, Bounds, FileRoots, Image, RetrieveSettings
+from .passages import PassageIndex
+from .retriever import FolderRetriever, Found, Passage, Place, Query, Retriever
+from .search_tool import META, PREFIX, TOOL, RetrieveSource
 
 __all__ = [
     "EXCLUDED",

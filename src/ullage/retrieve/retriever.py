@@ -1,13 +1,34 @@
-"""What must a store of texts offer to be searched?
+"""The seam for another store: it finds places that are near a query, and reads what stands there now. How much of it
+is shown, and to whom, is the source's affair; how nearness is found, the store's. A shipped one is
+`FolderRetriever`.
 
-The seam for another store: it finds places that are near a query, and reads what stands there now. How much of it is
-shown, and to whom, is the source's affair; how nearness is found, the store's. A shipped one is `FolderRetriever`.
+`FolderRetriever` searches files where they lie: no service, no network. The folders are looked at when they are
+searched, in a worker thread; what takes longer than a caller would wait is left for the next search, and said. What is
+known of them, `collection` holds.
+
+Holds the places of every passage in some folders, with the index over them, and brings both up to date in steps, so
+that a large folder can be gone through in several goes. What is beyond a bound is left out and counted. For one thread
+at a time; when to look again, `folder` decides.
 """
 
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import Protocol
 
-__all__ = ["Found", "Passage", "Place", "Query", "Retriever"]
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from ullage.errors import InvalidArguments
+from ullage.search import Document, Index
+
+from .folder_files import File, Patterns, RetrieveSettings, Stamp, Unread, Walk, read_lines, roots_of
+from .passages import PassageIndex, Span, cut
+
+__all__ = ["Collection", "FolderRetriever", "Found", "Passage", "Place", "Query", "Retriever"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +81,269 @@ class Retriever(Protocol):
     async def read(self, places: tuple[Place, ...]) -> tuple[Passage, ...]:
         """What stands there now, in the same order. A place that is no more is left out, one that grew short is cut."""
         ...
+
+
+_NEAR = 0.3
+"""Of the best passage's score, that others must have: what shares less with the query is not worth its tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A file as it was when it was read."""
+
+    file: File
+    citations: tuple[str, ...] = ()
+    """Of its passages: their ids in the index."""
+    unread: Unread | None = None
+
+    @property
+    def stamp(self) -> Stamp:
+        return self.file.stamp
+
+
+@dataclass(slots=True)
+class Collection:
+    settings: RetrieveSettings
+    index: Index
+    """Empty, and nobody else's."""
+    _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    _passages: int = 0
+    _bytes: int = 0
+    _beyond: int = 0
+    """Files that were left out at the last look because of a bound."""
+    _missing: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> int:
+        return len(self._known)
+
+    def refresh(self) -> Iterator[None]:
+        """Goes through the folders and takes over what changed, a file a step; may be left off at any step."""
+        walk = Walk(self.settings, roots_of(self.settings))
+        seen: dict[str, File] = {}
+        beyond = 0
+        for file in walk.files():
+            yield
+            if file is not None and len(seen) < self.settings.bounds.files:
+                seen.setdefault(file.path, file)
+            else:
+                beyond += file is not None
+        yield from self._take_over(seen, beyond)
+        self._missing = tuple(walk.missing)
+        self._beyond += walk.was_cut
+
+    def ranked(self, query: str, path: str | None, limit: int) -> tuple[Place, ...]:
+        """The places nearest to a query, best first; equal ones in the order of their citations."""
+        scores = self.index.scores(query).items()
+        if path is not None:
+            meant = self._meant(path)
+            scores = [(citation, score) for citation, score in scores if _path(citation) in meant]
+        best = nsmallest(limit, ((-score, citation) for citation, score in scores))
+        return tuple(_place(citation) for score, citation in best if score <= _NEAR * best[0][0])
+
+    def holds(self, path: str) -> bool:
+        """Whether some file that is searched lies there."""
+        return bool(self._meant(path))
+
+    def tops(self) -> tuple[str, ...]:
+        """The first parts of the paths that are searched."""
+        return tuple(sorted({path.split("/")[0] for path, known in self._known.items() if known.citations}))
+
+    def read(self, places: tuple[Place, ...]) -> tuple[Passage, ...]:
+        """What stands there now."""
+        texts = {path: self._lines(path) for path in dict.fromkeys(place.path for place in places)}
+        passages = [Passage(place, tuple(texts[place.path][place.first - 1 : place.last])) for place in places]
+        return tuple(_as_long(passage) for passage in passages if passage.lines)
+
+    def notes(self) -> tuple[str, ...]:
+        """What was left out at the last look, in sentences."""
+        bounds, most = self.settings.bounds, self.settings.max_file_bytes
+        large = Counter(known.unread for known in self._known.values())[Unread.LARGE]
+        held = f"{bounds.files} files, {bounds.bytes} bytes and {bounds.passages} passages are held at the most"
+        notes = {
+            f"at least {self._beyond} files are left out: {held}": self._beyond,
+            f"{large} files of more than {most} bytes are left out": large,
+            f"cannot be read: {', '.join(self._missing)}": len(self._missing),
+        }
+        return tuple(note for note, number in notes.items() if number)
+
+    def _meant(self, pattern: str) -> frozenset[str]:
+        """The paths that are searched and meant by a pattern."""
+        within = Patterns((pattern,))
+        return frozenset(
+            path for path, known in self._known.items() if known.citations and within.covers(tuple(path.split("/")))
+        )
+
+    def _lines(self, path: str) -> list[str]:
+        known = self._known.get(path)
+        if known is None:
+            return []
+        lines = read_lines(known.file.root.folder, known.file.parts, self.settings.max_file_bytes)
+        return [] if isinstance(lines, Unread) else lines
+
+    def _take_over(self, seen: dict[str, File], beyond: int) -> Iterator[None]:
+        for path in [path for path in self._known if path not in seen]:
+            self._forget(path)
+            yield
+        changed = [file for file in seen.values() if self._is_new(file)]
+        self._beyond = beyond
+        for file in changed:
+            self._beyond += not self._take(file)
+            yield
+
+    def _is_new(self, file: File) -> bool:
+        known = self._known.get(file.path)
+        return known is None or known.stamp != file.stamp or known.file.root != file.root
+
+    def _take(self, file: File) -> bool:
+        """Whether there was room for it."""
+        self._forget(file.path)
+        if self._is_full(file.stamp.size):
+            return False
+        lines = read_lines(file.root.folder, file.parts, self.settings.max_file_bytes)
+        if isinstance(lines, Unread):
+            self._known[file.path] = _Known(file, unread=lines)
+            return True
+        self._keep(file, lines)
+        return True
+
+    def _is_full(self, size: int) -> bool:
+        bounds = self.settings.bounds
+        fits = size > self.settings.max_file_bytes or self._bytes + size <= bounds.bytes
+        return not fits or self._passages >= bounds.passages
+
+    def _keep(self, file: File, lines: list[str]) -> None:
+        texts = {span: "\n".join(lines[span.start : span.end]) for span in cut(lines, _suffix(file.parts[-1]))}
+        citations = tuple(self._add(file.path, span, text) for span, text in texts.items() if text.strip())
+        self._known[file.path] = _Known(file, citations)
+        self._passages += len(citations)
+        self._bytes += file.stamp.size if citations else 0
+
+    def _add(self, path: str, span: Span, text: str) -> str:
+        citation = Place(path=path, first=span.start + 1, last=span.end).citation
+        self.index.add(Document(id=citation, name="\n".join(span.titles), server=path, description=text))
+        return citation
+
+    def _forget(self, path: str) -> None:
+        known = self._known.pop(path, None)
+        if known is None:
+            return
+        for citation in known.citations:
+            self.index.remove(citation)
+        self._passages -= len(known.citations)
+        self._bytes -= known.stamp.size if known.citations else 0
+
+
+def _path(citation: str) -> str:
+    return citation.rpartition(":")[0]
+
+
+def _place(citation: str) -> Place:
+    path, _, lines = citation.rpartition(":")
+    first, _, last = lines.partition("-")
+    return Place(path=path, first=int(first), last=int(last))
+
+
+def _suffix(name: str) -> str:
+    return name.rpartition(".")[2] if "." in name.lstrip(".") else ""
+
+
+def _as_long(passage: Passage) -> Passage:
+    """Cited as long as it is, where the text has become shorter."""
+    place, number = passage.place, len(passage.lines)
+    return Passage(Place(path=place.path, first=place.first, last=place.first + number - 1), passage.lines)
+
+
+_PACE = 2.0
+"""Seconds in which a look at the folders is still good."""
+_TIMES = 5.0
+"""Or so many times as long as it took, where that is more, so that large folders are not looked at all the time."""
+_LONGEST_PACE = 10.0
+_PATIENCE = 20.0
+"""Seconds that one search may go on reading."""
+_SHARE = 0.5
+"""Of the time that is left before a deadline, for reading."""
+_SHOWN = 20
+"""Names in an error."""
+
+
+class FolderRetriever:
+    """Some folders and files as a store of texts. A `Retriever`."""
+
+    def __init__(
+        self,
+        settings: RetrieveSettings,
+        *,
+        index: Callable[[], Index] = PassageIndex,
+        pace: float = _PACE,
+        patience: float = _PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._collection = Collection(settings, index())
+        self._pace = pace
+        self._patience = patience
+        self._clock = clock
+        self._steps = self._collection.refresh()
+        self._is_done = False
+        """Whether the last look went through everything."""
+        self._good_until = 0.0
+        self._lock: anyio.Lock | None = None
+
+    async def search(self, query: Query) -> Found:
+        path = None if query.path is None else _within(query.path)
+        async with self._one_at_a_time():
+            patience = self._patience
+            if query.deadline is not None:
+                patience = min(patience, _SHARE * (query.deadline - anyio.current_time()))
+            return await anyio.to_thread.run_sync(self._search, query, path, patience)
+
+    async def read(self, places: tuple[Place, ...]) -> tuple[Passage, ...]:
+        async with self._one_at_a_time():
+            return await anyio.to_thread.run_sync(self._collection.read, places)
+
+    def _search(self, query: Query, path: str | None, patience: float) -> Found:
+        self._look(self._clock() + patience)
+        places = self._collection.ranked(query.text, path, query.limit)
+        if path is not None and self._is_done and not places and not self._collection.holds(path):
+            raise InvalidArguments(
+                f"no text that is searched lies in `{path}`",
+                suggestion="leave `path` out, or name a file, a folder or a pattern such as `*.md`",
+                options=self._collection.tops()[:_SHOWN],
+            )
+        return Found(places, (*self._unfinished(), *self._collection.notes()))
+
+    def _unfinished(self) -> tuple[str, ...]:
+        read = self._collection.files
+        return () if self._is_done else (f"the folders are still being read, {read} files so far: ask again for more",)
+
+    def _look(self, until: float) -> None:
+        """Goes on with the look that was left off, or begins a new one where the last is old."""
+        began = self._clock()
+        if self._is_done:
+            if began < self._good_until:
+                return
+            self._steps, self._is_done = self._collection.refresh(), False
+        for _ in self._steps:
+            anyio.from_thread.check_cancelled()
+            if self._clock() >= until:
+                return
+        now = self._clock()
+        self._is_done = True
+        self._good_until = now + max(self._pace, min(_LONGEST_PACE, _TIMES * (now - began)))
+
+    def _one_at_a_time(self) -> anyio.Lock:
+        """Made late: a lock belongs to the event loop that is running."""
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        return self._lock
+
+
+def _within(path: str) -> str:
+    """A pattern of paths as they are cited; raises `InvalidArguments` for what leads out of the folders."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
+    if ".." in parts or not parts or path.startswith(("/", "~", "!", "#")):
+        raise InvalidArguments(
+            f"`{path}` is no path in the folders that are searched",
+            suggestion="give it as citations write it, such as `docs/guide.md`, without `..` and a leading `/`",
+        )
+    return "/".join(parts)

@@ -6,46 +6,54 @@ from ullage.lazy_imports import import_on_use
 from ullage.options import encoder_lacks
 
 if TYPE_CHECKING:
-    from .document import Document, Field, document_of
-    from .embedder import Embedder, EmbedderFailed
-    from .hit import Hit, Named, Reason, Why
-    from .hybrid import HybridIndex
-    from .index import Index
-    from .lexical import LexicalIndex
-    from .loading import load_encoder, load_table
-    from .uses import MOST_BONUS, MOST_USES, Need, Use, Used, Uses, need_of, restrained
-    from .vectors import packed, unpacked
-    from .words import parts, terms
+    from .document import (
+        Document,
+        Embedder,
+        EmbedderFailed,
+        Field,
+        Hit,
+        Index,
+        Named,
+        Reason,
+        Why,
+        document_of,
+        packed,
+        unpacked,
+    )
+    from .load_embedder import load_encoder, load_table
+    from .search_index import HybridIndex, LexicalIndex
+    from .text_terms import parts, terms
+    from .usage_memory import MOST_BONUS, MOST_USES, Need, Use, Used, Uses, need_of, restrained
 else:
     __getattr__ = import_on_use(
         __name__,
         {
             "Document": "document",
-            "Embedder": "embedder",
-            "EmbedderFailed": "embedder",
+            "Embedder": "document",
+            "EmbedderFailed": "document",
             "Field": "document",
-            "Hit": "hit",
-            "HybridIndex": "hybrid",
-            "Index": "index",
-            "LexicalIndex": "lexical",
-            "MOST_BONUS": "uses",
-            "MOST_USES": "uses",
-            "Named": "hit",
-            "Need": "uses",
-            "Reason": "hit",
-            "Use": "uses",
-            "Used": "uses",
-            "Uses": "uses",
-            "Why": "hit",
+            "Hit": "document",
+            "HybridIndex": "search_index",
+            "Index": "document",
+            "LexicalIndex": "search_index",
+            "MOST_BONUS": "usage_memory",
+            "MOST_USES": "usage_memory",
+            "Named": "document",
+            "Need": "usage_memory",
+            "Reason": "document",
+            "Use": "usage_memory",
+            "Used": "usage_memory",
+            "Uses": "usage_memory",
+            "Why": "document",
             "document_of": "document",
-            "load_encoder": "loading",
-            "load_table": "loading",
-            "need_of": "uses",
-            "packed": "vectors",
-            "parts": "words",
-            "restrained": "uses",
-            "terms": "words",
-            "unpacked": "vectors",
+            "load_encoder": "load_embedder",
+            "load_table": "load_embedder",
+            "need_of": "usage_memory",
+            "packed": "document",
+            "parts": "text_terms",
+            "restrained": "usage_memory",
+            "terms": "text_terms",
+            "unpacked": "document",
         },
     )
 

@@ -1,11 +1,19 @@
-"""Which vector has a text, by an encoder?
+"""For those who want the better index and pay for it (`ullage[encoder]`): a small neural network of BERT's kind, run
+by whatever can run it. Texts go through it one at a time: its eight-bit arithmetic takes its scale from all that it
+gets at once, so that a text would mean something else in other company; and batches, filled up to their longest,
+save nothing. Reads no file and knows no library that runs networks.
 
-For those who want the better index and pay for it (`ullage[encoder]`): a small neural network of BERT's kind, run by
-whatever can run it. Texts go through it one at a time: its eight-bit arithmetic takes its scale from all that it gets
-at once, so that a text would mean something else in other company; and batches, filled up to their longest, save
-nothing. Reads no file and knows no library that runs networks.
+As its tokenizer cuts (uncased): control characters go, ideographs and punctuation stand alone, lower case, no accents;
+then the longest pieces from a word's beginning, and one unknown piece for a word that has none. Any vocabulary of that
+kind will do. Numbers only; what an encoder makes of them is not known here.
+
+The encoder understands English better, the table knows words of other languages. A vector of both is one behind the
+other, each weighed, so that nearness is the weighed sum of both. Of a text that is not in Latin letters the encoder
+knows nothing, and the table speaks alone.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,12 +21,142 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .asked import asked
-from .aspects import aspects
-from .document import Document
-from .wordpiece import WordPiece
+from .document import Document, Embedder, WordVectors, words_of
+from .text_terms import apart, asked, aspects
 
-__all__ = ["Encoder", "Network"]
+__all__ = ["Encoder", "Network", "Together", "WordPiece"]
+
+_BEGIN, _END, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
+_LONG_WORD = 100
+"""Letters beyond which a word is unknown."""
+_REMEMBERED = 32_768
+"""Words whose pieces are kept; then all are forgotten."""
+_ASCII = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+_CONTROL = dict.fromkeys(code for code in (*range(32), 127) if chr(code) not in "\t\n\r")
+_IDEOGRAPHS = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
+
+
+class WordPiece:
+    """Cuts texts by one vocabulary, in which a piece that goes on inside a word has `##` before it."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
+        self._begin, self._end, self._unknown = (self._numbers[piece] for piece in (_BEGIN, _END, _UNKNOWN))
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def numbers(self, text: str, most: int) -> list[int]:
+        """At most so many, between the marks of beginning and end, which count."""
+        found = list[int]()
+        for word in _words(text):
+            known = self._known.get(word)
+            found += self._learn(word) if known is None else known
+            if len(found) > most - 2:
+                break
+        return [self._begin, *found[: most - 2], self._end]
+
+    def _learn(self, word: str) -> tuple[int, ...]:
+        if len(word) > _LONG_WORD:
+            return (self._unknown,)
+        pieces = self._cut(word)
+        numbers = (self._unknown,) if pieces is None else pieces
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[word] = numbers
+        return numbers
+
+    def _cut(self, word: str) -> tuple[int, ...] | None:
+        """None where some part of it is no piece."""
+        numbers, start = list[int](), 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                number = self._numbers.get(("##" if start else "") + word[start:end])
+                if number is not None:
+                    numbers.append(number)
+                    start = end
+                    break
+            else:
+                return None
+        return tuple(numbers)
+
+
+def _words(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII.findall(text.translate(_CONTROL).lower())
+    letters = apart(_IDEOGRAPHS.sub(r" \g<0> ", "".join(map(_clean, text))), "NFD")
+    bare = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
+    # Letter by letter: a sigma at the end of a word is no other letter here.
+    return "".join(_alone(letter) for letter in bare.replace("Σ", "σ").lower()).split()
+
+
+def _clean(letter: str) -> str:
+    if letter in "\t\n\r":
+        return " "
+    return "" if letter == "\ufffd" or unicodedata.category(letter) in {"Cc", "Cf", "Co"} else letter
+
+
+def _alone(letter: str) -> str:
+    if letter.isascii():
+        return letter if letter.isalnum() or letter.isspace() else f" {letter} "
+    return f" {letter} " if unicodedata.category(letter).startswith("P") else letter
+
+
+_SHARE = 0.65
+"""The encoder's. With more of it, other languages are lost; with less, English is."""
+_BOTH = _SHARE**0.5, (1 - _SHARE) ** 0.5
+_TABLE = 0.0, (1 - _SHARE) ** -0.5
+_LATIN = "\u0250"
+"""The first letter behind the Latin ones."""
+
+_Numbers = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """An `Embedder`."""
+
+    encoder: Embedder
+    table: Embedder
+
+    @property
+    def edition(self) -> str:
+        return f"together-{_SHARE}-{self.encoder.edition}-{self.table.edition}"
+
+    @property
+    def weight(self) -> float:
+        return self.encoder.weight
+
+    @property
+    def words(self) -> WordVectors | None:
+        """The table's: the encoder knows whole texts only."""
+        return words_of(self.table)
+
+    def embed_documents(self, documents: Sequence[Document]) -> _Numbers:
+        of_encoder, of_table = _BOTH
+        return _joined(
+            of_encoder * self.encoder.embed_documents(documents), of_table * self.table.embed_documents(documents)
+        )
+
+    def embed_query(self, query: str) -> _Numbers:
+        # A row that only the table fills counts whole beside documents in which the table has a part.
+        weights = [_BOTH if _is_latin(text) else _TABLE for text in asked(query)]
+        of_encoder, of_table = np.array(weights, dtype=np.float32).T[:, :, None]
+        by_table = self.table.embed_query(query)
+        # What the table hardly believes to have a meaning, the encoder, which sees letters too, is not believed either.
+        believed = np.sqrt((by_table * by_table).sum(axis=1, keepdims=True))
+        believed[believed == 0] = 1
+        return _joined(of_encoder * believed * self.encoder.embed_query(query), of_table * by_table)
+
+
+def _joined(first: _Numbers, second: _Numbers) -> _Numbers:
+    return np.hstack((first, second)).astype(np.float32)
+
+
+def _is_latin(text: str) -> bool:
+    letters = [letter for letter in text if letter.isalpha()]
+    return 2 * sum(letter < _LATIN for letter in letters) >= len(letters)
+
 
 _WAY = 1
 """Raised whenever the same network would give another vector."""
@@ -27,8 +165,6 @@ _LONGEST = 128
 _NUMBERS = 384
 _WEIGHT = 12.0
 """Anything from 10 to 20 does as well: it is right more often than the table."""
-
-_Numbers = NDArray[np.float32]
 
 
 class Network(Protocol):

@@ -1,4 +1,9 @@
-"""What does each document score for the terms of a query?
+"""Every answer is a number of eight bytes in one sorted array, where a dictionary needs a hundred, and what was
+counted of documents that stayed is taken over by arithmetic. How texts become terms, `words` knows; what a count is
+worth, `postings`.
+
+64 bits: the term's number, the document's place, the field, how often. Sorted, the keys of a term lie together, and
+among them those of a document. Knows bits, not what they are for.
 
 BM25F over what was counted: a term counts by its rarity, by the fields it stands in and by how little else stands there
 (Robertson, Zaragoza, Taylor, "Simple BM25 extension to multiple weighted fields", 2004). Everything that does not
@@ -6,18 +11,191 @@ depend on the query is worked out beforehand; a query adds up. Never changes onc
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .counted import count
-from .document import Document, Field
-from .hit import Reason
-from .keys import Keys, counts_of, fields_of, first_key, pairs_of, places_of, terms_of
-from .words import Wanted
+from .document import Document, Field, Reason
+from .name_match import Places, moved, places_before
+from .text_terms import Wanted, of_run, runs
 
-__all__ = ["Postings"]
+__all__ = [
+    "Counted",
+    "Keys",
+    "Postings",
+    "count",
+    "counts_of",
+    "fields_of",
+    "first_key",
+    "keys_of",
+    "pairs_of",
+    "places_of",
+    "terms_of",
+    "with_places",
+    "with_terms",
+]
+
+Keys = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
+
+_COUNT, _FIELD, _PLACE = 14, 3, 21
+"""Bits. The 26 above them are the term's: room for two million documents, and for more terms than fit into memory."""
+_MOST = (1 << _COUNT) - 1
+"""More of one term in one field are counted as so many."""
+_OF_FIELD, _OF_PLACE, _OF_TERM = (np.uint64(bits) for bits in (_COUNT, _COUNT + _FIELD, _COUNT + _FIELD + _PLACE))
+
+
+def keys_of(terms: Numbers, places: Numbers, fields: Numbers) -> Keys:
+    """Sorted, one for each term in each field of each document, of every single time that it stands there."""
+    places_and_fields = places.astype(np.uint64) << np.uint64(_FIELD) | fields.astype(np.uint64)
+    different, counts = np.unique(
+        terms.astype(np.uint64) << np.uint64(_FIELD + _PLACE) | places_and_fields, return_counts=True
+    )
+    return different << _OF_FIELD | np.minimum(counts, _MOST).astype(np.uint64)
+
+
+def first_key(term: int, place: int) -> np.uint64:
+    """No key of this term in this document, or in one behind it, is less."""
+    return np.uint64((term << _PLACE | place) << (_FIELD + _COUNT))
+
+
+def pairs_of(keys: Keys) -> Keys:
+    """Equal for the same term in the same document."""
+    return keys >> _OF_PLACE
+
+
+def terms_of(keys: Keys) -> Numbers:
+    return (keys >> _OF_TERM).astype(np.int64)
+
+
+def places_of(keys: Keys) -> Numbers:
+    return (keys >> _OF_PLACE & np.uint64((1 << _PLACE) - 1)).astype(np.int64)
+
+
+def fields_of(keys: Keys) -> Numbers:
+    return (keys >> _OF_FIELD & np.uint64((1 << _FIELD) - 1)).astype(np.int64)
+
+
+def counts_of(keys: Keys) -> Numbers:
+    return (keys & np.uint64(_MOST)).astype(np.int64)
+
+
+def with_places(keys: Keys, places: NDArray[np.int32]) -> Keys:
+    """The same with other places."""
+    mask = ~(np.uint64((1 << _PLACE) - 1) << _OF_PLACE)
+    return keys & mask | places.astype(np.uint64) << _OF_PLACE
+
+
+def with_terms(keys: Keys, terms: Numbers) -> Keys:
+    """The same with other terms."""
+    return keys & ((np.uint64(1) << _OF_TERM) - np.uint64(1)) | terms.astype(np.uint64) << _OF_TERM
+
+
+_FIELDS = len(Field)
+_AT_ONCE = 1 << 20
+"""Terms that are collected before they are counted, so that counting takes little memory."""
+_UNUSED = 1_000
+"""Terms of no document that are tolerated beyond one for each that is used."""
+
+
+class _Numbers(dict[str, int]):
+    """A number for each term, given when it is first asked for."""
+
+    def __missing__(self, term: str) -> int:
+        number = self[term] = len(self)
+        return number
+
+
+class _Known(dict[str, tuple[int, ...]]):
+    """The numbers of the terms of letters that stand together, found when they are first asked for. Letters outside
+    ASCII are not remembered: where no spaces stand between words they hardly come again."""
+
+    def __init__(self, numbers: _Numbers) -> None:
+        self._numbers = numbers
+
+    def __missing__(self, run: str) -> tuple[int, ...]:
+        found = tuple(map(self._numbers.__getitem__, of_run(run)))
+        if run.isascii():
+            self[run] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Never changes once made."""
+
+    documents: Sequence[Document]
+    numbers: dict[str, int]
+    """Of terms; some may stand in no document any more."""
+    keys: Keys
+    lengths: NDArray[np.int64]
+    """In terms, a row a document and a column a field."""
+
+
+def count(documents: Sequence[Document], before: Counted | None = None) -> Counted:
+    """Counts documents; of those that stayed as they were, what was counted before is taken over."""
+    lengths = np.zeros((len(documents), _FIELDS), dtype=np.int64)
+    places = places_before(documents, () if before is None else before.documents)
+    stayed = places >= 0
+    numbers, portions = _Numbers(), list[Keys]()
+    if before is not None and stayed.any():
+        numbers.update(before.numbers)
+        lengths[stayed] = before.lengths[places[stayed]]
+        portions.append(_taken(before.keys, moved(places, len(before.documents))))
+    portions += _count(documents, np.flatnonzero(~stayed).tolist(), numbers, lengths)
+    keys = np.concatenate(portions or [np.zeros(0, dtype=np.uint64)])
+    keys.sort()
+    return _without_unused(Counted(documents=documents, numbers=dict(numbers), keys=keys, lengths=lengths))
+
+
+def _taken(keys: Keys, places: Places) -> Keys:
+    """Keys with their documents' new places, without those of documents that are gone."""
+    now = places[places_of(keys)]
+    stayed = now >= 0
+    return with_places(keys[stayed], now[stayed])
+
+
+def _count(
+    documents: Sequence[Document], places: Iterable[int], numbers: _Numbers, lengths: NDArray[np.int64]
+) -> Iterable[Keys]:
+    """The keys of the documents at these places, some at a time; fills in their lengths."""
+    found, counted, known = array("I"), list[int](), _Known(numbers)
+    for place in places:
+        for field, text in enumerate(documents[place].texts()):
+            if text:
+                before = len(found)
+                found.extend(chain.from_iterable(map(known.__getitem__, runs(text))))
+                lengths[place, field] = len(found) - before
+        counted.append(place)
+        if len(found) >= _AT_ONCE:
+            yield _keys(found, counted, lengths)
+            found, counted = array("I"), []
+    if found:
+        yield _keys(found, counted, lengths)
+
+
+def _keys(found: "array[int]", counted: Sequence[int], lengths: NDArray[np.int64]) -> Keys:
+    """Of terms in the order of the texts in which they were found."""
+    sizes = lengths[counted].ravel()
+    places, fields = np.repeat(counted, _FIELDS), np.tile(np.arange(_FIELDS), len(counted))
+    return keys_of(np.array(found, dtype=np.int64), np.repeat(places, sizes), np.repeat(fields, sizes))
+
+
+def _without_unused(counted: Counted) -> Counted:
+    """Numbers the terms anew where most of them stand in no document any more."""
+    of_keys = terms_of(counted.keys)
+    used = np.zeros(len(counted.numbers), dtype=bool)
+    used[of_keys] = True
+    if len(used) <= 2 * int(used.sum()) + _UNUSED:
+        return counted
+    new = np.cumsum(used) - 1
+    numbers = {term: int(new[number]) for term, number in counted.numbers.items() if used[number]}
+    return replace(counted, numbers=numbers, keys=with_terms(counted.keys, new[of_keys]))
+
 
 _WEIGHTS: Mapping[Field, float] = {
     Field.SERVER: 1.0,
@@ -28,15 +206,15 @@ _WEIGHTS: Mapping[Field, float] = {
     Field.PARAMETER_DESCRIPTIONS: 0.3,
 }
 """In the order of `Field`. Round on purpose: finer ones were better where they were tuned and worse elsewhere."""
-_FIELDS = tuple(Field)
+_POSTINGS_FIELDS = tuple(Field)
 _SATURATION = 2.0
 """BM25's k1: how soon more of the same term stops counting."""
 _LENGTH = 0.75
 """BM25's b: how much a long field takes from each of its terms."""
-_AT_ONCE = 1 << 18
+_POSTINGS_AT_ONCE = 1 << 18
 """Postings that are worked out at a time, so that it takes little memory."""
 
-_Numbers = NDArray[np.float64]
+_PostingsNumbers = NDArray[np.float64]
 
 
 class Postings:
@@ -66,9 +244,9 @@ class Postings:
         postings = self._postings(term)
         return postings.start < postings.stop
 
-    def totals(self, wants: Mapping[str, Wanted]) -> _Numbers:
+    def totals(self, wants: Mapping[str, Wanted]) -> _PostingsNumbers:
         """The score of every document."""
-        places, given = list[NDArray[np.int32]](), list[_Numbers]()
+        places, given = list[NDArray[np.int32]](), list[_PostingsNumbers]()
         for term, want in wants.items():
             postings = self._postings(term)
             places.append(self._places[postings])
@@ -86,7 +264,7 @@ class Postings:
             if shares:
                 given = want.weight * self._rarities[self.counted.numbers[term]] / (sum(shares.values()) + _SATURATION)
                 found += [
-                    Reason(term=term, field=_FIELDS[field], score=float(given * share), asked=want.asked)
+                    Reason(term=term, field=_POSTINGS_FIELDS[field], score=float(given * share), asked=want.asked)
                     for field, share in shares.items()
                 ]
         return tuple(sorted(found, key=lambda reason: -reason.score))
@@ -107,7 +285,7 @@ class Postings:
         fields = fields_of(keys)
         return dict(zip(fields.tolist(), (counts_of(keys) * self._scales[place, fields]).tolist(), strict=True))
 
-    def _rarity(self, holders: NDArray[np.int64]) -> _Numbers:
+    def _rarity(self, holders: NDArray[np.int64]) -> _PostingsNumbers:
         """By the standard library's logarithm, once for each number of holders: numpy's differs between machines."""
         number, (different, which) = len(self.documents), np.unique(holders, return_inverse=True)
         return np.array([math.log(1 + (number - held + 0.5) / (held + 0.5)) for held in different.tolist()])[which]
@@ -132,11 +310,11 @@ def _starts(keys: Keys) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(pairs, prepend=~pairs[:1]))
 
 
-def _scales(lengths: NDArray[np.int64]) -> _Numbers:
+def _scales(lengths: NDArray[np.int64]) -> _PostingsNumbers:
     """What one occurrence in each field of each document weighs: less, the longer the field is beside others."""
     total = np.maximum(lengths.sum(axis=0), 1)
     return np.array([*_WEIGHTS.values()]) / (1 - _LENGTH + _LENGTH * lengths * len(lengths) / total)
 
 
 def _portions(size: int) -> Iterator[slice]:
-    return (slice(start, min(start + _AT_ONCE, size)) for start in range(0, size, _AT_ONCE))
+    return (slice(start, min(start + _POSTINGS_AT_ONCE, size)) for start in range(0, size, _POSTINGS_AT_ONCE))

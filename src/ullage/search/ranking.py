@@ -1,14 +1,44 @@
-"""Which come first?
+"""Names before scores, and equal scores in the order of documents. Knows numbers by place, not what they are of.
 
-Names before scores, and equal scores in the order of documents. Knows numbers by place, not what they are of.
+Words and meaning are each divided by their best, so that both are on one scale, and share the score as the query has
+it: where many rare words fit, words decide, and where few do, meaning. Scores are fused, not ranks: a rank forgets
+whether the first was near or only the least far. Knows numbers by place, not what they are of.
+
+A second look at the best candidates of a search: word by word, clause by clause, server by server.
+
+The first ranking compares whole texts, and among tools that are much alike it cannot tell which one has the object that
+was asked for. Here each word of the query looks for the nearest word of a candidate, and each word of the candidate's
+name and first sentence for the nearest word of the query: a name that says more than was asked for loses. A request
+made of several clauses ranks a candidate by the clause that it fits best, so that the tool of each clause comes up.
+
+Costs a millisecond, however many tools there are: only the best of the first ranking are looked at. What each feature
+weighs was fitted on tools and queries that the table had not learnt from (`training/rerank.py`) and comes with the
+table.
 """
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .names import Levels
+from .document import Document, WordVectors
+from .meaning_index import Nearness
+from .name_match import Levels
 
-__all__ = ["Scores", "best", "ranked"]
+__all__ = [
+    "CANDIDATES",
+    "FEATURES",
+    "Candidates",
+    "Fused",
+    "Reranker",
+    "Scores",
+    "best",
+    "closer_look",
+    "fuse",
+    "ranked",
+]
 
 Scores = NDArray[np.float64]
 
@@ -29,3 +59,230 @@ def best(scores: Scores, limit: int, above: float = -np.inf) -> NDArray[np.intp]
     least = np.partition(scores, -limit)[-limit] if limit < len(scores) else -np.inf
     candidates = np.flatnonzero((scores >= least) & (scores > above))
     return candidates[np.argsort(-scores[candidates], kind="stable")][:limit]
+
+
+CANDIDATES = 40
+"""Documents that are looked at again."""
+FEATURES = (
+    "clause", "said", "said in name", "name", "head", "server", "exact", "name exact", "said in name exact", "rare",
+    "words",
+)  # fmt: skip
+_SAME = 0.999
+"""Nearness from which two rows are one word."""
+_REMEMBERED = 4_096
+"""Documents whose words are kept; then all are forgotten."""
+_DECIMALS = 5
+"""Machines add in different orders; less than this is no difference."""
+_NAME, _HEAD = 1, 2
+
+_Numbers = NDArray[np.float64]
+_Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The best of the first ranking, and how the clauses of the query rank all documents."""
+
+    query: str
+    places: list[int]
+    fused: _Numbers
+    """The score of each by words and meaning."""
+    words: _Numbers
+    """What of it is by words."""
+    clause_totals: _Numbers
+    """By words, a row a clause and a column a document; no rows where there is one clause only."""
+    clause_nearness: _Numbers | NDArray[np.float32]
+    """By meaning, likewise."""
+
+
+class Reranker:
+    """Looks at candidates again. Safe to use from several threads."""
+
+    def __init__(self, documents: Sequence[Document], words: WordVectors, weight: float) -> None:
+        """`weight` is what nearness weighs beside words, as `fusion.fuse` has it."""
+        self._documents, self._words, self._weight = documents, words, weight
+        self._known: dict[int, tuple[_Rows, ...]] = {}
+
+    def gains(self, seen: Candidates) -> _Numbers:
+        """What each candidate gains beside its fused score."""
+        gains: _Numbers = (self.features(seen) * np.array(self._words.feature_weights[1:])).sum(axis=1)
+        return gains.round(_DECIMALS)
+
+    @property
+    def of_fused(self) -> float:
+        """What the fused score weighs beside the features."""
+        return self._words.feature_weights[0]
+
+    def features(self, seen: Candidates) -> _Numbers:
+        """A row a candidate, a column a feature in the order of `FEATURES`."""
+        found = np.zeros((len(seen.places), len(FEATURES)))
+        if not seen.places:
+            return found
+        found[:, 0] = self._best_clause(seen)
+        found[:, 5] = self._best_of_server(seen)
+        found[:, 10] = seen.words
+        asked, tells = self._words.query_words(seen.query)
+        if len(asked):
+            self._compare(seen.places, asked, tells, found)
+        return found
+
+    def _best_clause(self, seen: Candidates) -> _Numbers:
+        """How much better a candidate fits its best clause than the whole query; every clause's best document has 1."""
+        if not len(seen.clause_totals):
+            return np.zeros(len(seen.places))
+        best_totals = seen.clause_totals.max(axis=1)
+        nearest = np.maximum(seen.clause_nearness.max(axis=1), 1e-9)
+        share = (self._weight / (self._weight + best_totals))[:, None]
+        by_words = seen.clause_totals[:, seen.places] / np.maximum(best_totals, 1e-9)[:, None]
+        by_meaning = np.maximum(seen.clause_nearness[:, seen.places], 0) / nearest[:, None]
+        scores: _Numbers = ((1 - share) * by_words + share * by_meaning).max(axis=0)
+        return scores - seen.fused
+
+    def _best_of_server(self, seen: Candidates) -> _Numbers:
+        """The best fused score of any candidate of the same server: tools that are needed together live together."""
+        best: dict[str, float] = {}
+        servers = [self._documents[place].server for place in seen.places]
+        for server, score in zip(servers, seen.fused.tolist(), strict=True):
+            best[server] = max(score, best.get(server, 0.0))
+        return np.array([best[server] for server in servers])
+
+    def _compare(self, places: Sequence[int], asked: _Rows, tells: NDArray[np.float32], found: _Numbers) -> None:
+        """Fills in what single words say."""
+        held = [self._rows_of(place) for place in places]
+        everything, names, heads = (_Lists.of([fields[field] for fields in held]) for field in (-1, _NAME, _HEAD))
+        different = np.unique(np.concatenate([asked, everything.flat]))
+        near, lengths = self._words.nearness_of_words(asked, different)
+        shares = (tells * lengths[np.searchsorted(different, asked)])[:, None]
+        shares = shares / max(float(shares.sum()), 1e-9)
+        backwards = near.max(axis=0)
+        for column, exact, rows in ((1, 6, everything), (2, 8, names)):
+            nearest = rows.most(near[:, np.searchsorted(different, rows.flat)])
+            found[:, column] = shares.T @ nearest
+            found[:, exact] = shares.T @ (nearest >= _SAME)
+            if rows is everything:
+                found[:, 9] = _by_rarity(shares, nearest)
+        for column, exact, rows in ((3, 7, names), (4, None, heads)):
+            at = np.searchsorted(different, rows.flat)
+            weights = lengths[at]
+            whole = np.maximum(rows.total(weights), 1e-9)
+            found[:, column] = rows.total(weights * backwards[at]) / whole
+            if exact is not None:
+                found[:, exact] = rows.total(weights * (backwards[at] >= _SAME)) / whole
+
+    def _rows_of(self, place: int) -> tuple[_Rows, ...]:
+        """The rows of each field, and last those of all fields, each once."""
+        known = self._known.get(place)
+        if known is None:
+            fields = self._words.document_words(self._documents[place])
+            known = (*fields, np.unique(np.concatenate(fields)))
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[place] = known
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Lists of rows, one a candidate, behind each other."""
+
+    flat: _Rows
+    filled: _Rows
+    """The places of lists that hold something."""
+    starts: _Rows
+    """Where each of those begins."""
+    number: int
+
+    @classmethod
+    def of(cls, lists: Sequence[_Rows]) -> "_Lists":
+        lengths = np.array([len(one) for one in lists])
+        filled = np.flatnonzero(lengths)
+        return cls(np.concatenate(lists), filled, (np.cumsum(lengths) - lengths)[filled], len(lists))
+
+    def most(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Of each row of values, the greatest of each list; 0 for a list of nothing."""
+        found = np.zeros((len(values), self.number), dtype=np.float32)
+        if len(self.filled):
+            found[:, self.filled] = np.maximum.reduceat(values, self.starts, axis=1)
+        return found
+
+    def total(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The sum of each list."""
+        found = np.zeros(self.number, dtype=np.float32)
+        if len(self.filled):
+            found[self.filled] = np.add.reduceat(values, self.starts)
+        return found
+
+
+def _by_rarity(shares: NDArray[np.float32], nearest: NDArray[np.float32]) -> _Numbers:
+    """How much of what was asked each candidate says, words that most candidates say counting least: where all are
+    about issues, `issue` tells none of them apart."""
+    said = nearest.sum(axis=1, keepdims=True)
+    rare = shares * np.log((nearest.shape[1] + 1) / (np.maximum(said, 0) + 1))
+    total: _Numbers = (rare * nearest).sum(axis=0) / max(float(rare.sum()), 1e-9)
+    return total
+
+
+_LEAST, _GROWTH, _START = 0.1, 0.04, 0.06
+"""Of what is nearest to a text without sense: half of some thirty such texts came nearer than 0.10 to 0.15 to one of
+45 tools, 0.14 to 0.21 to one of 100, 0.22 to 0.27 of 500, 0.28 to 0.36 of 4,000. The more tools, the nearer chance
+comes, as the logarithm of their number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """Numbers by place."""
+
+    scores: Scores
+    """What words, meaning, the closer look and use sum to; 0 for what was not found."""
+    words: Scores
+    meaning: Scores
+    closer: Scores
+    """What the best candidates gained when they were looked at again; see `rerank`."""
+    use: Scores
+    nearness: Nearness | None
+    share: float
+    """What meaning can give at the most."""
+    worth: float
+    """What a point of the score by words alone became."""
+
+
+def fuse(totals: Scores, nearness: Nearness | None, use: Scores, weight: float = 0.0) -> Fused:
+    """Of one document or more: scores by words, nearness where it is known, what use adds, 0 or more, and what nearness
+    weighs: the best score by words at which both have half."""
+    near = np.zeros(len(totals)) if nearness is None else np.maximum(nearness, 0)
+    best_total, nearest = float(totals.max()), float(near.max())
+    share = weight / (weight + best_total) if nearest else 0.0
+    worth = (1 - share) / best_total if best_total else 0.0
+    found = (totals > 0) | (near >= _floor(len(totals)))
+    words, meaning = worth * totals, np.where(found, near * (share / nearest if nearest else 0.0), 0.0)
+    return Fused(
+        scores=words + meaning + use,
+        words=words,
+        meaning=meaning,
+        closer=np.zeros(len(totals)),
+        use=use,
+        nearness=nearness,
+        share=share,
+        worth=worth,
+    )
+
+
+def closer_look(fused: Fused, places: Sequence[int], gains: Scores, weight: float) -> Fused:
+    """With what the candidates at these places gained; words and meaning weigh so much beside it, for all documents."""
+    closer = np.zeros(len(fused.scores))
+    closer[places] = gains
+    words, meaning = weight * fused.words, weight * fused.meaning
+    return replace(
+        fused,
+        scores=words + meaning + closer + fused.use,
+        words=words,
+        meaning=meaning,
+        closer=closer,
+        share=weight * fused.share,
+        worth=weight * fused.worth,
+    )
+
+
+def _floor(number: int) -> float:
+    """What shares no word with the query must be nearer than chance would bring one of so many documents."""
+    return max(_LEAST, _GROWTH * math.log(number) - _START)

@@ -6,41 +6,54 @@ from ullage.lazy_imports import import_on_use
 from ullage.options import SAMPLE, DatabaseSettings
 
 if TYPE_CHECKING:
-    from .asking import Asking, Given
-    from .dialect import dialect_of
-    from .engine import Answer, Dialect, Engine, Limits, Probe, Question, Stability
-    from .opening import open_engine
-    from .source import SqlSource
-    from .structure import Column, ForeignKey, Index, Routine, Structure, Table, Trigger
-    from .tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, shared_tools, tools_of
+    from .database import (
+        Answer,
+        Column,
+        Dialect,
+        Engine,
+        ForeignKey,
+        Index,
+        Limits,
+        Probe,
+        Question,
+        Routine,
+        Stability,
+        Structure,
+        Table,
+        Trigger,
+        dialect_of,
+    )
+    from .run_query import Asking, Given
+    from .sql_source import SqlSource, open_engine
+    from .sql_tools import DIALECTS, LISTED_NAMES, ORIGINAL_NAMES, shared_tools, tools_of
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Answer": "engine",
-            "Asking": "asking",
-            "Column": "structure",
-            "DIALECTS": "tools",
-            "Dialect": "engine",
-            "Engine": "engine",
-            "ForeignKey": "structure",
-            "Given": "asking",
-            "Index": "structure",
-            "LISTED_NAMES": "tools",
-            "Limits": "engine",
-            "ORIGINAL_NAMES": "tools",
-            "Probe": "engine",
-            "Question": "engine",
-            "Routine": "structure",
-            "SqlSource": "source",
-            "Stability": "engine",
-            "Structure": "structure",
-            "Table": "structure",
-            "Trigger": "structure",
-            "dialect_of": "dialect",
-            "open_engine": "opening",
-            "shared_tools": "tools",
-            "tools_of": "tools",
+            "Answer": "database",
+            "Asking": "run_query",
+            "Column": "database",
+            "DIALECTS": "sql_tools",
+            "Dialect": "database",
+            "Engine": "database",
+            "ForeignKey": "database",
+            "Given": "run_query",
+            "Index": "database",
+            "LISTED_NAMES": "sql_tools",
+            "Limits": "database",
+            "ORIGINAL_NAMES": "sql_tools",
+            "Probe": "database",
+            "Question": "database",
+            "Routine": "database",
+            "SqlSource": "sql_source",
+            "Stability": "database",
+            "Structure": "database",
+            "Table": "database",
+            "Trigger": "database",
+            "dialect_of": "database",
+            "open_engine": "sql_source",
+            "shared_tools": "sql_tools",
+            "tools_of": "sql_tools",
         },
     )
 

@@ -27,7 +27,7 @@ from ullage.tool import (
 )
 
 if TYPE_CHECKING:
-    from ullage.search.embedder import Vectors
+    from ullage.search.document import Vectors
 
 __all__ = ["FakeAnsweringSource", "FakeEmbedder", "FakeEngine", "FakeIndex", "FakeRecorder", "FakeSource"]
 

@@ -11,8 +11,8 @@ import pytest
 
 from ullage.sql import Limits
 from ullage.sql.embedded import EmbeddedEngine
-from ullage.sql.embedded.process import framed
-from ullage.sql.embedded.worker.serve import serve
+from ullage.sql.embedded.worker.worker_loop import serve
+from ullage.sql.embedded.worker_pool import framed
 
 Replies = list[dict[str, Any]]
 

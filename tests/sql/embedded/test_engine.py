@@ -11,7 +11,7 @@ import pytest
 from ullage.errors import QueryFailed, SourceFailed
 from ullage.sql import Limits, Probe, Question, Structure
 from ullage.sql.embedded import EmbeddedEngine
-from ullage.sql.embedded.described import read_structure
+from ullage.sql.embedded.embedded_engine import read_structure
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 

@@ -1,7 +1,6 @@
 import pytest
 
-from ullage.sql.embedded.failing import failure, late
-from ullage.sql.embedded.received import Failed
+from ullage.sql.embedded.worker_pool import Failed, failure, late
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 

@@ -9,7 +9,7 @@ import pytest
 from ullage.errors import QueryFailed, UllageError
 from ullage.sql import Answer, Question
 from ullage.sql.embedded import EmbeddedEngine
-from ullage.sql.guard.functions.sqlite import ASKING, READING
+from ullage.sql.guard.allowed_functions import ASKING, READING
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
 

@@ -5,7 +5,7 @@ import pytest
 from ullage.errors import QueryFailed
 from ullage.sql import Limits
 from ullage.sql.embedded import TableWorker
-from ullage.sql.embedded.loading import batches, storable, unique_names
+from ullage.sql.embedded.embedded_engine import batches, storable, unique_names
 from ullage.table import Row
 
 

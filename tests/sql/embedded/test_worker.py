@@ -15,13 +15,9 @@ from typing import Any
 import pytest
 
 from ullage.sql.embedded.worker import __main__ as program
-from ullage.sql.embedded.worker.asked import Asked
-from ullage.sql.embedded.worker.cells import travelling
-from ullage.sql.embedded.worker.confine import confine
-from ullage.sql.embedded.worker.create_text import checks, occasion, query_of
-from ullage.sql.embedded.worker.failure import Failure
-from ullage.sql.embedded.worker.pipe import Pipe
-from ullage.sql.embedded.worker.sqlite_failure import failing_as_sqlite
+from ullage.sql.embedded.worker.sqlite_worker import failing_as_sqlite
+from ullage.sql.embedded.worker.worker_loop import confine
+from ullage.sql.embedded.worker.worker_protocol import Asked, Failure, Pipe, checks, occasion, query_of, travelling
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 
@@ -72,7 +68,7 @@ def test_a_question_is_answered_in_frames_and_the_worker_says_goodbye(say: Say, 
 def test_a_worker_that_hears_nothing_ends(say: Say, sqlite_file: Path):
     assert say(hello(sqlite_file)) == [{"bye": True}]
     sink = io.BytesIO()
-    from ullage.sql.embedded.worker.serve import serve
+    from ullage.sql.embedded.worker.worker_loop import serve
 
     serve(io.BytesIO(b"\0\0"), sink, confine=_never, when_alone=lambda: None)
     assert sink.getvalue() == b""
@@ -192,7 +188,7 @@ def test_an_answer_stops_at_its_bytes_and_at_nothing_else(say: Say, sqlite_file:
 
 def test_an_error_of_duckdb_is_told_for_what_it_means():
     duckdb = pytest.importorskip("duckdb")
-    from ullage.sql.embedded.worker.duckdb_failure import failing_as_duckdb
+    from ullage.sql.embedded.worker.duckdb_worker import failing_as_duckdb
 
     for error, kind, said in (
         (duckdb.OutOfMemoryException("full\n\nPossible solutions: SET x"), "memory", "full"),
@@ -246,7 +242,7 @@ def test_duckdb_is_asked_in_the_same_way(say: Say, duckdb_file: Path):
 
 
 def test_a_missing_duckdb_says_how_to_get_it(say: Say, duckdb_file: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(sys.modules, "ullage.sql.embedded.worker.duckdb_file", raising=False)
+    monkeypatch.delitem(sys.modules, "ullage.sql.embedded.worker.duckdb_worker", raising=False)
     monkeypatch.setitem(sys.modules, "duckdb", None)
     for name in [name for name in sys.modules if name.startswith("ullage.sql.embedded.worker.duckdb_")]:
         monkeypatch.delitem(sys.modules, name)
@@ -256,7 +252,7 @@ def test_a_missing_duckdb_says_how_to_get_it(say: Say, duckdb_file: Path, monkey
 
 
 def test_a_zone_the_system_has_not_is_shown_as_utc():
-    from ullage.sql.embedded.worker.duckdb_zones import ZONES
+    from ullage.sql.embedded.worker.duckdb_worker import ZONES
 
     moment = datetime(2026, 1, 2)  # noqa: DTZ001 - as DuckDB gives it
     assert str(ZONES.timezone("Nowhere/Land").localize(moment)) == "2026-01-02 00:00:00+00:00"

@@ -8,7 +8,7 @@ import pytest
 from ullage.errors import Refused
 from ullage.sql import Dialect, Stability
 from ullage.sql.guard import judge
-from ullage.sql.guard.functions import CATALOGUES
+from ullage.sql.guard.allowed_functions import CATALOGUES
 
 pytestmark = pytest.mark.requirement("S0:sql:read-only")
 

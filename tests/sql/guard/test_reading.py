@@ -6,8 +6,7 @@ from ullage.errors import Refused
 from ullage.sql import Dialect
 from ullage.sql.guard import judge
 from ullage.sql.guard.lexer import Token, read
-from ullage.sql.guard.parsing import parse
-from ullage.sql.guard.passage import Passage
+from ullage.sql.guard.parse_query import Passage, parse
 
 pytestmark = pytest.mark.requirement("S0:sql:read-only")
 

@@ -17,11 +17,9 @@ from sql.network.servers import NAME, PORTS, RUNNING, Stage, nothing_runs, run
 from sql.network.silence import between
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Engine, Limits, Question
-from ullage.sql.network.address import Address
-from ullage.sql.network.mysql.line import Line
-from ullage.sql.network.mysql.options import connect_options
-from ullage.sql.network.mysql.session import MySQLSession
-from ullage.sql.network.postgresql.session import PostgreSQLSession
+from ullage.sql.network.database_pool import Address
+from ullage.sql.network.mysql import Line, MySQLSession, connect_options
+from ullage.sql.network.postgresql import PostgreSQLSession
 from ullage.table import Cell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]
@@ -260,7 +258,7 @@ async def test_waiting_for_a_connection_is_within_the_deadline(stage: Stage) -> 
 
 
 async def test_connections_are_used_again(engine: Engine, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ullage.sql.network.pool._GRACE", 20.0)
+    monkeypatch.setattr("ullage.sql.network.database_pool._GRACE", 20.0)
     first = await scalar(engine, MINE[stage.kind])
     with pytest.raises(QueryFailed):
         await engine.ask(question("SELECT nope"))

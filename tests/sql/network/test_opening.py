@@ -7,8 +7,8 @@ import pytest
 from ullage.errors import BadConfiguration
 from ullage.sql import DatabaseSettings
 from ullage.sql.network import network_engine, warning
-from ullage.sql.network.address import Address
-from ullage.sql.network.mysql.options import connect_options
+from ullage.sql.network.database_pool import Address
+from ullage.sql.network.mysql import connect_options
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")
 

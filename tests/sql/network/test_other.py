@@ -15,10 +15,8 @@ from sql.network.servers import Stage, run
 from ullage.errors import BadConfiguration, DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import DatabaseSettings, Engine, ForeignKey, Index, Limits, Question
 from ullage.sql.network import network_engine
-from ullage.sql.network.address import Address
-from ullage.sql.network.other import OtherSession
-from ullage.sql.network.other.catalogue import _definition, _known
-from ullage.sql.network.other.cells import cell
+from ullage.sql.network.any_database import OtherSession, _definition, _known, cell
+from ullage.sql.network.database_pool import Address
 from ullage.table import Cell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]

@@ -11,8 +11,7 @@ from sql.network.servers import PORTS, Stage, nothing_runs
 from sql.network.silence import between
 from ullage.errors import DeadlinePassed, QueryFailed, SourceFailed
 from ullage.sql import Answer, Limits, Question
-from ullage.sql.network.pool import Pool, _Opening
-from ullage.sql.network.session import Held
+from ullage.sql.network.database_pool import Held, Pool, _Opening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:engines")]
 
@@ -99,7 +98,7 @@ async def test_a_connection_on_which_nothing_can_begin_is_closed() -> None:
 
 
 async def test_an_answer_is_given_though_its_connection_cannot_be_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ullage.sql.network.pool._GRACE", 1.0)
+    monkeypatch.setattr("ullage.sql.network.database_pool._GRACE", 1.0)
     slow, dirty, clean = Fake(cleans_after=1.5), Fake(is_clean=False), Fake()
     pool = pool_of(slow, dirty, clean)
     for _ in range(3):

@@ -4,10 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from ullage.sql.network.faithful import number, real, written_json
-from ullage.sql.network.mysql.cells import cell as of_mysql
-from ullage.sql.network.postgresql.cells import cell as of_postgresql
-from ullage.sql.network.wording import first_line, without_data, without_secrets
+from ullage.sql.network.database_pool import first_line, number, real, without_data, without_secrets, written_json
+from ullage.sql.network.mysql import cell as of_mysql
+from ullage.sql.network.postgresql import cell as of_postgresql
 from ullage.table import Cell
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")

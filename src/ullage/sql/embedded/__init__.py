@@ -1,6 +1,5 @@
 """SQLite and DuckDB files, read in a confined worker process."""
 
-from .engine import EmbeddedEngine
-from .table import TableWorker
+from .embedded_engine import EmbeddedEngine, TableWorker
 
 __all__ = ["EmbeddedEngine", "TableWorker"]

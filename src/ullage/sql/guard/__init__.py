@@ -1,9 +1,8 @@
 """The judgement whether a statement only reads, and the reader of SQL that it is made with."""
 
-from .judge import judge
-from .lexer import read
-from .passage import Passage, one_statement
-from .settings import is_hidden_variable
-from .statement import Statement
+from .guard import judge
+from .lexer import Statement, read
+from .parse_query import Passage, one_statement
+from .table_rules import is_hidden_variable
 
 __all__ = ["Passage", "Statement", "is_hidden_variable", "judge", "one_statement", "read"]

@@ -1,20 +1,141 @@
-"""What are the words of this text, as its engine will read them?
-
-Written for this guard because a second reader is needed: what the engine takes for a string and the parser for code
+"""Written for this guard because a second reader is needed: what the engine takes for a string and the parser for code
 is how a parser is deceived. Whatever is not surely one thing is refused. Nothing is judged here beyond that.
+
+Data only, from the engines' own manuals and tried on the engines themselves. The settings under which they hold are
+the engines' defaults: `standard_conforming_strings` on, `sql_mode` without ANSI_QUOTES and NO_BACKSLASH_ESCAPES,
+`QUOTED_IDENTIFIER` on.
+
+Data only.
+
+The construct is named in backticks and cut short, so that a refusal never repeats a whole literal; the suggestion says
+what to write instead. Which construct is refused is decided elsewhere.
+
+Values only: made by the guard, run by an engine.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
-from ..engine import Dialect
-from .lexicon import LEXICONS, Lexicon
-from .wording import refusal
+from ullage.errors import Refused
 
-__all__ = ["Token", "read"]
+from ..database import Dialect, Stability
+
+__all__ = [
+    "ALWAYS_GRAMMAR",
+    "BEFORE_PARENTHESIS",
+    "LEXICONS",
+    "TYPES",
+    "Kind",
+    "Lexicon",
+    "Statement",
+    "Terms",
+    "Token",
+    "read",
+    "refusal",
+    "words",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    strings: str = "'"
+    """Characters that open a string, each closed by itself and doubled within."""
+    names: Mapping[str, str] = field(default_factory=lambda: {'"': '"'})
+    """What opens a quoted name, to what closes it."""
+    backslash: bool = False
+    """Whether a backslash escapes in every string."""
+    escaping: frozenset[str] = frozenset()
+    """Prefixes of strings in which a backslash escapes."""
+    prefixes: frozenset[str] = frozenset()
+    """Other prefixes that belong to a string when they touch it."""
+    dollars: bool = False
+    """Whether `$tag$ … $tag$` is a string."""
+    alternative: bool = False
+    """Whether `q'[ … ]'` is a string."""
+    nested: bool = False
+    """Whether a comment in a comment must be closed of its own."""
+    hashes: bool = False
+    """Whether `#` opens a comment."""
+    dashes_need_space: bool = False
+    """Whether `--x` is two minus signs."""
+    initials: str = "_"
+    """What a word may begin with, besides letters."""
+    inner: str = "_"
+    """What it may go on with, besides letters and digits."""
+
+
+_BRACKETS = {'"': '"', "[": "]"}
+
+LEXICONS: Mapping[Dialect, Lexicon] = {
+    "postgres": Lexicon(
+        escaping=frozenset({"e"}), prefixes=frozenset({"b", "x", "n"}), dollars=True, nested=True, inner="_$"
+    ),
+    "duckdb": Lexicon(escaping=frozenset({"e"}), prefixes=frozenset({"b", "x"}), dollars=True, nested=True, inner="_$"),
+    "mysql": Lexicon(
+        strings="'\"",
+        names={"`": "`"},
+        backslash=True,
+        prefixes=frozenset({"b", "x", "n"}),
+        hashes=True,
+        dashes_need_space=True,
+        initials="_$",
+        inner="_$",
+    ),
+    "sqlite": Lexicon(names={**_BRACKETS, "`": "`"}, prefixes=frozenset({"x"}), inner="_$"),
+    "tsql": Lexicon(names=_BRACKETS, prefixes=frozenset({"n"}), nested=True, initials="_@#", inner="_@#$"),
+    "oracle": Lexicon(prefixes=frozenset({"n"}), alternative=True, inner="_$#"),
+}
+
+_SHOWN = 60
+
+
+def refusal(construct: str, reason: str, suggestion: str, options: tuple[str, ...] = ()) -> Refused:
+    return Refused(f"`{_shown(construct)}` {reason}", suggestion=suggestion, options=options)
+
+
+def _shown(construct: str) -> str:
+    plain = " ".join("".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in construct).split())
+    plain = plain.replace("`", "'")
+    return plain if len(plain) <= _SHOWN else plain[: _SHOWN - 1] + "…"
+
+
+def words(text: str) -> frozenset[str]:
+    """Those of a text, parted by white space."""
+    return frozenset(text.split())
+
+
+Kind = Literal["select", "explain", "show", "describe", "pragma"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    kind: Kind
+    sql: str
+    """As it was written, without what stood before its first word or after its last."""
+    tables: tuple[str, ...] = ()
+    """The names it reads, as written but in lower case and without quotes, in the order of the alphabet; those of its
+    own WITH clauses are not among them."""
+    runs: str = ""
+    """The text to run, where a name in it must be made certain; empty where that is `sql`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What one statement is judged by."""
+
+    dialect: Dialect
+    functions: Mapping[str, Stability] = field(default_factory=dict[str, Stability])
+    """As the engine tells of them; empty where it cannot."""
+    allowed: frozenset[str] = frozenset()
+    """Functions and types of the user's making, in lower case, with or without their schema."""
+    edits: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    """What is put into the text before it is run, by its place: found while the statement is judged."""
+    cuts: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """What is taken out of it, from a place to another."""
+
 
 _LONGEST = 100_000
 """Characters of a statement."""
@@ -332,3 +453,43 @@ def _is_letter(one: str) -> bool:
     if one.isascii():
         return one.isalpha()
     return unicodedata.category(one)[0] in "LM" or unicodedata.category(one) in ("Nd", "Nl", "Pc")
+
+
+ALWAYS_GRAMMAR = words(
+    """
+all and any array as between by case columns cross cube distinct else escape except exclude exists filter for from
+full group groups having ilike in inner intersect is join lateral like limit materialized not null nulls of offset on
+only operator or order outer over overlaps partition passing recursive repeatable returning rollup row rows select
+sets similar some table tablesample then union using values when where window with within without
+"""
+)
+"""Words that PostgreSQL or MySQL itself puts before a parenthesis, whatever functions there are."""
+
+BEFORE_PARENTHESIS = ALWAYS_GRAMMAR | words(
+    """
+against anti apply asof at before bernoulli day force hour index interval keep key match match_recognize measures
+minus minute month nearest nested option overflow path pattern percent pivot positional prior qualify range regexp
+rename reservoir rlike root sample second seed semi separator subpartition system top unpivot use xor year
+"""
+)
+"""Words of the grammar; a function under one of these names is still seen in the tree."""
+
+TYPES = words(
+    """
+_bool _int4 _int8 _numeric _text _uuid _varchar aclitem anyarray array bfile bigint bignum bigserial binary bit blob
+bool boolean box box2d box3d bpchar bytea char character cid cidr circle citext clob cstring cube date
+datemultirange daterange datetime datetime2 datetime64 datetimeoffset dec decimal double enum fixed float float4
+float8 geography geometry geometrycollection halfvec hierarchyid hstore hugeint image inet int int1 int128 int16
+int2 int256 int2vector int32 int4 int4multirange int4range int64 int8 int8multirange int8range integer interval json
+jsonb jsonpath line linestring list long longblob longtext lquery lseg ltree ltxtquery macaddr macaddr8 map
+mediumblob mediumint mediumtext money multilinestring multipoint multipolygon name national nchar nclob ntext null
+number numeric nummultirange numrange nvarchar nvarchar2 object oid oidvector path pg_lsn pg_node_tree pg_snapshot
+point polygon precision raster raw real refcursor regclass regcollation regconfig regdictionary regnamespace regoper
+regoperator regproc regprocedure regrole regtype row rowid rowversion serial set signed smalldatetime smallfloat
+smallint smallmoney smallserial sparsevec sql_variant string struct sysname text tid time time_ns timestamp
+timestamp_ms timestamp_ns timestamp_s timestamp_us timestampltz timestampntz timestamptz timetz tinyblob tinyint
+tinytext tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector txid_snapshot ubigint uhugeint uint uint16
+uint32 uint64 uint8 uinteger union uniqueidentifier unknown unsigned urowid usmallint utinyint uuid varbinary varbit
+varchar varchar2 variant varint varying vector xid xid8 xml year
+"""
+)

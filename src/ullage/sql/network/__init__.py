@@ -1,5 +1,5 @@
 """Databases behind a server: PostgreSQL, MySQL and any that SQLAlchemy reaches."""
 
-from .opening import network_engine, warning
+from .open_network import network_engine, warning
 
 __all__ = ["network_engine", "warning"]

@@ -38,7 +38,7 @@ def main() -> None:
     _know_siblings()
     source, sink = os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
     confine = _load("confine").confine
-    _load("serve").serve(source, sink, confine=confine, when_alone=_end)
+    _load("worker_loop").serve(source, sink, confine=confine, when_alone=_end)
     # By itself it would wait for the thread that still listens for a question.
     _end()
 

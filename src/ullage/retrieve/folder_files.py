@@ -1,0 +1,741 @@
+"""Goes through the folders that the user named, in a stable order, and says which files are to be searched, with their
+stamps. Follows no links, enters nothing that is excluded or ignored, and survives what vanishes meanwhile. What is in a
+file, `reading` knows; the folders' own `.gitignore` files excepted.
+
+The language of `.gitignore`, which people know: `*.md` anywhere, `/docs` at the top, `build/` for folders, `**` for any
+number of them, `!` to take back; the last pattern that fits decides. A path is matched part by part, so that no pattern
+takes long over it, whoever wrote it. Reads no files.
+
+Opens files below a folder without leaving it: every part of the path is opened by its name in the folder before, and a
+link is not followed, so that what is swapped between a look and the reading is not read either. What is no plain file
+(a pipe, a device, a socket) is not waited for.
+
+UTF-8, with a mark for what is not; UTF-16 and UTF-32 where they say so at their beginning. Bytes that are no text at
+all have no lines. Reads no files.
+
+Files that a caller names by path, inside folders that the user named.
+
+A path is resolved first, links and all, and must then lie in a root; it is opened from that root part by part without
+following a link, so that what is swapped between the check and the reading is not read. What ignore files name, what is
+called like a secret or holds one, and what is too large is refused. An error names the path as it was asked for, and
+never what a file holds.
+"""
+
+import base64
+import codecs
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fnmatch import translate
+from itertools import islice
+from pathlib import Path
+
+from ullage.errors import Denied, InvalidArguments, UnreadableFile
+from ullage.table import clean
+
+__all__ = [
+    "EXCLUDED",
+    "HEAD",
+    "Bounds",
+    "File",
+    "FileRoots",
+    "Image",
+    "Parts",
+    "Patterns",
+    "RetrieveSettings",
+    "Root",
+    "Stamp",
+    "Unread",
+    "Walk",
+    "decode_text",
+    "is_binary",
+    "lines_of",
+    "open_below",
+    "read_lines",
+    "roots_of",
+    "stamp_of",
+]
+
+Parts = tuple[str, ...]
+"""A path below a folder, part by part."""
+
+_ESCAPED = re.compile(r"\\(.)")
+_TRAILING = re.compile(r"(?<!\\) +$")
+_ANYWHERE = 2
+"""Segments of a pattern that is a name alone, behind `**`: most are, and a look at the last part is enough."""
+_LONGEST = 1_000
+"""Characters of a pattern; what is longer is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pattern:
+    segments: tuple[re.Pattern[str] | None, ...]
+    """None stands for any number of parts."""
+    negated: bool
+    folders_only: bool
+
+    def fits(self, parts: Parts, *, is_folder: bool) -> bool:
+        if self.folders_only and not is_folder:
+            return False
+        first, last = self.segments[0], self.segments[-1]
+        if first is None and last is not None and len(self.segments) == _ANYWHERE:
+            return last.match(parts[-1]) is not None
+        return self._reaches_end(parts)
+
+    def _reaches_end(self, parts: Parts) -> bool:
+        reached = self._beyond({0})
+        for part in parts:
+            reached = self._beyond({after for at in reached for after in self._step(at, part)})
+        return len(self.segments) in reached
+
+    def _step(self, at: int, part: str) -> tuple[int, ...]:
+        if at == len(self.segments):
+            return ()
+        segment = self.segments[at]
+        if segment is None:
+            return (at,)
+        return (at + 1,) if segment.match(part) else ()
+
+    def _beyond(self, reached: set[int]) -> set[int]:
+        """With the segments that come next because one in between need not match anything."""
+        for at in sorted(reached):
+            end = at
+            while end < len(self.segments) and self.segments[end] is None:
+                end += 1
+                reached.add(end)
+        return reached
+
+
+class Patterns:
+    """A list of patterns, of which the last that fits decides."""
+
+    def __init__(self, lines: Iterable[str], *, any_case: bool = False) -> None:
+        flags = re.IGNORECASE if any_case else re.NOFLAG
+        found = [_read(line, flags) for line in lines]
+        self._backwards = [pattern for pattern in reversed(found) if pattern is not None]
+
+    def __bool__(self) -> bool:
+        return bool(self._backwards)
+
+    def says(self, parts: Parts, *, is_folder: bool) -> bool | None:
+        """Whether it is meant; None where no pattern fits. What lies in a folder that is meant is not asked here."""
+        for pattern in self._backwards:
+            if pattern.fits(parts, is_folder=is_folder):
+                return not pattern.negated
+        return None
+
+    def covers(self, parts: Parts) -> bool:
+        """Whether a file is meant, or a folder that it lies in."""
+        said = self.says(parts, is_folder=False)
+        if said is not None:
+            return said
+        return any(self.says(parts[:end], is_folder=True) for end in range(len(parts) - 1, 0, -1))
+
+
+def _read(line: str, flags: re.RegexFlag) -> _Pattern | None:
+    text = _TRAILING.sub("", line.rstrip("\r\n"))
+    if not text or text.startswith("#") or len(text) > _LONGEST:
+        return None
+    negated = text.startswith("!")
+    text = text[negated:]
+    segments = [segment for segment in text.split("/") if segment]
+    if not segments:
+        return None
+    if "/" not in text.rstrip("/"):
+        segments.insert(0, "**")
+    if segments[-1] == "**":
+        segments.append("*")
+    return _Pattern(
+        segments=tuple(_segment(segment, flags) for segment in segments),
+        negated=negated,
+        folders_only=text.endswith("/"),
+    )
+
+
+def _segment(segment: str, flags: re.RegexFlag) -> re.Pattern[str] | None:
+    if segment == "**":
+        return None
+    return re.compile(translate(_ESCAPED.sub(_plain, segment)), flags)
+
+
+def _plain(escaped: re.Match[str]) -> str:
+    letter = escaped.group(1)
+    return f"[{letter}]" if letter in "*?[" else letter
+
+
+_SECRETS = (
+    *(".env", ".env.*", ".env[-_~]*", "*.env", ".envrc", "!.env.example", "!.env.sample", "!.env.template"),
+    *(
+        "*.pem",
+        "*.key",
+        "*.p8",
+        "*.keytab",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+        "*.keystore",
+        "*.kdbx",
+        "*.ppk",
+        "*.asc",
+        "*.gpg",
+    ),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", ".docker/"),
+    *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".vault-token"),
+    *("credentials", "credentials.json", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml"),
+    *(
+        "service-account*.json",
+        "client_secret*.json",
+        "*_rsa",
+        "*_ed25519",
+        "*.ovpn",
+        "*.tfstate",
+        "*.tfstate.*",
+        "*.tfvars",
+    ),
+)
+_MACHINERY = (".git", ".hg/", ".svn/", "node_modules/", ".venv/", ".tox/", "__pycache__/")
+"""What programs write for programs; a worktree's `.git` is a file."""
+
+EXCLUDED = (*_SECRETS, *_MACHINERY)
+"""Never looked into, unless the user says `!` of it. In whatever case the name is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much is held in memory at the most. What lies beyond is left out, and said to be."""
+
+    files: int = 20_000
+    bytes: int = 100_000_000
+    passages: int = 150_000
+    entries: int = 500_000
+    """Names looked at in all folders together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrieveSettings:
+    name: str
+    folders: tuple[Path, ...] = ()
+    """Looked through with all that lies in them, links excepted."""
+    files: tuple[Path, ...] = ()
+    """Looked through whatever the patterns say."""
+    include: tuple[str, ...] = ()
+    """Patterns as in `.gitignore`; none for every text."""
+    exclude: tuple[str, ...] = ()
+    """Patterns as in `.gitignore`, after `EXCLUDED`: `!notes.key` has that file searched all the same."""
+    gitignore: bool = True
+    """Whether what the folders' own `.gitignore` files name is left out."""
+    max_file_bytes: int = 1_000_000
+    within: Path | None = None
+    """The project that named the folders and files: a link in it that leads out of it is not followed."""
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+HEAD = 8_192
+"""Bytes at the beginning of a file that show whether it is text."""
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""The longer marks first: one begins like another."""
+_UNREADABLE = "\ufffd"
+_TOLERATED = 0.3
+"""Of a head's characters, that may be no UTF-8 before it is taken for no text."""
+
+
+def is_binary(head: bytes) -> bool:
+    """By the first `HEAD` bytes of a file."""
+    if _wide(head) is not None:
+        return False
+    text = head.decode("utf-8", "replace")
+    return b"\0" in head or text.count(_UNREADABLE) > _TOLERATED * len(text)
+
+
+def decode_text(content: bytes) -> str | None:
+    """The whole text, with its line breaks and a mark at its beginning as they are, so that a patch of it applies; None
+    where some of it stands for no character."""
+    try:
+        return content.decode(_wide(content) or "utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def lines_of(content: bytes) -> list[str]:
+    """The lines of a text as editors count them, without their breaks; never raises."""
+    text = content.decode(_wide(content) or "utf-8-sig", "replace")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _wide(content: bytes) -> str | None:
+    return next((name for mark, name in _WIDE if content.startswith(mark)), None)
+
+
+_DESCENDS = os.open in os.supports_dir_fd
+"""Whether a file can be opened by its name in an open folder; not so on Windows."""
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_PLAIN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Equal stamps mean an equal file, as far as can be known without reading it."""
+
+    modified: int
+    """In nanoseconds, as is `touched`."""
+    touched: int
+    size: int
+    inode: int
+
+
+class Unread(Enum):
+    """Why a file has no lines to be searched."""
+
+    UNREADABLE = "unreadable"
+    """Or gone, or no plain file, or behind a link."""
+    BINARY = "binary"
+    LARGE = "large"
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+def read_lines(folder: Path, parts: Parts, most: int) -> list[str] | Unread:
+    """The lines of a file below a folder that has at most so many bytes; never raises."""
+    try:
+        content = _content(folder, parts, most)
+    except (OSError, ValueError):
+        return Unread.UNREADABLE
+    if isinstance(content, Unread):
+        return content
+    return Unread.LARGE if len(content) > most else lines_of(content)
+
+
+def _content(folder: Path, parts: Parts, most: int) -> bytes | Unread:
+    """At most a byte more than may be."""
+    descriptor = open_below(folder, parts)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return Unread.UNREADABLE
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            head = file.read(HEAD)
+            return Unread.BINARY if is_binary(head) else head + file.read(max(0, most + 1 - len(head)))
+    finally:
+        os.close(descriptor)
+
+
+def open_below(folder: Path, parts: Parts) -> int:
+    """A descriptor of a file below a folder, reached without following a link; raises `OSError`."""
+    return _opened(folder, parts) if _DESCENDS else opened_plainly(folder, parts)
+
+
+def _opened(folder: Path, parts: Parts) -> int:
+    at = os.open(folder, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, _FOLDER | _NO_LINK, dir_fd=at)
+            os.close(at)
+            at = inner
+        return os.open(parts[-1], _PLAIN | _NO_LINK, dir_fd=at)
+    finally:
+        os.close(at)
+
+
+def opened_plainly(folder: Path, parts: Parts) -> int:
+    """Where folders cannot be held open: a path that leads elsewhere than it says is not opened."""
+    path = Path(os.path.realpath(folder)).joinpath(*parts)
+    if os.path.realpath(path) != str(path):
+        raise PermissionError(path)
+    return os.open(path, _PLAIN)
+
+
+_GITIGNORE = ".gitignore"
+_LARGEST_GITIGNORE = 100_000
+"""Bytes; a longer one is none."""
+
+_Ignoring = tuple[tuple[int, Patterns], ...]
+"""Of the folders around, each with how deep it lies, the innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder that the user named, or the one that a named file lies in."""
+
+    folder: Path
+    label: str
+    """What stands before its paths; empty where it is the only one."""
+    only: str | None = None
+    """The named file."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str
+    """As it is cited."""
+    root: Root
+    parts: Parts
+    stamp: Stamp
+
+
+def roots_of(settings: RetrieveSettings) -> tuple[Root, ...]:
+    """What is named may be a link, since the user named it; it is cited as what it leads to. A link in a project that
+    leads out of it is left out."""
+    folders = [Path(os.path.realpath(path)) for path in settings.folders if not _leaves(path, settings.within)]
+    files = [Path(os.path.realpath(path)) for path in settings.files if not _leaves(path, settings.within)]
+    labels = _labels([*folders, *(path.parent for path in files)], settings.name)
+    named = [Root(folder, labels[folder]) for folder in dict.fromkeys(folders)]
+    return *named, *(Root(path.parent, labels[path.parent], path.name) for path in dict.fromkeys(files))
+
+
+def _leaves(path: Path, project: Path | None) -> bool:
+    """Whether a path in the project leads out of it."""
+    if project is None or not Path(os.path.abspath(path)).is_relative_to(project):  # noqa: PTH100 - keeps links
+        return False
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
+
+
+def _labels(folders: list[Path], instead: str) -> dict[Path, str]:
+    """The folders' names, with a number where two have the same; nothing where there is only one."""
+    labels: dict[Path, str] = {}
+    for folder in dict.fromkeys(folders):
+        name = folder.name or instead
+        same = sum((other.name or instead) == name for other in labels)
+        labels[folder] = f"{name}-{same + 1}" if same else name
+    return labels if len(labels) > 1 else dict.fromkeys(labels, "")
+
+
+@dataclass(slots=True)
+class Walk:
+    """One look at all the folders."""
+
+    settings: RetrieveSettings
+    roots: tuple[Root, ...]
+    looked_at: int = 0
+    """Names, in all folders together."""
+    missing: list[str] = field(default_factory=list[str])
+    """Named folders and files that cannot be read."""
+    _excluded: Patterns = field(init=False)
+    _included: Patterns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._excluded = Patterns((*EXCLUDED, *self.settings.exclude), any_case=True)
+        self._included = Patterns(self.settings.include, any_case=True)
+
+    @property
+    def was_cut(self) -> bool:
+        return self.looked_at >= self.settings.bounds.entries
+
+    def files(self) -> Iterator[File | None]:
+        """Each file once; None now and then, for a pause."""
+        for root in self.roots:
+            if root.only is None:
+                yield from self._walked(root)
+            else:
+                yield self._named(root, root.only)
+
+    def _named(self, root: Root, name: str) -> File | None:
+        try:
+            return File(_path(root, (name,)), root, (name,), stamp_of(os.lstat(root.folder / name)))
+        except OSError:
+            self.missing.append(name)
+            return None
+
+    def _walked(self, root: Root) -> Iterator[File | None]:
+        waiting: list[tuple[Parts, _Ignoring]] = [((), ())]
+        while waiting:
+            parts, around = waiting.pop()
+            entries = self._entries(root, parts)
+            ignoring = self._ignoring(root, parts, entries, around)
+            yield None
+            inner: list[tuple[Parts, _Ignoring]] = []
+            for entry in entries:
+                found = self._judged(root, (*parts, entry.name), entry, ignoring)
+                if isinstance(found, File):
+                    yield found
+                elif found:
+                    inner.append(((*parts, entry.name), ignoring))
+            waiting += reversed(inner)
+
+    def _entries(self, root: Root, parts: Parts) -> list[os.DirEntry[str]]:
+        room = max(0, self.settings.bounds.entries - self.looked_at)
+        try:
+            with os.scandir(root.folder.joinpath(*parts)) as scan:
+                entries = list(islice(scan, room))
+        except OSError:
+            if not parts:
+                self.missing.append(root.label or root.folder.name)
+            return []
+        self.looked_at += len(entries)
+        return sorted((entry for entry in entries if _is_sayable(entry.name)), key=lambda entry: entry.name)
+
+    def _ignoring(self, root: Root, parts: Parts, entries: list[os.DirEntry[str]], around: _Ignoring) -> _Ignoring:
+        if not self.settings.gitignore or all(entry.name != _GITIGNORE for entry in entries):
+            return around
+        lines = read_lines(root.folder, (*parts, _GITIGNORE), _LARGEST_GITIGNORE)
+        return around if isinstance(lines, Unread) else ((len(parts), Patterns(lines)), *around)
+
+    def _judged(self, root: Root, parts: Parts, entry: os.DirEntry[str], ignoring: _Ignoring) -> File | bool:
+        """A file to be searched, or whether it is a folder to be entered."""
+        try:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and not entry.is_file(follow_symlinks=False):
+                return False
+            if self._excluded.says(parts, is_folder=is_folder) or _is_ignored(parts, ignoring, is_folder=is_folder):
+                return False
+            if is_folder:
+                return True
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        wanted = status.st_size and (not self._included or self._included.covers(parts))
+        return File(_path(root, parts), root, parts, stamp_of(status)) if wanted else False
+
+
+def _is_ignored(parts: Parts, ignoring: _Ignoring, *, is_folder: bool) -> bool:
+    for depth, patterns in ignoring:
+        said = patterns.says(parts[depth:], is_folder=is_folder)
+        if said is not None:
+            return said
+    return False
+
+
+def _is_sayable(name: str) -> bool:
+    """A name that is not text, or hides some of itself, is no citation."""
+    return clean(name).text == name and "\n" not in name and "\t" not in name
+
+
+def _path(root: Root, parts: Parts) -> str:
+    return "/".join((root.label, *parts) if root.label else parts)
+
+
+_IGNORE_FILES = (".gitignore", ".ignore", ".aiignore", ".aiexclude", ".cursorignore", ".geminiignore")
+_LARGEST_IGNORE_FILE = 100_000
+"""Bytes; a longer one is not read, and neither is what lies around it."""
+_MOST_FILES = 50
+_IMAGES: dict[str, re.Pattern[bytes]] = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
+_DATA_URI = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=\s]+)")
+_FILE_ROOTS_SECRETS = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+    rb"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    rb"|\bsk-(?:ant-|proj-|svcacct-)?[A-Za-z0-9_-]{32,}"
+    rb"|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{50,}|\bglpat-[A-Za-z0-9_-]{20,}"
+    rb"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    rb"|\bxox[abeprs]-[A-Za-z0-9-]{20,}|\bAIza[0-9A-Za-z_-]{35}\b|\bhf_[A-Za-z0-9]{30,}|\bnpm_[A-Za-z0-9]{36}\b"
+)
+"""Private keys, and keys of services that have a shape of their own."""
+_EXCLUDED = Patterns(EXCLUDED, any_case=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    media_type: str
+    data: str
+    """Base64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRoots:
+    """The folders, as the user named them; what they lead to is looked up at each reading."""
+
+    folders: tuple[Path, ...]
+    max_bytes: int = 1_000_000
+    """Of one text."""
+    max_image_bytes: int = 5_000_000
+    secrets: tuple[str, ...] = ()
+    """Values that no file may hold, such as the providers' own keys."""
+
+    def texts(self, paths: tuple[str, ...]) -> dict[str, str]:
+        """The contents of files, by the path of each from its root; by the whole path where another root has the same.
+
+        Args:
+            paths: absolute, or from a root; of two roots that have it the first is meant.
+
+        Raises:
+            Denied: one lies outside the roots, is ignored, or is called like a secret or holds one.
+            UnreadableFile: one is not there, is no text, or is larger than `max_bytes`.
+            InvalidArguments: there are more than can be read at once.
+        """
+        _check_number(paths, "files")
+        found, places = dict[str, str](), dict[str, Path]()
+        for path in paths:
+            place, name, content = self._read(path, self.max_bytes)
+            text = decode_text(content)
+            if text is None or "\0" in text:
+                raise UnreadableFile(
+                    f"`{path[:200]}` is no text in UTF-8",
+                    suggestion="save it as UTF-8, or give the part that matters in the prompt; for images use `images`",
+                )
+            if text.encode("utf-8", "replace") != content:
+                self._check_secrets(path, text.encode("utf-8", "replace"))
+            if places.setdefault(name, place) != place:
+                name = place.as_posix()
+            found[name] = text
+        return found
+
+    def images(self, names: tuple[str, ...]) -> tuple[Image, ...]:
+        """The same for images, each a path or a `data:` URI. What is no image by its first bytes is not handed on."""
+        _check_number(names, "images")
+        return tuple(self._image(name) for name in names)
+
+    def _image(self, name: str) -> Image:
+        given = _DATA_URI.fullmatch(name)
+        if given is not None:
+            try:
+                content = base64.b64decode(given[2])
+            except ValueError as error:
+                raise InvalidArguments("an image is no base64", suggestion="give a path instead") from error
+            name = "the image"
+        else:
+            _, _, content = self._read(name, self.max_image_bytes)
+        kind = next((kind for kind, begins in _IMAGES.items() if begins.match(content)), None)
+        if kind is None or len(content) > self.max_image_bytes:
+            why = "is no image" if kind is None else f"has more than {self.max_image_bytes:,} bytes"
+            raise UnreadableFile(f"`{name[:200]}` {why}", suggestion=f"give one of {', '.join(_IMAGES)}")
+        return Image(kind, base64.b64encode(content).decode("ascii"))
+
+    def _read(self, path: str, most: int) -> tuple[Path, str, bytes]:
+        """Where a file lies, its path from its root, and what it holds."""
+        root, parts = self._place(path)
+        _check_name(path, parts)
+        _check_ignored(path, root, parts)
+        content = _file_roots_content(path, root, parts, most)
+        self._check_secrets(path, content)
+        return root.joinpath(*parts), "/".join(parts), content
+
+    def _check_secrets(self, path: str, content: bytes) -> None:
+        if _FILE_ROOTS_SECRETS.search(content) or any(
+            secret.encode() in content for secret in self.secrets if len(secret) > 5
+        ):
+            raise Denied(
+                f"`{path[:200]}` holds what looks like a key",
+                suggestion="move the key out of the file, or give the part that matters in the prompt",
+            )
+
+    def _place(self, path: str) -> tuple[Path, Parts]:
+        """The root that a file lies in once every link is followed, and its path from there."""
+        roots = [Path(os.path.realpath(folder.expanduser())) for folder in self.folders]
+        if "\0" in path or not path.strip():
+            raise InvalidArguments("a path is empty or no text", suggestion="give paths inside the roots")
+        asked = Path(path).expanduser() if path.startswith("~/") else Path(path)
+        places = [Path(os.path.realpath(root / asked)) for root in roots]
+        inside = [
+            (root, place.relative_to(root).parts)
+            for place in dict.fromkeys(places)
+            for root in roots
+            if place != root and place.is_relative_to(root)
+        ]
+        if not inside:
+            raise Denied(
+                f"`{path[:200]}` lies outside the folders that files may be read from",
+                suggestion="give a path inside one of them; `ullage config --why` shows `delegate.file_roots`",
+            )
+        return next(((root, parts) for root, parts in inside if root.joinpath(*parts).is_file()), inside[0])
+
+
+def _check_number(names: tuple[str, ...], argument: str) -> None:
+    if len(names) > _MOST_FILES:
+        raise InvalidArguments(f"`{argument}` has more than {_MOST_FILES}", suggestion="ask in several calls")
+
+
+def _check_name(path: str, parts: Parts) -> None:
+    asked = Path(path).parts
+    for names in (parts, tuple(part for part in asked if part not in ("/", "..", "."))):
+        if names and _covers(_EXCLUDED, names):
+            raise Denied(
+                f"`{path[:200]}` is called as secrets and machinery are, and is not read",
+                suggestion="give the part that matters in the prompt, if it may be sent",
+            )
+
+
+def _covers(patterns: Patterns, parts: Parts) -> bool:
+    """Whether a file, or a folder around it, is named; a later pattern may take a name back."""
+    folders = (patterns.says(parts[:depth], is_folder=True) for depth in range(1, len(parts)))
+    return any(folders) or bool(patterns.says(parts, is_folder=False))
+
+
+def _check_ignored(path: str, root: Path, parts: Parts) -> None:
+    """By the ignore files of every folder from the file's own up to its repository's, or to the root.
+
+    The files of each name are read as Git reads its own: of those around a folder or a file the innermost that names it
+    decides, and what lies in an ignored folder is ignored, whatever is said further in. What one name takes back, the
+    others may still ignore. A file that cannot be read (a link, or too large) may say anything, so that nothing around
+    it is read.
+    """
+    around = list(_around(root, parts))
+    for name in _IGNORE_FILES:
+        rules = list[tuple[Patterns, Parts]]()
+        for folder, below in around:
+            lines = read_lines(folder, (name,), _LARGEST_IGNORE_FILE)
+            if not isinstance(lines, Unread):
+                rules.append((Patterns(lines), below))
+            elif os.path.lexists(folder / name) and ((folder / name).is_symlink() or not (folder / name).is_dir()):
+                raise Denied(
+                    f"`{path[:200]}` is not read, because a {name} around it cannot be read",
+                    suggestion=f"make the {name} a plain text file of less than {_LARGEST_IGNORE_FILE:,} bytes",
+                )
+        if _file_roots_is_ignored(rules):
+            raise Denied(
+                f"`{path[:200]}` is named in a {name}, and is not read",
+                suggestion="give the part that matters in the prompt, if it may be sent",
+            )
+
+
+def _file_roots_is_ignored(rules: Sequence[tuple[Patterns, Parts]]) -> bool:
+    """Whether a file, or a folder that it lies in, is ignored; `rules` are the innermost first, each with the path from
+    its folder to the file."""
+    depth = max((len(below) for _, below in rules), default=0)
+    for left in range(depth - 1, -1, -1):
+        said = (
+            patterns.says(below[: len(below) - left], is_folder=left > 0)
+            for patterns, below in rules
+            if len(below) > left
+        )
+        if next((one for one in said if one is not None), False):
+            return True
+    return False
+
+
+def _around(root: Path, parts: Parts) -> Iterator[tuple[Path, Parts]]:
+    """The folders around a file, the innermost first, each with the file's path from there."""
+    for depth in range(len(parts) - 1, -1, -1):
+        yield root.joinpath(*parts[:depth]), parts[depth:]
+    above = parts
+    for folder in (root, *root.parents):
+        if (folder / ".git").exists():
+            return
+        if not any((one / ".git").exists() for one in folder.parents):
+            return
+        above = (folder.name, *above)
+        yield folder.parent, above
+
+
+def _file_roots_content(path: str, root: Path, parts: Parts, most: int) -> bytes:
+    try:
+        descriptor = open_below(root, parts)
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(
+            f"`{path[:200]}` cannot be read", suggestion="check the path, which begins at one of the roots"
+        ) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnreadableFile(f"`{path[:200]}` is no plain file", suggestion="name the files in it one by one")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(most + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > most:
+        raise UnreadableFile(
+            f"`{path[:200]}` has more than {most:,} bytes", suggestion="give the part that matters in the prompt"
+        )
+    return content

@@ -1,0 +1,478 @@
+"""By a pattern with `*` and `?`, by a part of a name, or, where no table is called so, by a column's name. Several
+patterns stand with commas between them.
+
+One line a column, key, index, constraint and trigger, in the words that SQL has for them.
+
+orders(id int*, customer_id int>customers, placed_at timestamp, total numeric) ~10k rows
+
+A star marks the key, `>` what a column refers to. Enough to write a query; indexes, defaults and checks are `full`'s.
+
+At the detail that was asked for where it fits, else at the next lesser one, with a word about it: everything, a line a
+table, names, and for thousands of tables what their names begin with. No table is left out without being counted. The
+tokens are counted by whoever knows how.
+
+What stands in a database was written by whoever made it, and a model reads it: everything is put on one line and
+cleaned of characters that nobody sees.
+
+Its three replies, field by field, for whoever has programs that read them. Where its figures were a driver's guesses (a
+column's size) and nothing is known, there is null.
+"""
+
+import difflib
+import json
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+from ullage.errors import InvalidArguments
+from ullage.table import clean
+from ullage.tool import Json
+
+from .database import Column, Dialect, ForeignKey, Index, Routine, Structure, Table, Trigger
+
+__all__ = [
+    "DETAILS",
+    "LEGEND",
+    "Detail",
+    "choose",
+    "describe",
+    "find_table",
+    "full",
+    "full_name",
+    "line",
+    "on_one_line",
+    "rounded",
+    "routine_line",
+    "schema_json",
+    "short_type",
+    "spell",
+    "table_json",
+    "triggers_json",
+]
+
+_PRODUCTS: Mapping[Dialect, str] = {
+    "sqlite": "SQLite",
+    "duckdb": "DuckDB",
+    "postgres": "PostgreSQL",
+    "mysql": "MySQL",
+    "tsql": "Microsoft SQL Server",
+    "oracle": "Oracle",
+}
+_SIZED = re.compile(r"^(.*?)\s*\((\d+)(?:\s*,\s*(\d+))?\)(.*)$", re.DOTALL)
+
+
+def schema_json(structure: Structure, dialect: Dialect, name: str, *, truncated: bool = False) -> str:
+    """`truncated` where the database has more tables than these."""
+    tables: list[Json] = [
+        {
+            "tableName": table.name,
+            "tableType": table.kind.upper(),
+            "columns": [_create_table_column(column, table) for column in table.columns],
+        }
+        for table in structure.tables
+    ]
+    said: dict[str, Json] = {"databaseName": structure.name or name, "databaseType": _PRODUCTS[dialect]}
+    return _written({**said, **({"truncated": True} if truncated else {}), "tables": tables})
+
+
+def table_json(table: Table) -> str:
+    return _written(
+        {
+            "tableName": table.name,
+            "tableType": table.kind.upper(),
+            "columns": [_column_detail(column, table) for column in table.columns],
+            "indexes": [entry for index in table.indexes for entry in _create_table_index(index)],
+            "foreignKeys": [entry for foreign in table.foreign_keys for entry in _create_table_foreign_key(foreign)],
+            "constraints": _constraints(table),
+        }
+    )
+
+
+def triggers_json(tables: Sequence[Table], name: str | None) -> str:
+    """The triggers of one table; where no name was given, of all, each with its table."""
+    triggers: list[Json] = [
+        {
+            **({} if name is not None else {"tableName": table.name}),
+            "triggerName": one.name,
+            "event": one.event,
+            "timing": one.timing,
+            "statement": one.statement,
+        }
+        for table in tables
+        for one in table.triggers
+    ]
+    return _written({"tableName": None if name is None else tables[0].name, "triggers": triggers})
+
+
+def _written(value: dict[str, Json]) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _create_table_column(column: Column, table: Table) -> dict[str, Json]:
+    name, size, _ = _sized(column.type)
+    return {
+        "columnName": column.name,
+        "dataType": name,
+        "columnSize": size,
+        "nullable": column.nullable,
+        "isPrimaryKey": column.name in table.primary_key,
+    }
+
+
+def _column_detail(column: Column, table: Table) -> dict[str, Json]:
+    name, size, digits = _sized(column.type)
+    return {
+        "columnName": column.name,
+        "dataType": name,
+        "columnSize": size,
+        "decimalDigits": digits,
+        "nullable": column.nullable,
+        "defaultValue": column.default,
+        "isPrimaryKey": column.name in table.primary_key,
+        "isAutoIncrement": column.generated,
+    }
+
+
+def _sized(written: str) -> tuple[str, int | None, int | None]:
+    """`numeric(10,2)` as its name, its size and its digits."""
+    found = _SIZED.match(written)
+    if found is None:
+        return written, None, None
+    name, size, digits, rest = found.groups()
+    return name + rest, int(size), None if digits is None else int(digits)
+
+
+def _create_table_index(index: Index) -> list[Json]:
+    return [
+        {"indexName": index.name, "unique": index.unique, "columnName": column, "ordinalPosition": position}
+        for position, column in enumerate(index.columns, 1)
+    ]
+
+
+def _create_table_foreign_key(foreign: ForeignKey) -> list[Json]:
+    """A line a column, as the original has them."""
+    targets = (*foreign.to, *[None] * (len(foreign.columns) - len(foreign.to)))
+    return [
+        {
+            "fkName": foreign.name,
+            "fkColumn": column,
+            "pkTableName": foreign.table,
+            "pkColumn": target,
+            "updateRule": foreign.on_update or "NO ACTION",
+            "deleteRule": foreign.on_delete or "NO ACTION",
+        }
+        for column, target in zip(foreign.columns, targets, strict=False)
+    ]
+
+
+def _constraints(table: Table) -> list[Json]:
+    """Always empty in the original; here the keys and the checks, in its shape."""
+    keys: list[Json] = [_constraint(None, "PRIMARY KEY", column) for column in table.primary_key]
+    return [*keys, *(_constraint(check, "CHECK", None) for check in table.checks)]
+
+
+def _constraint(name: str | None, kind: str, column: str | None) -> dict[str, Json]:
+    return {"constraintName": name, "constraintType": kind, "columnName": column}
+
+
+_LONGEST_TYPE = 60
+"""Characters; an enumeration may have hundreds of values."""
+_SHORTER = (
+    (re.compile(r"\(\d+(?:\s*,\s*\d+)?\)"), ""),
+    (re.compile(r"^character varying"), "varchar"),
+    (re.compile(r"^(?:character|bpchar)\b"), "char"),
+    (re.compile(r"^integer\b"), "int"),
+    (re.compile(r"^boolean\b"), "bool"),
+    (re.compile(r"^double precision\b"), "double"),
+    (re.compile(r"^(time|timestamp) without time zone"), r"\1"),
+    (re.compile(r"^(time|timestamp) with time zone"), r"\1tz"),
+)
+
+
+def full_name(thing: Table | Routine) -> str:
+    """With its schema, where that is not the default one."""
+    return on_one_line(thing.name if thing.schema is None else f"{thing.schema}.{thing.name}")
+
+
+def on_one_line(text: str) -> str:
+    return " ".join(clean(text).text.split())
+
+
+def short_type(written: str) -> str:
+    """Without sizes, which no question depends on."""
+    said = on_one_line(written).lower()
+    for pattern, shorter in _SHORTER:
+        said = pattern.sub(shorter, said)
+    return said if len(said) <= _LONGEST_TYPE else f"{said.partition('(')[0][:_LONGEST_TYPE]}(…)"
+
+
+def rounded(rows: int) -> str:
+    """`~250`, `~10k`, `~1.2M`: an estimate, and no more digits than it deserves."""
+    for unit, size in (("B", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)):
+        if rows >= size:
+            scaled = rows / size
+            return f"~{scaled:.1f}{unit}".replace(".0", "") if scaled < 10 else f"~{scaled:.0f}{unit}"
+    return f"~{rows}"
+
+
+_NEAREST = 5
+_DEFAULT_SCHEMAS = frozenset({"public", "main", "dbo"})
+
+
+def choose(structure: Structure, pattern: str) -> Structure:
+    """The tables and routines that a pattern means; raises where it means none."""
+    wanted = [one.strip().lower() for one in pattern.split(",") if one.strip()]
+    if not wanted:
+        return structure
+    tables = tuple(table for table in structure.tables if _fits(_names(table), wanted))
+    routines = tuple(one for one in structure.routines if _fits((one.name, full_name(one)), wanted))
+    if not tables and not routines:
+        tables = tuple(table for table in structure.tables if _fits((one.name for one in table.columns), wanted))
+    if not tables and not routines:
+        raise _nothing(structure, pattern)
+    return replace(structure, tables=tables, routines=routines)
+
+
+def find_table(structure: Structure, name: str) -> Table:
+    """The table of that name, with or without its schema, quoted or not; raises where there is none, or several."""
+    written = name.strip().lower()
+    plain = written.replace('"', "").replace("`", "").replace("[", "").replace("]", "")
+    for called, wanted in ((_exactly, written), (_exactly, plain), (_loosely, plain)):
+        found = [table for table in structure.tables if called(table, wanted)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InvalidArguments(
+                f"several tables are called `{name}`",
+                suggestion="say which, with its schema",
+                options=tuple(map(full_name, found)),
+            )
+    raise InvalidArguments(
+        f"no table is called `{name}`",
+        suggestion="take one of these, or list them with schema",
+        options=spell(name, map(full_name, structure.tables)),
+    )
+
+
+def spell(written: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The names nearest to one that does not exist, best first."""
+    by_lower = {name.lower(): name for name in known}
+    wanted = written.lower()
+    within = [name for name in by_lower if wanted in name or (len(name) > 2 and name in wanted)]
+    near = difflib.get_close_matches(wanted, by_lower, n=_NEAREST, cutoff=0.5)
+    return tuple(by_lower[name] for name in dict.fromkeys([*near, *within]))[:_NEAREST]
+
+
+def _names(table: Table) -> tuple[str, ...]:
+    return table.name, full_name(table)
+
+
+def _exactly(table: Table, wanted: str) -> bool:
+    return full_name(table).lower() == wanted
+
+
+def _loosely(table: Table, wanted: str) -> bool:
+    """A name alone may mean a table of any schema, and the default schema may be named though it need not."""
+    schema, _, name = wanted.rpartition(".")
+    return table.name.lower() == name and (not schema or (table.schema is None and schema in _DEFAULT_SCHEMAS))
+
+
+def _fits(names: Iterable[str], wanted: list[str]) -> bool:
+    lower = [name.lower() for name in names]
+    return any(_matches(name, one) for name in lower for one in wanted)
+
+
+def _matches(name: str, wanted: str) -> bool:
+    return fnmatchcase(name, wanted) if set("*?[") & set(wanted) else wanted in name
+
+
+def _nothing(structure: Structure, pattern: str) -> InvalidArguments:
+    return InvalidArguments(
+        f"no table or column is like `{pattern}`",
+        suggestion="leave the pattern out to see all, or write a part of a name",
+        options=spell(pattern.strip("*?"), map(full_name, structure.tables)),
+    )
+
+
+_ALLOWED = frozenset({None, "", "NO ACTION"})
+"""What a foreign key does where nobody said otherwise."""
+
+
+def full(table: Table) -> str:
+    lines = [
+        *(_column(column, table) for column in table.columns),
+        *_key(table),
+        *(_foreign_key(foreign) for foreign in table.foreign_keys),
+        *(_index(index) for index in table.indexes),
+        *(on_one_line(check) for check in table.checks),
+        *(_trigger(trigger) for trigger in table.triggers),
+        *([f"as {on_one_line(table.definition)}"] if table.definition else []),
+    ]
+    return "\n".join([_head(table), *(f"  {one}" for one in lines)])
+
+
+def routine_line(routine: Routine) -> str:
+    arguments = on_one_line(routine.arguments or "")
+    returns = f" returns {on_one_line(routine.returns)}" if routine.returns else ""
+    return f"{routine.kind} {full_name(routine)}({arguments}){returns}"
+
+
+def _head(table: Table) -> str:
+    size = "" if table.rows is None else f" {rounded(table.rows)} rows"
+    return f"{table.kind} {full_name(table)}{size}{_comment(table.comment)}"
+
+
+def _column(column: Column, table: Table) -> str:
+    alone = table.primary_key == (column.name,)
+    marks = (
+        on_one_line(column.name),
+        on_one_line(column.type),
+        "primary key" if alone else "",
+        "" if column.nullable or alone else "not null",
+        f"default {on_one_line(column.default)}" if column.default is not None else "",
+        "generated" if column.generated else "",
+    )
+    return " ".join(mark for mark in marks if mark) + _comment(column.comment)
+
+
+def _comment(comment: str | None) -> str:
+    return f" -- {on_one_line(comment)}" if comment else ""
+
+
+def _key(table: Table) -> list[str]:
+    """Where one column is the key, it says so itself."""
+    return [f"primary key ({_listed(table.primary_key)})"] if len(table.primary_key) > 1 else []
+
+
+def _foreign_key(foreign: ForeignKey) -> str:
+    target = on_one_line(foreign.table) + (f"({_listed(foreign.to)})" if foreign.to else "")
+    rules = (("on update", foreign.on_update), ("on delete", foreign.on_delete))
+    said = "".join(f" {word} {rule.lower()}" for word, rule in rules if rule and rule not in _ALLOWED)
+    return f"foreign key ({_listed(foreign.columns)}) references {target}{said}"
+
+
+def _index(index: Index) -> str:
+    return f"{'unique ' if index.unique else ''}index {on_one_line(index.name)} ({_listed(index.columns)})"
+
+
+def _trigger(trigger: Trigger) -> str:
+    when = " ".join(word.lower() for word in (trigger.timing, trigger.event) if word)
+    return f"trigger {on_one_line(trigger.name)} {when}".rstrip()
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    return ", ".join(map(on_one_line, columns))
+
+
+LEGEND = "-- * primary key, > references"
+
+Keys = Mapping[str, tuple[str, ...]]
+"""Primary keys, by the tables' full names."""
+
+
+def line(table: Table, keys: Keys) -> str:
+    references = _references(table, keys)
+    columns = ", ".join(_line_column(column, table, references) for column in table.columns)
+    view = "view " if table.kind == "view" else ""
+    size = "" if table.rows is None else f" {rounded(table.rows)} rows"
+    return f"{view}{full_name(table)}({columns}){size}"
+
+
+def _line_column(column: Column, table: Table, references: Mapping[str, str]) -> str:
+    key = "*" if column.name in table.primary_key else ""
+    written = short_type(column.type)
+    said = f"{on_one_line(column.name)} {written}".rstrip()
+    return f"{said}{key}{references.get(column.name, '')}"
+
+
+def _references(table: Table, keys: Keys) -> dict[str, str]:
+    """Where each column leads; the other's column is named only where it is not that table's key."""
+    found: dict[str, str] = {}
+    for foreign in table.foreign_keys:
+        known = keys.get(foreign.table, foreign.to) == foreign.to
+        for index, column in enumerate(foreign.columns):
+            other = on_one_line(foreign.table)
+            named = known or index >= len(foreign.to)
+            found.setdefault(column, f">{other}" if named else f">{other}.{on_one_line(foreign.to[index])}")
+    return found
+
+
+Detail = Literal["names", "lines", "full"]
+DETAILS: Final[tuple[Detail, ...]] = ("names", "lines", "full")
+
+_NARROW = "narrow with pattern"
+_ONE_WORD = re.compile(r"[A-Z]?[^\W_A-Z]+|[^\W_]+")
+
+
+def describe(structure: Structure, detail: Detail, *, budget: int, weigh: Callable[[str], int]) -> str:
+    """Never more than `budget` tokens, unless that is too little for a sentence."""
+    if not structure.tables and not structure.routines:
+        return "no tables"
+    lesser = DETAILS[: DETAILS.index(detail) + 1][::-1]
+    for chosen in lesser:
+        note = "" if chosen == detail else f"\n-- {detail} would exceed {budget} tokens: {_NARROW}, or use table"
+        said = _WRITERS[chosen](structure) + note
+        if weigh(said) <= budget:
+            return said
+    return _most(structure, budget, weigh)
+
+
+def _everything(structure: Structure) -> str:
+    return "\n".join([*map(full, structure.tables), *map(routine_line, structure.routines)])
+
+
+def _lines(structure: Structure) -> str:
+    keys = {full_name(table): table.primary_key for table in structure.tables}
+    lines = [line(table, keys) for table in structure.tables]
+    return "\n".join([*([LEGEND] if lines else []), *lines, *map(routine_line, structure.routines)])
+
+
+def _within_names(structure: Structure) -> str:
+    routines = [f"{one.kind} {full_name(one)}" for one in structure.routines]
+    return "\n".join([_counted(structure), *map(_name, structure.tables), *routines])
+
+
+_WRITERS: Final[dict[Detail, Callable[[Structure], str]]] = {
+    "names": _within_names,
+    "lines": _lines,
+    "full": _everything,
+}
+
+
+def _name(table: Table) -> str:
+    view = "view " if table.kind == "view" else ""
+    return f"{view}{full_name(table)}" + ("" if table.rows is None else f" {rounded(table.rows)}")
+
+
+def _counted(structure: Structure) -> str:
+    views = sum(table.kind == "view" for table in structure.tables)
+    figures = ((len(structure.tables) - views, "table"), (views, "view"), (len(structure.routines), "routine"))
+    return ", ".join(f"{count} {thing}{'' if count == 1 else 's'}" for count, thing in figures if count)
+
+
+def _most(structure: Structure, budget: int, weigh: Callable[[str], int]) -> str:
+    """The beginnings of names that most tables have, as many as fit."""
+    groups = Counter(map(_beginning, structure.tables)).most_common()
+    written = [f"{beginning} {count}" for beginning, count in groups]
+    weights = range(len(written) + 1)
+    fitting = bisect_right(weights, budget, key=lambda shown: weigh(_grouped(structure, written[:shown], len(written))))
+    return _grouped(structure, written[: max(0, fitting - 1)], len(written))
+
+
+def _grouped(structure: Structure, shown: Sequence[str], of: int) -> str:
+    rest = f" ({of - len(shown)} beginnings not shown)" if 0 < len(shown) < of else ""
+    return "\n".join([f"{_counted(structure)}; {_NARROW}{rest}", *shown])
+
+
+def _beginning(table: Table) -> str:
+    """`sales.*` for a table of another schema, else its first word: `sales_*`."""
+    if table.schema is not None:
+        return f"{on_one_line(table.schema)}.*"
+    name = on_one_line(table.name)
+    word = _ONE_WORD.search(name)
+    end = len(name) if word is None else word.end()
+    return name if end >= len(name) else f"{name[:end]}{'_' if name[end] == '_' else ''}*"

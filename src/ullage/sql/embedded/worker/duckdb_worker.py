@@ -1,0 +1,387 @@
+"""One, of a kind that reads, by DuckDB's own parser. Stops whatever could leave something behind in the session or the
+server: temporary tables, settings, variables, prepared statements, checkpoints. What a reading statement then reaches
+for is stopped by the database's own settings.
+
+By a database opened anew for each question, read-only, with nothing outside it within reach and no setting left to
+change. Two statements are refused, and so is any that is not of a reading kind. DuckDB lets nobody read a file while
+another process writes it.
+
+Statements whose values DuckDB writes as text itself, where Python has no type for them.
+
+Python's dates end at the year 9999 and know no infinity, its times have no nanoseconds, its intervals no months, and
+its floats are doubles. A statement with such columns is asked for as the text that DuckDB writes, inside lists and
+structures too, which reads back as the same value.
+
+Only what it calls: a zone by its name, and a time put into it. The zones are the standard library's; where the system
+has none of that name, a time is shown in UTC, which it is in as it arrives.
+"""
+
+import os.path
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import duckdb
+
+from .worker_protocol import Asked, Described, Failure, PlainFile, Send, Source, answer, query_of
+
+__all__ = ["ZONES", "duckdb_file", "failing_as_duckdb", "functions", "refuse_unless_reading", "rendered", "structure"]
+
+
+class Kind(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Statement(Protocol):
+    @property
+    def type(self) -> Kind: ...
+
+    @property
+    def query(self) -> str: ...
+
+
+Some = TypeVar("Some", bound=Statement)
+
+_BLANK = r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)"
+_PRAGMA = re.compile(rf"{_BLANK}*pragma{_BLANK}+(\w+)\b", re.IGNORECASE | re.DOTALL)
+_EXPLAIN = re.compile(
+    rf"{_BLANK}*explain\b{_BLANK}*(?:analyze\b{_BLANK}*|\({_BLANK}*(?:analyze|format)\b[^()]*\){_BLANK}*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_PIVOT = re.compile(
+    rf"{_BLANK}*(?:\({_BLANK}*)*(?:pivot|pivot_wider|with|from|select|describe|summarize)\b", re.IGNORECASE | re.DOTALL
+)
+_PRAGMAS = frozenset(
+    {
+        "collations",
+        "database_list",
+        "database_size",
+        "functions",
+        "metadata_info",
+        "platform",
+        "show",
+        "show_databases",
+        "show_tables",
+        "show_tables_expanded",
+        "storage_info",
+        "table_info",
+        "user_agent",
+        "version",
+    }
+)
+
+
+def refuse_unless_reading(sql: str, parse: Callable[[str], Sequence[Some]]) -> Some:
+    statements = parse(sql)
+    if len(statements) != 1:
+        raise Failure("query", f"one statement is run at a time, and there are {len(statements)}", code="STATEMENTS")
+    statement = statements[0]
+    if not _is_reading(statement, parse):
+        raise Failure("query", f"a statement of the kind {statement.type.name} is not run here", code="STATEMENT_KIND")
+    return statement
+
+
+def _is_reading(statement: Statement, parse: Callable[[str], Sequence[Some]]) -> bool:
+    match statement.type.name:
+        case "SELECT":
+            return True
+        case "MULTI":
+            # A PIVOT first finds its columns; DuckDB counts that as several statements.
+            return _PIVOT.match(statement.query) is not None
+        case "PRAGMA":
+            named = _PRAGMA.match(statement.query)
+            return named is not None and named[1].lower() in _PRAGMAS
+        case "EXPLAIN":
+            return _explains_reading(statement.query, parse)
+        case _:
+            return False
+
+
+def _explains_reading(query: str, parse: Callable[[str], Sequence[Some]]) -> bool:
+    head = _EXPLAIN.match(query)
+    inner = parse(query[head.end() :]) if head is not None else ()
+    return len(inner) == 1 and inner[0].type.name in ("SELECT", "MULTI") and _is_reading(inner[0], parse)
+
+
+_ADVICE = "\n\nPossible solutions"
+"""What follows it speaks of settings that cannot be changed here."""
+
+
+@contextmanager
+def failing_as_duckdb(path: str) -> Generator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        raise _failure(error, path) from error
+
+
+def _failure(error: duckdb.Error, path: str) -> Failure:
+    text = str(error).replace(path, os.path.basename(path))  # noqa: PTH119 - as it was given, whatever it is
+    code = type(error).__name__
+    if isinstance(error, duckdb.InterruptException):
+        return Failure("deadline", "time was up", code=code)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return Failure("memory", text.partition(_ADVICE)[0], code=code)
+    if "Could not set lock on file" in text:
+        return Failure("source", "another program has it open for writing; DuckDB lets nobody read it then", code=code)
+    if isinstance(error, (duckdb.IOException, duckdb.SerializationException, duckdb.FatalException)):
+        return Failure("source", text, code=code)
+    return Failure("query", text, code=code)
+
+
+_SAME = frozenset(
+    """
+    bigint blob bit boolean decimal double enum hugeint integer null smallint sqlnull tinyint ubigint uhugeint uinteger
+    usmallint utinyint uuid varchar
+    """.split()  # noqa: SIM905
+)
+"""Types whose values Python holds whole, by DuckDB's ids."""
+
+
+def rendered(query: str, columns: Sequence[str], types: Sequence[Any]) -> str | None:
+    """The query with its columns cast to what can be held; None where it needs no change.
+
+    Args:
+        query: One SELECT.
+        columns: The names of its columns.
+        types: Their types, as `DuckDBPyRelation.types` has them.
+    """
+    shown = [_shown(place, kind) for place, kind in enumerate(types, 1)]
+    if not any(shown):
+        return None
+    listed = ", ".join(
+        f"{cast or f'#{place}'} AS {_quoted(name)}"
+        for place, (name, cast) in enumerate(zip(columns, shown, strict=True), 1)
+    )
+    return f"SELECT {listed} FROM (\n{query.rstrip().rstrip(';')}\n) AS shown"
+
+
+def _shown(place: int, kind: Any) -> str | None:  # noqa: ANN401 - a type of DuckDB's own
+    text = _kind(kind, "VARCHAR")
+    if text is None:
+        return None
+    cast = f"CAST(#{place} AS {text})"
+    number = _kind(kind, "DOUBLE")
+    return cast if number == text else f"CAST({cast} AS {number})"
+
+
+def _kind(kind: Any, of_float: str) -> str | None:  # noqa: ANN401
+    """The type to cast to, with another one for floats; None where the type may stay."""
+    name = str(kind.id)
+    if name in _SAME:
+        return None
+    if name == "float":
+        return of_float
+    parts = kind.children if name in ("list", "array", "struct", "map") else ()
+    inner = {str(key): _kind(part, of_float) for key, part in parts if key != "size"}
+    if parts and not any(inner.values()):
+        return None
+    kept = {key: inner[key] or str(part) for key, part in parts if key != "size"}
+    match name:
+        case "list" | "array":
+            return f"{kept['child']}[]"
+        case "struct" if all(kept):
+            return f"STRUCT({', '.join(f'{_quoted(key)} {part}' for key, part in kept.items())})"
+        case "map":
+            return f"MAP({kept['key']}, {kept['value']})"
+        case _:
+            return "VARCHAR"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+_OURS = "database_name = current_database() AND NOT internal"
+_TABLES = f"""
+    SELECT schema_name, table_name AS name, 'table' AS kind, comment, estimated_size AS rows, NULL AS sql
+    FROM duckdb_tables() WHERE {_OURS}
+    UNION ALL SELECT schema_name, view_name, 'view', comment, NULL, sql FROM duckdb_views() WHERE {_OURS}
+    ORDER BY name, schema_name"""
+_COLUMNS = f"""
+    SELECT schema_name, table_name, column_name AS name, data_type AS type, is_nullable AS nullable, comment,
+        coalesce(generation_expression, column_default) AS default,
+        is_generated OR coalesce(column_default LIKE '%nextval(%', false) AS generated, is_generated AS computed,
+        generation_expression AS expression
+    FROM duckdb_columns() WHERE {_OURS} ORDER BY column_index"""
+_CONSTRAINTS = """
+    SELECT schema_name, table_name, constraint_type AS type, constraint_text AS text, constraint_name AS name,
+        constraint_column_names AS columns, referenced_table AS to_table, referenced_column_names AS to_columns
+    FROM duckdb_constraints() WHERE database_name = current_database() ORDER BY constraint_index"""
+_INDEXES = """
+    SELECT schema_name, table_name, index_name AS name, is_unique AS unique, expressions AS columns
+    FROM duckdb_indexes() WHERE database_name = current_database() ORDER BY index_name"""
+_TRIGGERS = """
+    SELECT schema_name, table_name, trigger_name AS name, action_timing AS timing, event_manipulation AS event,
+        sql AS statement
+    FROM duckdb_triggers() WHERE database_name = current_database() ORDER BY trigger_name"""
+_MACROS = f"""
+    SELECT schema_name, function_name AS name, array_to_string(parameters, ', ') AS arguments,
+        CASE function_type WHEN 'table_macro' THEN 'table' END AS returns
+    FROM duckdb_functions() WHERE {_OURS} ORDER BY function_name"""
+_TOLD = """
+    SELECT lower(function_name), stability, has_side_effects FROM duckdb_functions() WHERE stability IS NOT NULL"""
+_UNTOLD = """
+    SELECT lower(function_name), CASE WHEN function_type = 'macro' AND internal THEN macro_definition END
+    FROM duckdb_functions() WHERE stability IS NULL"""
+_MADE_HERE = "SELECT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
+
+_STABILITIES = {"CONSISTENT": "immutable", "CONSISTENT_WITHIN_QUERY": "stable"}
+_ORDER = ("immutable", "stable", "volatile")
+_WORD = re.compile(r"\w+")
+_ONLY_FAILS = {"error"}
+"""Counted as an effect by DuckDB, because it must not be left out."""
+
+Found = dict[str, Any]
+
+
+def structure(connection: duckdb.DuckDBPyConnection) -> Described:
+    tables = {(found["schema_name"], found["name"]): _table(found) for found in _read(connection, _TABLES)}
+    for part, sql in (("columns", _COLUMNS), ("indexes", _INDEXES), ("triggers", _TRIGGERS)):
+        for found in _read(connection, sql):
+            tables[found.pop("schema_name"), found.pop("table_name")][part].append(found)
+    for found in _read(connection, _CONSTRAINTS):
+        _constrain(tables[found["schema_name"], found["table_name"]], found)
+    for index in (index for table in tables.values() for index in table["indexes"]):
+        index["columns"] = [name.strip("\"' ") for name in index["columns"].strip("[]").split(",")]
+    return {"tables": list(tables.values()), "routines": [_routine(found) for found in _read(connection, _MACROS)]}
+
+
+def functions(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Table functions, of which DuckDB says nothing, count as volatile, save the few that are scalar ones as well; so
+    do a user's macros, whatever they are named after."""
+    known: dict[str, str] = {}
+    for name, stability, has_effects in connection.execute(_TOLD).fetchall():
+        found = "volatile" if has_effects else _STABILITIES.get(stability, "volatile")
+        known[name] = max(known.get(name, "immutable"), found, key=_ORDER.index)
+    untold: dict[str, str] = {}
+    for name, definition in connection.execute(_UNTOLD).fetchall():
+        found = "volatile" if definition is None else _of_macro(definition, known)
+        untold[name] = max(untold.get(name, "immutable"), found, key=_ORDER.index)
+    made_here = {name: "volatile" for (name,) in connection.execute(_MADE_HERE).fetchall()}
+    return {**untold, **known, **made_here}
+
+
+def _of_macro(definition: str, known: dict[str, str]) -> str:
+    """DuckDB's own macros are as stable as what they are written in; a user's may read anything."""
+    named = set(_WORD.findall(definition.lower())) - _ONLY_FAILS
+    return "volatile" if any(known.get(word) == "volatile" for word in named) else "stable"
+
+
+def _read(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Found]:
+    connection.execute(sql)
+    columns = [column[0] for column in connection.description or ()]
+    return [dict(zip(columns, row, strict=True)) for row in connection.fetchall()]
+
+
+def _schema(found: Found) -> str | None:
+    return None if found["schema_name"] == "main" else found["schema_name"]
+
+
+def _table(found: Found) -> Described:
+    empty: Described = {
+        part: [] for part in ("columns", "indexes", "triggers", "foreign_keys", "checks", "primary_key")
+    }
+    definition = query_of(found["sql"]) if found["sql"] else None
+    about = {"schema": _schema(found), "definition": definition}
+    return {**empty, **about, **{key: found[key] for key in ("name", "kind", "comment", "rows")}}
+
+
+def _routine(found: Found) -> Described:
+    return {
+        "schema": _schema(found),
+        "kind": "function",
+        **{key: found[key] for key in ("name", "arguments", "returns")},
+    }
+
+
+def _constrain(table: Described, found: Found) -> None:
+    match found["type"]:
+        case "PRIMARY KEY":
+            table["primary_key"] = found["columns"]
+        case "FOREIGN KEY":
+            key = {"columns": found["columns"], "table": found["to_table"], "to": found["to_columns"]}
+            table["foreign_keys"].append({**key, "name": found["name"]})
+        case "NOT NULL":
+            pass
+        case _:
+            table["checks"].append(found["text"])
+
+
+class _Zone(ZoneInfo):
+    def localize(self, moment: datetime) -> datetime:
+        return moment.replace(tzinfo=self)
+
+
+def _zone(name: str) -> _Zone:
+    try:
+        return _Zone(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return _Zone("UTC")
+
+
+ZONES = ModuleType("pytz")
+ZONES.timezone = _zone  # pyright: ignore[reportAttributeAccessIssue]
+
+_SHARE = 0.6
+"""Of the process's memory that DuckDB may plan with; it does not count all that it takes."""
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "python_enable_replacements": "false",
+    "python_scan_all_frames": "false",
+    "temp_directory": "",
+    "threads": "2",
+    "lock_configuration": "true",
+}
+
+
+def duckdb_file(path: str, *, memory: int) -> Source:
+    # DuckDB asks this package for time zones, and fails where it is not installed.
+    sys.modules["pytz"] = ZONES
+    settings = {"memory_limit": f"{int(memory * _SHARE) >> 20}MiB", **_SETTINGS}
+
+    @contextmanager
+    def opened(deadline: float) -> Generator[duckdb.DuckDBPyConnection]:
+        with failing_as_duckdb(path), closing(duckdb.connect(path, read_only=True, config=settings)) as connection:
+            clock = threading.Timer(max(0.0, deadline - time.monotonic()), connection.interrupt)
+            clock.daemon = True
+            clock.start()
+            try:
+                connection.execute("BEGIN TRANSACTION READ ONLY")
+                yield connection
+            finally:
+                clock.cancel()
+
+    return PlainFile(
+        path=path,
+        file_bytes=0,
+        opened=opened,
+        asked_of=_asked_of,
+        structure_of=structure,
+        functions_of=functions,
+    )
+
+
+def _asked_of(connection: duckdb.DuckDBPyConnection, asked: Asked, send: Send) -> None:
+    statement = refuse_unless_reading(asked.sql, connection.extract_statements)
+    as_text = None
+    if statement.type.name == "SELECT":
+        # Binds the statement, and runs nothing.
+        relation = connection.query(statement.query)
+        as_text = rendered(statement.query, relation.columns, relation.types)
+    connection.execute(statement if as_text is None else as_text)
+    columns = [column[0] for column in connection.description or ()]
+    answer(columns, iter(connection.fetchone, None), asked, send)

@@ -1,0 +1,517 @@
+"""SQLite asks before it compiles each step of a statement; the answer is yes for what stands here and no for the rest.
+Stops every write, every attached file, every setting, every function that is not known to be harmless, whatever the
+text looked like. It knows nothing of time or size.
+
+By a new connection for each question, under every lock. The file is never made, and never taken for one that nobody
+else writes. A database in write-ahead-log mode needs its `-shm` file: SQLite makes that beside it where it is missing,
+which is the one thing that can be written.
+
+Read-only by SQLite's own switches, with every step of a statement judged, every size bounded, and a clock that is
+looked at while it works. One call that takes long in itself cannot be ended from inside; the process can.
+
+Read from its own catalogue by bound names, never by composing a statement from them.
+
+As the only table of a database that has no file, made anew for each question, then locked as a file is.
+"""
+
+import contextlib
+import re
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from .worker_protocol import (
+    Asked,
+    Described,
+    Failure,
+    Message,
+    PlainFile,
+    Send,
+    Source,
+    answer,
+    checks,
+    computations,
+    occasion,
+    query_of,
+)
+
+__all__ = [
+    "TOUCHED",
+    "SqliteTable",
+    "asked_of",
+    "failing_as_sqlite",
+    "functions",
+    "is_allowed",
+    "lock",
+    "set_clock",
+    "set_memory",
+    "sqlite_file",
+    "structure",
+]
+
+_ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+
+_ABOUT_A_NAME = frozenset(
+    {
+        "foreign_key_check",
+        "foreign_key_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "integrity_check",
+        "quick_check",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+    }
+)
+"""Pragmas whose argument says what to look at, not what to set."""
+
+_PRAGMAS = _ABOUT_A_NAME | {
+    "application_id",
+    "auto_vacuum",
+    "collation_list",
+    "compile_options",
+    "data_version",
+    "database_list",
+    "encoding",
+    "foreign_keys",
+    "freelist_count",
+    "function_list",
+    "journal_mode",
+    "module_list",
+    "page_count",
+    "page_size",
+    "pragma_list",
+    "query_only",
+    "schema_version",
+    "user_version",
+}
+
+_TELLING = frozenset(
+    """
+    analysis_limit automatic_index busy_timeout cache_size cache_spill cell_size_check defer_foreign_keys
+    journal_size_limit legacy_file_format locking_mode max_page_count mmap_size read_uncommitted recursive_triggers
+    reverse_unordered_selects secure_delete stats synchronous temp_store threads trusted_schema wal_autocheckpoint
+    writable_schema
+    """.split()  # noqa: SIM905
+)
+"""Pragmas that tell how the connection is set when nothing is given, and are no tables."""
+
+TOUCHED = ("json_each", "json_tree", *(f"pragma_{name}" for name in sorted(_PRAGMAS)))
+"""Tables that SQLite makes when they are first named, which looks like a write; so they are named beforehand."""
+
+_NAMES = """
+    -> ->> abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling changes char coalesce concat concat_ws
+    cos cosh count cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp
+    first_value floor format glob group_concat hex highlight if ifnull iif instr json json_array json_array_length
+    json_error_position json_extract json_group_array json_group_object json_insert json_object json_patch
+    json_pretty json_quote json_remove json_replace json_set json_type json_valid jsonb jsonb_array jsonb_extract
+    jsonb_group_array jsonb_group_object jsonb_insert jsonb_object jsonb_patch jsonb_remove jsonb_replace jsonb_set
+    julianday lag last_insert_rowid last_value lead length like likelihood likely ln log log10 log2 lower ltrim
+    match matchinfo max median min mod nth_value ntile nullif octet_length offsets percent_rank percentile
+    percentile_cont percentile_disc pi pow power printf quote radians random randomblob rank replace round
+    row_number rtrim sign sin sinh snippet soundex sqlite_compileoption_get sqlite_compileoption_used
+    sqlite_source_id sqlite_version sqrt strftime string_agg substr substring subtype sum tan tanh time timediff
+    total total_changes trim trunc typeof unhex unicode unistr unistr_quote unixepoch unlikely upper zeroblob
+"""
+_FUNCTIONS = frozenset(_NAMES.split())
+"""Those of SQLite itself, FTS5 among them, that neither write nor reach outside."""
+
+
+def is_allowed(action: int, first: str | None, second: str | None) -> bool:
+    """Called for each step, with the names that SQLite gives for it."""
+    if action == sqlite3.SQLITE_FUNCTION:
+        return (second or "").lower() in _FUNCTIONS
+    if action == sqlite3.SQLITE_PRAGMA:
+        name = (first or "").lower()
+        return name in _ABOUT_A_NAME or (name in _PRAGMAS | _TELLING and second is None)
+    return action in _ACTIONS
+
+
+_WAL = (
+    "it is in write-ahead-log mode, and the -shm file beside it can be neither opened nor made; let its directory be "
+    "written to, or leave that mode (PRAGMA journal_mode=DELETE)"
+)
+_OF_THE_FILE = {
+    "SQLITE_CANTOPEN": "it cannot be opened",
+    "SQLITE_CORRUPT": "it is damaged",
+    "SQLITE_IOERR": "it cannot be read",
+    "SQLITE_NOTADB": "it is not a SQLite database, or is encrypted",
+    "SQLITE_PERM": "it may not be read",
+    "SQLITE_READONLY_CANTINIT": _WAL,
+    "SQLITE_READONLY_DIRECTORY": _WAL,
+    "SQLITE_CANTOPEN_ISDIR": "it is a directory",
+    "SQLITE_IOERR_SHMOPEN": _WAL,
+    "SQLITE_IOERR_SHMSIZE": _WAL,
+    "SQLITE_READONLY_RECOVERY": "a writer left it unfinished: let one that may write open it once",
+    "SQLITE_READONLY_ROLLBACK": "a writer left it unfinished: let one that may write open it once",
+}
+
+
+@contextmanager
+def failing_as_sqlite(path: str) -> Generator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _failure(error, path) from error
+
+
+def _failure(error: sqlite3.Error, path: str) -> Failure:
+    code: str | None = getattr(error, "sqlite_errorname", None)
+    if code == "SQLITE_INTERRUPT":
+        return Failure("deadline", "time was up", code=code)
+    if code in ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_BUSY_RECOVERY", "SQLITE_BUSY_SNAPSHOT"):
+        return Failure("query", "the database is locked by another program; ask again when it has finished", code=code)
+    if code == "SQLITE_NOMEM":
+        return Failure("memory", "the question needs more memory than there is for one", code=code)
+    if (why := _why(code, path)) is not None:
+        return Failure("source", why, code=code)
+    return Failure("query", str(error), code=code)
+
+
+def _why(code: str | None, path: str) -> str | None:
+    if code == "SQLITE_CANTOPEN" and _is_wal(path):
+        return _WAL
+    general = "_".join((code or "").split("_")[:2])
+    return _OF_THE_FILE.get(code or "", _OF_THE_FILE.get(general))
+
+
+def _is_wal(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib is not loaded here
+            return file.read(20)[18:20] == b"\x02\x02"
+    except OSError:
+        return False
+
+
+_TABLES = """
+    SELECT m.name, m.type, m.sql, l.wr AS is_clustered FROM sqlite_master m
+    LEFT JOIN pragma_table_list l ON l.name = m.name AND l.schema = 'main'
+    WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND coalesce(l.type, '') <> 'shadow'
+    ORDER BY m.name"""
+_TRIGGERS = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
+_ROWS = "SELECT tbl, max(CAST(stat AS INTEGER)) AS rows FROM sqlite_stat1 GROUP BY tbl"
+
+Found = list[dict[str, Any]]
+
+
+def structure(connection: sqlite3.Connection) -> Described:
+    rows = _estimates(connection)
+    triggers = _triggers(connection)
+    tables = [_table(connection, found) for found in _read(connection, _TABLES)]
+    for table in tables:
+        table["rows"] = rows.get(table["name"])
+        table["triggers"] = triggers.get(table["name"], [])
+    keys = {table["name"].lower(): table["primary_key"] for table in tables}
+    for foreign in (foreign for table in tables for foreign in table["foreign_keys"]):
+        foreign["to"] = foreign["to"] or keys.get(foreign["table"].lower(), [])
+    return {"tables": tables}
+
+
+def _read(connection: sqlite3.Connection, sql: str, *names: str) -> Found:
+    cursor = connection.execute(sql, names)
+    columns = [column[0] for column in cursor.description]
+    return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _estimates(connection: sqlite3.Connection) -> dict[str, int]:
+    """What ANALYZE found; nothing where it never ran."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        return {found["tbl"]: found["rows"] for found in _read(connection, _ROWS)}
+    return {}
+
+
+def _triggers(connection: sqlite3.Connection) -> dict[str, list[Described]]:
+    by_table: dict[str, list[Described]] = {}
+    for found in _read(connection, _TRIGGERS):
+        timing, event = occasion(found["sql"])
+        trigger = {"name": found["name"], "timing": timing, "event": event, "statement": found["sql"]}
+        by_table.setdefault(found["tbl_name"], []).append(trigger)
+    return by_table
+
+
+def _table(connection: sqlite3.Connection, found: dict[str, Any]) -> Described:
+    name, text = found["name"], found["sql"] or ""
+    if found["type"] == "view":
+        return {**_nothing(name), "kind": "view", "columns": _columns(connection, name), "definition": query_of(text)}
+    columns = _columns(connection, name)
+    expressions = computations(text) if any(column["computed"] for column in columns) else {}
+    for column in columns:
+        if column["computed"]:
+            column["expression"] = expressions.get(column["name"].lower())
+    key = [column["name"] for column in sorted(columns, key=lambda one: one["key"]) if column["key"]]
+    for column in columns if len(key) == 1 and not found["is_clustered"] else ():
+        # Such a column is the row's own number, which SQLite gives where none is said.
+        if column["key"] and column["type"].upper() == "INTEGER":
+            column.update(generated=True, nullable=False)
+    return {
+        **_nothing(name),
+        "columns": columns,
+        "primary_key": key,
+        "foreign_keys": _foreign_keys(connection, name),
+        "indexes": _indexes(connection, name),
+        "checks": checks(text),
+        "module": text if text[:14].upper() == "CREATE VIRTUAL" else None,
+    }
+
+
+def _nothing(name: str) -> Described:
+    return {"name": name, "kind": "table", "primary_key": [], "foreign_keys": [], "indexes": [], "checks": []}
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[Described]:
+    """None where a view names what is no longer there."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        return [
+            {
+                "name": found["name"],
+                "type": found["type"],
+                "nullable": not found["notnull"],
+                "default": found["dflt_value"],
+                "generated": found["hidden"] in (2, 3),
+                "computed": found["hidden"] in (2, 3),
+                "key": found["pk"],
+            }
+            for found in _read(connection, "SELECT * FROM pragma_table_xinfo(?) WHERE hidden <> 1", table)
+        ]
+    return []
+
+
+def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[Described]:
+    keys: dict[int, Described] = {}
+    for found in _read(connection, "SELECT * FROM pragma_foreign_key_list(?) ORDER BY id, seq", table):
+        key = keys.setdefault(
+            found["id"],
+            {
+                "columns": [],
+                "table": found["table"],
+                "to": [],
+                "on_update": found["on_update"],
+                "on_delete": found["on_delete"],
+            },
+        )
+        key["columns"].append(found["from"])
+        key["to"].extend([found["to"]] if found["to"] is not None else [])
+    return list(keys.values())
+
+
+def _indexes(connection: sqlite3.Connection, table: str) -> list[Described]:
+    found = _read(connection, "SELECT * FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY name", table)
+    return [
+        {"name": index["name"], "unique": bool(index["unique"]), "columns": _indexed(connection, index["name"])}
+        for index in found
+    ]
+
+
+def _indexed(connection: sqlite3.Connection, index: str) -> list[str]:
+    found = _read(connection, "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index)
+    return [column["name"] if column["name"] is not None else "(expression)" for column in found]
+
+
+_DETERMINISTIC, _DIRECT_ONLY = 0x800, 0x80000
+_WITHIN_A_STATEMENT = frozenset(
+    {
+        "changes",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "date",
+        "datetime",
+        "julianday",
+        "last_insert_rowid",
+        "strftime",
+        "time",
+        "total_changes",
+        "unixepoch",
+    }
+)
+"""Those that tell the time, or what the connection has done; SQLite's own flag does not tell them from the others."""
+
+_SEARCHED = re.compile(r"CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
+"""Full-text tables, whose search may be written as a call in FROM."""
+
+_ORDER = ("immutable", "stable", "volatile")
+
+
+def functions(connection: sqlite3.Connection) -> dict[str, str]:
+    found: dict[str, str] = {}
+    rows = connection.execute("SELECT lower(name), type, flags FROM pragma_function_list")
+    for name, kind, flags in rows.fetchall():
+        found[name] = max(found.get(name, "immutable"), _stability(name, kind, flags), key=_ORDER.index)
+    tables = connection.execute("SELECT lower(name), sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL")
+    searched = [name for name, sql in tables.fetchall() if _SEARCHED.match(sql)]
+    return {**found, **{f"from:{name}": "immutable" for name in searched}}
+
+
+def _stability(name: str, kind: str, flags: int) -> str:
+    """A function that no statement may use is the least stable, whatever its flags say."""
+    if flags & _DIRECT_ONLY or not is_allowed(sqlite3.SQLITE_FUNCTION, None, name):
+        return "volatile"
+    if name in _WITHIN_A_STATEMENT:
+        return "stable"
+    is_fixed = flags & _DETERMINISTIC or kind in ("a", "w") or name.startswith("sqlite_")
+    return "immutable" if is_fixed or name in _OF_A_SEARCH else "volatile"
+
+
+_OF_A_SEARCH = frozenset({"bm25", "highlight", "match", "matchinfo", "offsets", "snippet"})
+"""By what a full-text table holds, and by nothing else."""
+
+_STEPS = 20_000
+"""Of SQLite's machine between two looks at the clock."""
+
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 1 << 27,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 2_000,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 1_000,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 500,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 1_000_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 127,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 5_000,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 100,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+
+_SWITCHES = ("query_only=ON", "trusted_schema=ON", "cell_size_check=ON", "temp_store=MEMORY", "mmap_size=0")
+"""Views may use JSON functions and full-text tables, which an untrusted schema may not: every function in a view is
+judged by `_authorize` as those of a statement are."""
+
+
+def set_memory(connection: sqlite3.Connection, most: int) -> None:
+    """Holds for the whole process, wherever the system's own limit does not."""
+    connection.execute(f"PRAGMA hard_heap_limit={most}")
+
+
+def set_clock(connection: sqlite3.Connection, deadline: float) -> None:
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+
+
+def lock(connection: sqlite3.Connection) -> None:
+    """From here on the connection reads one moment of the database, and does nothing else."""
+    for switch in _SWITCHES:
+        connection.execute(f"PRAGMA {switch}")
+    for limit, value in _LIMITS.items():
+        connection.setlimit(limit, value)
+    _touch(connection)
+    connection.execute("BEGIN")
+    connection.set_authorizer(_authorize)
+
+
+def _authorize(action: int, first: str | None, second: str | None, _database: str | None, _within: str | None) -> int:
+    return sqlite3.SQLITE_OK if is_allowed(action, first, second) else sqlite3.SQLITE_DENY
+
+
+def _touch(connection: sqlite3.Connection) -> None:
+    made_here = connection.execute("SELECT name FROM sqlite_master WHERE type='table' AND sql LIKE 'CREATE VIRTUAL%'")
+    names = [row[0] for row in made_here.fetchall()]
+    for name in (*TOUCHED, *names):
+        quoted = name.replace('"', '""')
+        # An older SQLite has not all of them, and a table whose module is not here cannot be read in any case.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')
+
+
+_FILE_BYTES = 8 << 20
+"""Of the `-shm` file, for a log of a million pages."""
+
+_WAITED = 0.8
+"""Of the time that is left, at most, for a lock that another holds; then there is time to say so."""
+
+
+def _connect(uri: str, deadline: float, memory: int) -> sqlite3.Connection:
+    patience = max(0.0, deadline - time.monotonic()) * _WAITED
+    connection = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None, cached_statements=0)
+    connection.text_factory = _text
+    set_memory(connection, memory)
+    set_clock(connection, deadline)
+    return connection
+
+
+def asked_of(connection: sqlite3.Connection, asked: Asked, send: Send) -> None:
+    with closing(connection.execute(asked.sql)) as cursor:
+        columns = [column[0] for column in cursor.description or ()]
+        answer(columns, cursor, asked, send)
+
+
+def sqlite_file(path: str, *, uri: str, memory: int) -> Source:
+    @contextmanager
+    def opened(deadline: float) -> Generator[sqlite3.Connection]:
+        with failing_as_sqlite(path), closing(_connect(f"{uri}?mode=ro", deadline, memory)) as connection:
+            lock(connection)
+            yield connection
+
+    return PlainFile(
+        path=path,
+        file_bytes=_FILE_BYTES,
+        opened=opened,
+        asked_of=asked_of,
+        structure_of=structure,
+        functions_of=functions,
+    )
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+class SqliteTable:
+    file_bytes = 0
+
+    def __init__(self, *, memory: int) -> None:
+        self._memory = memory
+        self._connection: sqlite3.Connection | None = None
+        self._insert = ""
+        self._failure: Failure | None = None
+        """Of the loading; told when the question comes."""
+
+    def take(self, message: Message) -> None:
+        try:
+            with failing_as_sqlite(""):
+                self._begin(message["columns"]) if message["do"] == "begin" else self._load(message["rows"])
+        except Failure as failure:
+            self._failure = self._failure or failure
+
+    def ask(self, message: Message, send: Send) -> None:
+        asked = Asked.read(message)
+        try:
+            self._ask(asked, send)
+        finally:
+            self._forget()
+
+    def structure(self, message: Message) -> Described:
+        raise Failure("query", f"a table does not take `{message['do']}`")
+
+    def functions(self, message: Message) -> dict[str, str]:
+        raise Failure("query", f"a table does not take `{message['do']}`")
+
+    def _begin(self, columns: list[str]) -> None:
+        self._forget()
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+        set_memory(self._connection, self._memory)
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        self._connection.execute(f"CREATE TABLE result ({names})")
+        self._insert = f"INSERT INTO result VALUES ({', '.join('?' * len(columns))})"
+        self._connection.execute("BEGIN")
+
+    def _load(self, rows: list[list[object]]) -> None:
+        if self._connection is not None and self._failure is None:
+            self._connection.executemany(self._insert, rows)
+
+    def _ask(self, asked: Asked, send: Send) -> None:
+        if self._failure is not None or self._connection is None:
+            raise self._failure or Failure("query", "there is no table to ask")
+        with failing_as_sqlite(""):
+            self._connection.execute("COMMIT")
+            set_clock(self._connection, asked.deadline)
+            lock(self._connection)
+            asked_of(self._connection, asked, send)
+
+    def _forget(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._failure = None, None

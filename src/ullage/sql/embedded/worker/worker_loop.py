@@ -1,0 +1,117 @@
+"""The first message says which file is to be read and within which memory; each other is a question. After every
+answer the connection is gone, and with it everything a statement could have left behind.
+
+Take more memory than it was given, write to a file beyond so many bytes, leave a picture of its memory behind, or stand
+in the way of others on a busy machine. Windows has no such limits (untested there); macOS does not hold the one on
+memory, where each engine's own limit remains.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import BinaryIO, Protocol
+
+from .worker_protocol import Failure, Message, Pipe, Send, Source, encoded
+
+__all__ = ["confine", "serve"]
+
+
+class Confine(Protocol):
+    def __call__(self, *, memory: int, file_bytes: int) -> None: ...
+
+
+def serve(source: BinaryIO, sink: BinaryIO, *, confine: Confine, when_alone: Callable[[], None]) -> None:
+    pipe = Pipe(source, sink, when_alone)
+    hello = pipe.receive()
+    if hello is None:
+        return
+    try:
+        database = _source(hello)
+    except Failure as failure:
+        pipe.send(_told(failure))
+        return
+    confine(memory=hello["memory"], file_bytes=database.file_bytes)
+    _converse(pipe, database, patience=hello["idle"])
+    pipe.send(encoded({"bye": True}))
+
+
+def _source(hello: Message) -> Source:
+    if hello["kind"] == "sqlite":
+        from .sqlite_worker import sqlite_file
+
+        return sqlite_file(hello["path"], uri=hello["uri"], memory=hello["memory"])
+    if hello["kind"] == "table":
+        from .sqlite_worker import SqliteTable
+
+        return SqliteTable(memory=hello["memory"])
+    if hello["packages"] is not None and hello["packages"] not in sys.path:
+        sys.path.append(hello["packages"])
+    try:
+        from .duckdb_worker import duckdb_file
+    except ModuleNotFoundError as error:
+        raise Failure("source", 'DuckDB is not installed: pip install "ullage[duckdb]"') from error
+    return duckdb_file(hello["path"], memory=hello["memory"])
+
+
+def _converse(pipe: Pipe, database: Source, *, patience: float) -> None:
+    while (message := pipe.receive(patience)) is not None:
+        try:
+            with _failing_as_told():
+                _do(message, database, pipe.send)
+        except Failure as failure:
+            pipe.send(_told(failure))
+            if failure.kind == "memory":
+                return
+
+
+def _do(message: Message, database: Source, send: Send) -> None:
+    match message["do"]:
+        case "ask":
+            database.ask(message, send)
+        case "structure":
+            send(encoded({"value": database.structure(message)}))
+        case "functions":
+            send(encoded({"value": database.functions(message)}))
+        case _:
+            database.take(message)
+
+
+@contextmanager
+def _failing_as_told() -> Generator[None]:
+    try:
+        yield
+    except Failure:
+        raise
+    except MemoryError as error:
+        raise Failure("memory", "the question needs more memory than there is for one") from error
+    except Exception as error:  # a statement that nobody foresaw must not end the process
+        raise Failure("query", f"{type(error).__name__}: {error}") from error
+
+
+def _told(failure: Failure) -> bytes:
+    return encoded({"failed": failure.kind, "code": failure.code, "text": failure.text})
+
+
+_RESERVED = 2 << 30
+"""Addresses that DuckDB reserves without using them, above the memory it is given."""
+
+_NICE = 5
+
+
+def confine(*, memory: int, file_bytes: int) -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    os.nice(_NICE)
+    for limit, value in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_AS, memory + _RESERVED),
+    ):
+        # Where it is already lower, or the system does not know it, there is nothing to set.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(limit, (value, value))

@@ -1,0 +1,388 @@
+"""In frames: four bytes that say how many follow, then JSON. A thread of its own reads, so that the end of the other
+side is noticed in the middle of a statement; the engines let it run while they work.
+
+So many rows, so many characters of a value, so many bytes in all, and nothing after the deadline. Rows are taken one at
+a time and sent in frames, so that neither side ever holds more than a frame of what is not wanted. Where rows come from
+is not known here.
+
+As JSON. What JSON has not becomes text: dates and times as ISO 8601 writes them, with a blank between the two, bytes as
+`0x…`, infinities by name. A decimal is marked, because a float would round it, and so is an object, because a mark is
+one. Inside lists and objects a decimal is text.
+
+Each question by a connection of its own, and only where there is a file. What a connection is and which locks it has,
+each engine knows.
+
+SQLite keeps a table's checks, a trigger's occasion and a view's query only as text. This reads words, not grammar: the
+engine has accepted the text long before.
+"""
+
+import json
+import math
+import os
+import queue
+import re
+import stat
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import date
+from datetime import time as datetime_time
+from decimal import Decimal
+from itertools import islice
+from typing import Any, BinaryIO, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
+
+__all__ = [
+    "Asked",
+    "Described",
+    "Failure",
+    "Message",
+    "Pipe",
+    "PlainFile",
+    "Send",
+    "Source",
+    "answer",
+    "checks",
+    "computations",
+    "cut",
+    "encoded",
+    "occasion",
+    "query_of",
+    "travelling",
+]
+
+Message = dict[str, Any]
+
+
+class Asked(NamedTuple):
+    sql: str
+    rows: int
+    cell: int
+    """Characters of one value."""
+    bytes: int
+    """Of all rows as they travel."""
+    deadline: float
+    """By the monotonic clock of this process."""
+
+    @classmethod
+    def read(cls, message: Message) -> "Asked":
+        return cls(
+            sql=message["sql"],
+            rows=message["rows"],
+            cell=message["cell"],
+            bytes=message["bytes"],
+            deadline=time.monotonic() + message["seconds"],
+        )
+
+
+Kind = Literal["query", "source", "deadline", "memory"]
+"""The statement's fault, the file's, time's, or memory's; after the last the process ends."""
+
+_MOST = 1_500
+"""Characters of an engine's words; some repeat the whole statement."""
+
+
+class Failure(Exception):
+    def __init__(self, kind: Kind, text: str, *, code: str | None = None) -> None:
+        super().__init__(text)
+        self.kind: Kind = kind
+        self.text = text if len(text) <= _MOST else text[:_MOST] + "…"
+        self.code = code
+        """The engine's own, such as `SQLITE_ERROR`."""
+
+
+Travelling = None | bool | int | float | str | list["Travelling"] | dict[str, "Travelling"]
+
+
+def travelling(value: object, most: int) -> tuple[Travelling, bool]:
+    """The value and whether it was cut to `most` characters."""
+    if isinstance(value, (bytes, bytearray)):
+        return _bytes(value, most)
+    if isinstance(value, Decimal) and value.is_finite():
+        return {"decimal": str(value)}, False
+    plain = _plain(value)
+    if isinstance(plain, str):
+        return cut(plain, most)
+    if isinstance(plain, (list, dict)):
+        return _nested(plain, most)
+    return plain, False
+
+
+def cut(text: str, most: int) -> tuple[str, bool]:
+    return (text, False) if len(text) <= most else (text[:most], True)
+
+
+def _bytes(value: bytes | bytearray, most: int) -> tuple[Travelling, bool]:
+    fitting = max(0, (most - 2) // 2)
+    return "0x" + value[:fitting].hex(), len(value) > fitting
+
+
+def _nested(value: list[Travelling] | dict[str, Travelling], most: int) -> tuple[Travelling, bool]:
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) > most:
+        return text[:most], True
+    return (value if isinstance(value, list) else {"json": value}), False
+
+
+def _plain(value: object) -> Travelling:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _named(value)
+    if isinstance(value, (date, datetime_time)):
+        return str(value)
+    return _inner(value)
+
+
+def _inner(value: object) -> Travelling:
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in cast("dict[object, object]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in cast("list[object]", value)]
+    if isinstance(value, (bytes, bytearray)):
+        return "0x" + value.hex()
+    return str(value)
+
+
+def _named(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+_WORDS = re.compile(
+    r"""--[^\n]*|/\*.*?(?:\*/|\Z)|\s+                                    # passed over
+      |(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|'(?:[^']|'')*')
+      |(?P<word>[\w$]+)
+      |(?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class _Word(NamedTuple):
+    text: str
+    """In upper case, or as it is where it is quoted."""
+    start: int
+    end: int
+
+
+def _words(text: str) -> Iterator[_Word]:
+    for found in _WORDS.finditer(text):
+        if found.lastgroup is not None:
+            shown = found.group()
+            yield _Word(shown if found.lastgroup == "quoted" else shown.upper(), found.start(), found.end())
+
+
+def checks(text: str) -> list[str]:
+    """`CHECK (…)` as they stand in a CREATE TABLE."""
+    words = list(_words(text))
+    openings = (at for at, word in enumerate(words[:-1]) if word.text == "CHECK" and words[at + 1].text == "(")
+    return [text[words[at].start : _closing(words, at + 1)] for at in openings]
+
+
+def computations(text: str) -> dict[str, str]:
+    """The expressions of generated columns in a CREATE TABLE, by the columns' names in lower case."""
+    words = list(_words(text))
+    found: dict[str, str] = {}
+    depth, begins = 0, False
+    column: str | None = None
+    for at, word in enumerate(words):
+        if begins and depth == 1:
+            column, begins = word.text, False
+        if depth == 1 and word.text == "AS" and column is not None and at + 1 < len(words):
+            name = column[1:-1] if column[:1] in "\"`['" else column
+            found[name.lower()] = text[words[at + 1].start : _closing(words, at + 1)]
+        depth += (word.text == "(") - (word.text == ")")
+        begins = begins or (depth == 1 and word.text in ("(", ","))
+    return found
+
+
+def _closing(words: list[_Word], opening: int) -> int:
+    depth = 0
+    for word in words[opening:]:
+        depth += (word.text == "(") - (word.text == ")")
+        if depth == 0:
+            return word.end
+    return words[-1].end
+
+
+def occasion(text: str) -> tuple[str, str | None]:
+    """A trigger's timing and event; BEFORE is what SQLite takes where nothing is said."""
+    words = [word.text for word in _words(text)]
+    head = words[: words.index("ON")] if "ON" in words else words
+    event = next((word for word in head if word in ("INSERT", "UPDATE", "DELETE")), None)
+    if "INSTEAD" in head:
+        return "INSTEAD OF", event
+    return ("AFTER" if "AFTER" in head else "BEFORE"), event
+
+
+def query_of(text: str) -> str:
+    """What follows the AS of a CREATE VIEW."""
+    depth = 0
+    for word in _words(text):
+        depth += (word.text == "(") - (word.text == ")")
+        if word.text == "AS" and depth == 0:
+            return text[word.end :].strip().rstrip(";").rstrip()
+    return text
+
+
+_LENGTH = struct.Struct(">I")
+_AHEAD = 4
+"""Frames that are read before they are wanted; more would pile up in memory."""
+
+
+class Pipe:
+    def __init__(self, source: BinaryIO, sink: BinaryIO, when_alone: Callable[[], None]) -> None:
+        self._source = source
+        self._sink = sink
+        self._when_alone = when_alone
+        self._waiting: queue.Queue[Message | None] = queue.Queue(_AHEAD)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def receive(self, patience: float | None = None) -> Message | None:
+        """None where the other side has gone, or has said nothing for so many seconds."""
+        try:
+            return self._waiting.get(timeout=patience)
+        except queue.Empty:
+            return None
+
+    def send(self, frame: bytes) -> None:
+        self._sink.write(_LENGTH.pack(len(frame)) + frame)
+        self._sink.flush()
+
+    def _read(self) -> None:
+        while (message := self._next()) is not None:
+            self._waiting.put(message)
+        self._when_alone()
+        self._waiting.put(None)
+
+    def _next(self) -> Message | None:
+        head = self._source.read(_LENGTH.size)
+        if len(head) < _LENGTH.size:
+            return None
+        length: int = _LENGTH.unpack(head)[0]
+        body = self._source.read(length)
+        return None if len(body) < length else json.loads(body)
+
+
+Send = Callable[[bytes], None]
+
+_FRAME = 128_000
+"""Bytes of rows that are sent at once, so that the other side decodes few at a time."""
+
+
+def encoded(message: object) -> bytes:
+    """JSON in UTF-8, half characters as question marks."""
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
+
+
+def answer(columns: Sequence[str], rows: Iterator[Sequence[object]], asked: Asked, send: Send) -> None:
+    send(encoded({"columns": [cut(name, asked.cell)[0] for name in columns]}))
+    held: list[bytes] = []
+    size = total = count = cells = 0
+    for row in islice(rows, asked.rows):
+        _refuse_when_late(asked)
+        line, cut_here = _line(row, asked.cell)
+        if total + len(line) > asked.bytes:
+            _refuse_when_nothing_fits(count, asked)
+            return _finish(held, send, more=True, cut_cells=cells)
+        held.append(line)
+        size, total, count, cells = size + len(line), total + len(line), count + 1, cells + cut_here
+        if size > _FRAME:
+            _send_rows(held, send)
+            held, size = [], 0
+    return _finish(held, send, more=next(rows, None) is not None, cut_cells=cells)
+
+
+def _line(row: Sequence[object], most: int) -> tuple[bytes, int]:
+    cells = [travelling(value, most) for value in row]
+    return encoded([value for value, _ in cells]), sum(was_cut for _, was_cut in cells)
+
+
+def _send_rows(lines: list[bytes], send: Send) -> None:
+    if lines:
+        send(b'{"rows":[' + b",".join(lines) + b"]}")
+
+
+def _finish(held: list[bytes], send: Send, *, more: bool, cut_cells: int) -> None:
+    _send_rows(held, send)
+    send(encoded({"more": more, "cut_cells": cut_cells}))
+
+
+def _refuse_when_late(asked: Asked) -> None:
+    if time.monotonic() > asked.deadline:
+        raise Failure("deadline", "time was up while rows were being read")
+
+
+def _refuse_when_nothing_fits(count: int, asked: Asked) -> None:
+    if count == 0:
+        raise Failure("query", f"the first row alone is larger than the {asked.bytes} bytes that an answer may have")
+
+
+Described = dict[str, Any]
+"""JSON, read by whoever started the worker."""
+
+
+class Source(Protocol):
+    """Each method opens what it needs, locks it, and leaves nothing open. Raises `Failure`."""
+
+    @property
+    def file_bytes(self) -> int:
+        """The size beyond which no file may be written while it is read."""
+        ...
+
+    def ask(self, message: Message, send: Send) -> None: ...
+
+    def structure(self, message: Message) -> Described: ...
+
+    def functions(self, message: Message) -> dict[str, str]: ...
+
+    def take(self, message: Message) -> None:
+        """Something to be kept for the next question."""
+        ...
+
+
+Connection = TypeVar("Connection")
+
+
+class PlainFile(NamedTuple, Generic[Connection]):
+    path: str
+    file_bytes: int
+    opened: Callable[[float], AbstractContextManager[Connection]]
+    """Given the deadline, by the monotonic clock."""
+    asked_of: Callable[[Connection, Asked, Send], None]
+    structure_of: Callable[[Connection], Described]
+    functions_of: Callable[[Connection], dict[str, str]]
+
+    def ask(self, message: Message, send: Send) -> None:
+        asked = Asked.read(message)
+        with self._until(asked.deadline) as connection:
+            self.asked_of(connection, asked, send)
+
+    def structure(self, message: Message) -> Described:
+        with self._until(time.monotonic() + message["seconds"]) as connection:
+            return self.structure_of(connection)
+
+    def functions(self, message: Message) -> dict[str, str]:
+        with self._until(time.monotonic() + message["seconds"]) as connection:
+            return self.functions_of(connection)
+
+    def take(self, message: Message) -> None:
+        raise Failure("query", f"a file does not take `{message['do']}`")
+
+    def _until(self, deadline: float) -> AbstractContextManager[Connection]:
+        _refuse_unless_file(self.path)
+        return self.opened(deadline)
+
+
+def _refuse_unless_file(path: str) -> None:
+    """Opening a pipe or a device would wait for ever."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - pathlib would be loaded for this alone
+    except FileNotFoundError:
+        raise Failure("source", "there is no such file") from None
+    except OSError as error:
+        raise Failure("source", error.strerror or "it cannot be looked at") from None
+    if not stat.S_ISREG(mode):
+        raise Failure("source", "it is not a file")

@@ -1,0 +1,397 @@
+"""An allow-list at every level, which fails closed: characters, tokens, the first word, then whatever that word calls
+for. It is the first of several locks and never the only one: the engine and its role hold what a parser gets wrong.
+Nothing is run here, and nothing is known of what the tables hold.
+
+The pipeline of every query, also of one that is only explained or described. First the text is judged, then the tree of
+it, node by node, with none left out.
+
+Only of a query that could itself be run: some forms run what they explain, and none is worth telling apart.
+
+Those that ask, with a table's name for an argument, and those that tell when nothing is given. An assignment never.
+
+Each engine has its own; what is not on its list is refused. A condition in them is judged as that of a query is.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import cast
+
+from sqlglot import exp
+
+from ..database import Dialect, Stability
+from .allowed_functions import ASKING, READING
+from .lexer import Kind, Statement, Terms, read, refusal, words
+from .parse_query import PIVOTS, Passage, check_operators, one_statement, parse
+from .query_rules import check_bomb, check_calls, check_node
+from .table_rules import (
+    SHOW_ALL,
+    check_function_in_from,
+    check_setting,
+    check_statement_texts,
+    check_table,
+    check_table_name,
+    check_words,
+    is_automatic_index,
+    names_variables,
+    read_tables,
+    shadow_tables,
+)
+
+__all__ = [
+    "check_describe",
+    "check_explain",
+    "check_pragma",
+    "check_query",
+    "check_show",
+    "explained",
+    "is_query",
+    "judge",
+]
+
+_ASKING: Mapping[Dialect, frozenset[str]] = {
+    "sqlite": ASKING,
+    "duckdb": frozenset({"table_info", "storage_info", "show"}),
+}
+_READING: Mapping[Dialect, frozenset[str]] = {
+    "sqlite": READING,
+    "duckdb": words(
+        """
+show_tables show_tables_expanded show_databases database_list database_size version platform collations functions
+user_agent metadata_info
+        """
+    ),
+}
+
+
+def check_pragma(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    at = 3 if passage.mark(2) == "." else 1
+    name = passage.word(at)
+    asking, reading = _ASKING[terms.dialect], _READING[terms.dialect]
+    if name not in asking | reading:
+        raise refusal(
+            f"PRAGMA {name}", "is not among those that only tell", "Use one of these.", tuple(sorted(asking | reading))
+        )
+    rest = passage.tokens[at + 1 :]
+    if not rest:
+        return ()
+    if name not in asking:
+        raise refusal(f"PRAGMA {name}", "with a value sets it", f"Write PRAGMA {name} alone.")
+    return _asked(passage, at, terms)
+
+
+def _asked(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
+    opens = passage.mark(at + 1)
+    end = {"(": at + 4, "=": at + 3}.get(opens)
+    closed = opens == "=" or passage.mark(at + 3) == ")"
+    if end != len(passage.tokens) or not closed or passage.tokens[at + 2].kind in ("mark", "operator"):
+        raise refusal("PRAGMA", "has an argument that is not one name", "Write PRAGMA table_info(name).")
+    token = passage.tokens[at + 2]
+    name = token.name.strip("'").lower() if token.kind == "string" else token.name
+    if passage.word(at).startswith("index_") and is_automatic_index(name):
+        return ()
+    check_table_name([name], terms)
+    return (name,)
+
+
+_HEADS = frozenset({"select", "with", "values", "table"})
+_DUCKDB_HEADS = PIVOTS | {"from"}
+_ROOTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.Pivot)
+
+
+def is_query(passage: Passage, terms: Terms, at: int = 0) -> bool:
+    while passage.mark(at) == "(":
+        at += 1
+    heads = _HEADS | _DUCKDB_HEADS if terms.dialect == "duckdb" else _HEADS
+    return passage.word(at) in heads
+
+
+def check_query(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    """The tables that it reads."""
+    if not is_query(passage, terms):
+        raise refusal(
+            passage.tokens[0].text if passage.tokens else "", "does not begin a query", "Begin with SELECT or WITH."
+        )
+    check_words(passage, terms)
+    check_operators(passage, terms)
+    check_statement_texts(passage, terms)
+    tree, places = parse(passage, terms.dialect)
+    if not isinstance(tree, _ROOTS):
+        raise refusal(type(tree).__name__, "is not a query", "Send one SELECT.")
+    check_calls(passage, terms, _column_lists(passage, tree, places))
+    strings = {start for start, number in places.items() if passage.tokens[number].kind == "string"}
+    for node in _every(tree):
+        check_node(node, terms)
+        check_bomb(node, terms.dialect)
+        if isinstance(node, exp.Table):
+            check_table(node, terms, strings)
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Func):
+            check_function_in_from(node.this, terms)
+    return read_tables(tree)
+
+
+def _column_lists(passage: Passage, tree: exp.Expr, places: Mapping[int, int]) -> set[int]:
+    """The tokens that are an alias with its columns in parentheses, and no call."""
+    aliases = (alias.this for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns"))
+    starts = {alias.meta.get("start") for alias in aliases if isinstance(alias, exp.Identifier)}
+    return {
+        number
+        for place, number in places.items()
+        if place in starts and any(token.is_name for token in passage.tokens[number + 2 : number + 3])
+    }
+
+
+def _every(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Each node once, whatever list or tuple holds it."""
+    waiting: list[object] = [tree]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, exp.Expr):
+            yield one
+            waiting.extend(one.args.values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(cast("list[object]", one))
+
+
+_OPTIONS = words("analyze verbose costs settings generic_plan buffers serialize wal timing summary memory format")
+_PLAIN = frozenset({"analyze", "verbose", "extended", "partitions", "query", "plan"})
+
+
+def check_explain(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    if passage.word(0) == "analyze" and any(passage.word(place) == "table" for place in (1, 2)):
+        raise refusal("ANALYZE TABLE", "writes statistics", "Write ANALYZE SELECT …, or EXPLAIN SELECT …")
+    return check_query(passage.after(explained(passage, terms)), terms)
+
+
+def explained(passage: Passage, terms: Terms) -> int:
+    """Where the explained query begins."""
+    at = 1
+    while True:
+        if passage.mark(at) == "(" and not is_query(passage, terms, at):
+            at = _after_options(passage, at + 1)
+        elif passage.word(at) == "format" and passage.mark(at + 1) == "=":
+            at += 3
+        elif passage.word(at) in _PLAIN:
+            at += 1
+        else:
+            return at
+
+
+def _after_options(passage: Passage, at: int) -> int:
+    while passage.mark(at) != ")":
+        if passage.word(at) not in _OPTIONS:
+            raise refusal(
+                passage.mark(at) or "EXPLAIN",
+                "is no option of EXPLAIN",
+                "Write EXPLAIN SELECT …",
+                tuple(sorted(_OPTIONS)),
+            )
+        at += 1
+        if passage.mark(at) not in (",", ")"):
+            at += 1
+        if passage.mark(at) == ",":
+            at += 1
+    return at + 1
+
+
+_MODIFIERS = words("full global session local extended storage")
+_SHOWN = words(
+    """
+tables columns fields index indexes keys databases schemas variables status triggers events engines charset collation
+warnings errors processlist plugins privileges
+"""
+)
+_SHOWN_IN_TWO = words(
+    """
+create_table create_view create_database create_schema create_function create_procedure create_trigger create_event
+create_sequence create_package table_status function_status procedure_status character_set open_tables package_status
+index_statistics
+"""
+)
+_LISTS = words("tables databases schemas views")
+
+
+def check_show(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    if terms.dialect == "mysql":
+        _mysql(passage, terms)
+    elif terms.dialect == "duckdb":
+        return _duckdb(passage, terms)
+    else:
+        _postgres(passage)
+    return ()
+
+
+def check_describe(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    """Also EXPLAIN of a table, and SUMMARIZE."""
+    at = explained(passage, terms) if terms.dialect == "mysql" else 1
+    if is_query(passage, terms, at):
+        return check_query(passage.after(at), terms)
+    if at == len(passage.tokens) and terms.dialect == "duckdb":
+        return ()
+    return _named(passage, at, terms)
+
+
+def _named(passage: Passage, at: int, terms: Terms) -> tuple[str, ...]:
+    parts, at = _name(passage, at)
+    if at < len(passage.tokens) and terms.dialect == "mysql":
+        at += 1
+    _ends(passage, at)
+    check_table_name(parts, terms)
+    return (".".join(parts),)
+
+
+def _name(passage: Passage, at: int) -> tuple[list[str], int]:
+    """A name with its dots, and where it ends."""
+    parts = passage.dotted(at)
+    after = at + 2 * len(parts)
+    if not parts or passage.mark(after - 1) == ".":
+        wrong = passage.tokens[min(after, len(passage.tokens) - 1)]
+        raise refusal(wrong.text, "is no name of a table", "Name one table.")
+    return parts, after - 1
+
+
+def _ends(passage: Passage, at: int) -> None:
+    if at < len(passage.tokens):
+        raise refusal(passage.tokens[at].text, "is one word too many here", "Leave it out.")
+
+
+def _postgres(passage: Passage) -> None:
+    words = " ".join(token.name for token in passage.tokens[1:])
+    if words in ("time zone", "transaction isolation level", "session authorization"):
+        return
+    parts, at = _name(passage, 1)
+    _ends(passage, at)
+    if parts == ["all"]:
+        return
+    check_setting(".".join(parts))
+
+
+def _duckdb(passage: Passage, terms: Terms) -> tuple[str, ...]:
+    at = 2 if passage.word(1) == "all" else 1
+    if at == len(passage.tokens):
+        return ()
+    if passage.word(at) not in _LISTS:
+        return check_describe(passage, terms)
+    at += 1
+    if passage.word(at) in ("from", "in"):
+        _, at = _name(passage, at + 1)
+    _ends(passage, at)
+    return ()
+
+
+def _mysql(passage: Passage, terms: Terms) -> None:
+    at = 1
+    while passage.word(at) in _MODIFIERS:
+        at += 1
+    if passage.word(at) == "count" and [passage.mark(at + place) for place in (1, 2, 3)] == ["(", "*", ")"]:
+        at += 4
+    if f"{passage.word(at)}_{passage.word(at + 1)}" in _SHOWN_IN_TWO:
+        created = passage.word(at) == "create"
+        _conditions(passage, _name(passage, _if_not_exists(passage, at + 2))[1] if created else at + 2, terms)
+    elif passage.word(at) in _SHOWN:
+        _conditions(passage, at + 1, terms)
+    else:
+        shown = " ".join(token.text for token in passage.tokens[:3])
+        raise refusal(shown, "is not among what may be shown", "Read information_schema.", tuple(sorted(_SHOWN)))
+
+
+def _if_not_exists(passage: Passage, at: int) -> int:
+    return at + 3 if [passage.word(at + place) for place in range(3)] == ["if", "not", "exists"] else at
+
+
+def _conditions(passage: Passage, at: int, terms: Terms) -> None:
+    while at < len(passage.tokens):
+        word = passage.word(at)
+        if word in ("from", "in"):
+            _, at = _name(passage, at + 1)
+        elif word == "like" and at + 1 < len(passage.tokens) and passage.tokens[at + 1].kind == "string":
+            at += 2
+        elif word in ("where", "limit"):
+            asked = read("SELECT 1 FROM shown", terms.dialect)
+            check_query(Passage((*asked, *passage.tokens[at:])), terms)
+            return
+        else:
+            _ends(passage, at)
+
+
+_Check = Callable[[Passage, Terms], tuple[str, ...]]
+_NOTHING: Mapping[str, Stability] = MappingProxyType({})
+
+_JUDGE_ROOTS: Mapping[Dialect, Mapping[str, tuple[Kind, _Check]]] = {
+    "postgres": {"explain": ("explain", check_explain), "show": ("show", check_show)},
+    "mysql": {
+        "explain": ("explain", check_describe),
+        "analyze": ("explain", check_explain),
+        "describe": ("describe", check_describe),
+        "desc": ("describe", check_describe),
+        "show": ("show", check_show),
+    },
+    "sqlite": {"explain": ("explain", check_explain), "pragma": ("pragma", check_pragma)},
+    "duckdb": {
+        "explain": ("explain", check_explain),
+        "describe": ("describe", check_describe),
+        "desc": ("describe", check_describe),
+        "summarize": ("describe", check_describe),
+        "show": ("show", check_show),
+        "pragma": ("pragma", check_pragma),
+    },
+    "tsql": {},
+    "oracle": {},
+}
+"""What a statement may begin with besides a query."""
+
+
+def judge(
+    sql: str,
+    dialect: Dialect,
+    *,
+    functions: Mapping[str, Stability] = _NOTHING,
+    allowed: frozenset[str] = frozenset(),
+) -> Statement:
+    """Raises `Refused`, which names what may not be and how to write it instead."""
+    terms = Terms(dialect=dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
+    tokens = one_statement(read(sql, dialect))
+    passage = Passage(tokens)
+    kind, check = _root(passage, terms)
+    try:
+        tables = check(passage, terms)
+    except RecursionError:
+        raise refusal(tokens[0].text, "begins what is nested too deeply", "Ask a simpler question.") from None
+    start, end = tokens[0].start, tokens[-1].end
+    if dialect in ("postgres", "mysql"):
+        _withhold(passage, kind, terms)
+    is_all = kind == "show" and dialect == "postgres" and passage.word(1) == "all" and len(tokens) == 2
+    runs = SHOW_ALL if is_all else _edited(sql, start, end, terms)
+    return Statement(kind=kind, sql=sql[start:end], tables=tables, runs=runs)
+
+
+def _withhold(passage: Passage, kind: Kind, terms: Terms) -> None:
+    """Also in a plan: the rows that it counted tell of what it read."""
+    asked = passage if kind == "select" else passage.after(explained(passage, terms))
+    if kind != "show" and is_query(asked, terms):
+        shadow_tables(asked, terms)
+    elif kind == "show" and terms.dialect == "mysql" and names_variables(passage):
+        raise refusal(passage.tokens[0].text, "cannot look at the server's settings", "Read them in a SELECT.")
+
+
+def _edited(sql: str, start: int, end: int, terms: Terms) -> str:
+    """The text with what must be certain in it; empty where that is nothing."""
+    if not terms.edits and not terms.cuts:
+        return ""
+    changes = {*((place, place, text) for place, text in terms.edits), *((begin, to, "") for begin, to in terms.cuts)}
+    pieces, at = list[str](), start
+    for begin, to, text in sorted(changes):
+        pieces += [sql[at:begin], text]
+        at = max(at, to)
+    return "".join([*pieces, sql[at:end]])
+
+
+def _root(passage: Passage, terms: Terms) -> tuple[Kind, _Check]:
+    if is_query(passage, terms):
+        return "select", check_query
+    found = _JUDGE_ROOTS[terms.dialect].get(passage.word(0))
+    if found is None:
+        begins = tuple(sorted({"select", "with", "values", *_JUDGE_ROOTS[terms.dialect]}))
+        raise refusal(
+            passage.tokens[0].text, "does not begin a statement that only reads", "Begin with SELECT or WITH.", begins
+        )
+    return found

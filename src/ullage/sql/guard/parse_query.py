@@ -1,0 +1,270 @@
+"""The parser's own tokens must agree with ours on where every text and quoted name begins and ends, else one of the
+two reads what the other does not. Whatever it cannot read is refused; what may stand in the tree is judged
+elsewhere.
+
+Only what cannot matter to the judgement is changed: an operator of the engine's own for another in the same place, a
+modifier of SELECT for nothing, an outer join's mark for one without blanks, a name that it takes for a keyword for
+another, a query around a PIVOT that is put in order. The text that runs is never touched.
+
+A passage is one statement, or the part of one that is a query of its own. The parser is given the tokens with one space
+where there was a space or a comment, so that it can trip over neither. What is run is always the text as written.
+
+Only PostgreSQL lets users make operators, whose function may do anything; there every operator must be a known one.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import Dialect as Grammar
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.tokenizer_core import Token as TheirToken
+
+from ullage.errors import Refused
+
+from ..database import Dialect
+from .allowed_functions import CATALOGUES
+from .lexer import Terms, Token, refusal, words
+
+__all__ = ["PIVOTS", "STAND_INS", "Passage", "check_operators", "dressed", "frame", "one_statement", "parse"]
+
+_BINARY = words(
+    """
+<<= >>= <<| |>> &<| |&> ~= ~<~ ~<=~ ~>=~ ~>~ *= *<> *< *> *<= *>= ?# ?-| ?|| <^ >^ <% %> <<% %>> <<-> <->> <=> <#>
+<+> <~> <%> ^@ @@@ ## <<<-> <->>> ?@ ?<@ ?@> &&& <<#>> <<->> ~== @>> <<@ ^<@ ^@> ~>
+"""
+)
+_UNARY = words("@ @-@ !! ?- %% %#")
+STAND_INS: Mapping[str, str] = {**dict.fromkeys(_BINARY, "="), **dict.fromkeys(_UNARY, "-")}
+"""Operators of PostgreSQL and its common extensions that sqlglot does not read, to one that it does.
+
+What is named here may be used."""
+
+PIVOTS = frozenset({"pivot", "unpivot", "pivot_wider", "pivot_longer"})
+"""What such a statement of DuckDB begins with."""
+
+_MODIFIERS = words(
+    """
+high_priority sql_small_result sql_big_result sql_buffer_result sql_cache sql_no_cache sql_calc_found_rows
+"""
+)
+_OF_WHOLE_NUMBERS = words("% & | # ^ << >>")
+_BEFORE_MODIFIERS = _MODIFIERS | {"select", "all", "distinct", "distinctrow", "straight_join"}
+
+
+def dressed(tokens: Sequence[Token], dialect: Dialect) -> list[str]:
+    """One text for each token."""
+    around = zip((None, *tokens), tokens, (*tokens[1:], None), strict=False)
+    shown = [_dressed(before, token, after, dialect) for before, token, after in around]
+    _part_remainders(tokens, shown)
+    if dialect == "duckdb":
+        _wrap_pivot(tokens, shown)
+    if dialect == "oracle":
+        for place in range(len(shown) - 2):
+            if shown[place : place + 3] == ["(", "+", ")"]:
+                shown[place : place + 3] = ["(+)", "", ""]
+    return shown
+
+
+def _part_remainders(tokens: Sequence[Token], shown: list[str]) -> None:
+    """After LIMIT the parser takes every `%` for a percentage; with a value behind it, it is the remainder. There it
+    does not know operators on bits."""
+    is_limit, depth = False, 0
+    for place, token in enumerate(tokens[:-1]):
+        if token.is_word("limit", "offset"):
+            is_limit, depth = True, 0
+        depth += token.is_mark("(") - token.is_mark(")")
+        if depth < 0 or (token.kind == "word" and token.name in ("select", "union", "from", "where")):
+            is_limit = False
+        after = tokens[place + 1]
+        has_value = (
+            after.kind in ("number", "string", "quoted")
+            or after.text in ("(", "-", "~")
+            or (after.kind == "word" and after.name not in ("offset", "limit", "for", "union", "except", "intersect"))
+        )
+        if is_limit and token.kind == "operator" and token.text in _OF_WHOLE_NUMBERS and has_value:
+            shown[place] = "/"
+
+
+def _wrap_pivot(tokens: Sequence[Token], shown: list[str]) -> None:
+    """The parser reads no ORDER BY or LIMIT after a PIVOT, but does so around one."""
+    if not tokens or not tokens[0].is_word(*PIVOTS):
+        return
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += token.is_mark("(") - token.is_mark(")")
+        if depth == 0 and token.is_word("order", "limit"):
+            shown[0], shown[place] = f"SELECT * FROM ({shown[0]}", f") AS shown {shown[place]}"
+            return
+
+
+def _dressed(before: Token | None, token: Token, after: Token | None, dialect: Dialect) -> str:
+    if token.kind == "number":
+        return token.text.replace("_", "")
+    if dialect == "postgres" and token.kind == "operator":
+        return STAND_INS.get(token.text, token.text)
+    if dialect == "postgres" and token.kind == "string" and token.text[:2] in ("U&", "u&"):
+        return f"  {token.text[2:]}"
+    if dialect == "postgres" and token.is_word("uescape") and before is not None and before.text[:2] in ("U&", "u&"):
+        # The parser does not know the clause, which only says how to read the text before it.
+        return "||     "
+    if dialect == "mysql" and token.kind == "word":
+        if token.name in _MODIFIERS and before is not None and before.is_word(*_BEFORE_MODIFIERS):
+            return ""
+        if token.name == "charset" and after is not None and after.kind == "operator":
+            return "charset_of"
+    return token.text
+
+
+def frame(tokens: Sequence[Token], dialect: Dialect) -> tuple[str, str]:
+    """What stands around them: in MySQL the parser reads VALUES only within FROM."""
+    if dialect == "mysql" and tokens and tokens[0].is_word("values"):
+        return "SELECT * FROM (", ") AS shown"
+    return "", ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    tokens: tuple[Token, ...]
+
+    def plain(self, dialect: Dialect) -> tuple[str, Mapping[int, int]]:
+        """The text for the parser, and where in it each token stands: the offset to the token's number."""
+        opening, closing = frame(self.tokens, dialect)
+        parts: list[str] = [opening]
+        places: dict[int, int] = {}
+        length = len(opening)
+        for number, (token, text) in enumerate(zip(self.tokens, dressed(self.tokens, dialect), strict=True)):
+            shown = f" {text}" if text and token.spaced and number else text
+            length += len(shown)
+            places[length - len(text)] = number
+            parts.append(shown)
+        return "".join([*parts, closing]), places
+
+    def after(self, number: int) -> "Passage":
+        return Passage(self.tokens[number:])
+
+    def word(self, number: int) -> str:
+        """The word at that place, in lower case; empty where there is none."""
+        if not 0 <= number < len(self.tokens) or self.tokens[number].kind != "word":
+            return ""
+        return self.tokens[number].name
+
+    def mark(self, number: int) -> str:
+        """The text at that place, unless it is a string; empty where there is none."""
+        if not 0 <= number < len(self.tokens) or self.tokens[number].kind == "string":
+            return ""
+        return self.tokens[number].text
+
+    def dotted(self, number: int) -> list[str]:
+        """The parts of the name that begins there; none where no name does."""
+        parts: list[str] = []
+        while any(token.is_name for token in self.tokens[number : number + 1]):
+            parts.append(self.tokens[number].name)
+            if self.mark(number + 1) != ".":
+                break
+            number += 2
+        return parts
+
+
+def one_statement(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """Without the semicolons at its end."""
+    end = len(tokens)
+    while end and tokens[end - 1].is_mark(";"):
+        end -= 1
+    if not end:
+        raise Refused("the statement is empty", suggestion="Write one SELECT.")
+    if any(token.is_mark(";") for token in tokens[:end]):
+        raise refusal(
+            ";", "parts several statements, and one is run at a time", "Send each statement in a call of its own."
+        )
+    return tuple(tokens[:end])
+
+
+# It would log a statement that it does not know, with the values in it, before we refuse it.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+_QUOTE = re.compile(r"['\"`\[$]")
+_PLAIN = "Write it as a plain SELECT, with ordinary strings and names."
+_STUMBLES = (SqlglotError, ValueError, TypeError, AttributeError, KeyError, IndexError, AssertionError)
+"""What sqlglot raises on texts that it does not know, its own slips among them."""
+
+
+def parse(passage: Passage, dialect: Dialect) -> tuple[exp.Expr, Mapping[int, int]]:
+    """The tree, and where each token stands in the text that it was made of."""
+    text, places = passage.plain(dialect)
+    grammar = Grammar.get_or_raise(dialect)
+    try:
+        tokens = grammar.tokenize(text)
+        _agree(passage, places, text, tokens)
+        trees = grammar.parser(error_level=ErrorLevel.RAISE).parse(tokens, text)
+    except _STUMBLES as failure:
+        raise refusal(_where(failure, text), "cannot be read as part of a query", _PLAIN) from failure
+    if len(trees) != 1 or trees[0] is None:
+        raise refusal(text, "is not one query", "Send one SELECT.")
+    return trees[0], places
+
+
+def _where(failure: Exception, text: str) -> str:
+    """What the parser stumbled over, or the beginning of it all."""
+    found: Sequence[Mapping[str, object]] = getattr(failure, "errors", None) or ()
+    return str(next((one.get("highlight") for one in found), None) or text)
+
+
+def _agree(passage: Passage, places: Mapping[int, int], text: str, theirs: Sequence[TheirToken]) -> None:
+    ours = {
+        _span(text, start, start + len(passage.tokens[number].text))
+        for start, number in places.items()
+        if passage.tokens[number].kind in ("string", "quoted")
+    }
+    read = {_span(text, one.start, one.end + 1) for one in theirs if _is_text(one)} - {None}
+    for span in sorted((ours ^ read) - {None}, key=str):
+        raise refusal(text[slice(*(span or ()))], "can be read in two ways", _PLAIN)
+
+
+def _is_text(token: TheirToken) -> bool:
+    return token.token_type.name == "IDENTIFIER" or token.token_type.name.endswith("STRING")
+
+
+def _span(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """From the quote on, since a prefix may be a word of its own."""
+    quote = _QUOTE.search(text, start, end)
+    return (quote.start(), end) if quote else None
+
+
+_KNOWN = frozenset(STAND_INS) | words(
+    """
++ - * / % ^ < > <= >= = <> != || | & # ~ << >> ! ~~ ~~* !~~ !~~* ~* !~ !~* @@ @> <@ && ?| ?& ? -> ->> #> #>> #- @?
+<-> |/ ||/ &< &> -|- :: := => :
+"""
+)
+
+
+def check_operators(passage: Passage, terms: Terms) -> None:
+    for number, token in enumerate(passage.tokens):
+        if token.kind == "operator":
+            _check_operator(token.text, terms)
+        elif token.is_word("operator") and passage.mark(number + 1) == "(":
+            _check_qualified(passage, number)
+
+
+def _check_operator(text: str, terms: Terms) -> None:
+    if ":=" in text and terms.dialect == "mysql":
+        raise refusal(":=", "sets a variable", "Compute the value in the query itself, with a window function or WITH.")
+    if "@" in text and terms.dialect == "oracle":
+        raise refusal("@", "reads over a link to another database", "Ask that database itself.")
+    if terms.dialect == "postgres" and text not in _KNOWN:
+        raise refusal(
+            text, "is not an operator of PostgreSQL's own", "Put spaces between operators, or use built-in ones."
+        )
+    if terms.functions.get(text) == "made" and text not in terms.allowed:
+        raise refusal(text, "is an operator of somebody's making here", "Use a function that PostgreSQL brings.")
+
+
+def _check_qualified(passage: Passage, number: int) -> None:
+    schema = passage.word(number + 2)
+    if schema not in (CATALOGUES["postgres"].schemas or ()) or passage.mark(number + 3) != ".":
+        raise refusal(
+            "OPERATOR()", "may name an operator of somebody's making", "Write the operator itself, without a schema."
+        )

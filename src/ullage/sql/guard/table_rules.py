@@ -1,0 +1,457 @@
+"""All, but for those that hold passwords or the host's own files, those that are files, and those that change by being
+read. The role should see none of them either; this is the lock in front of it.
+
+What tables of the server itself show of its host and of other sessions, and how that is withheld.
+
+PostgreSQL's `pg_settings` and `SHOW ALL` answer with `***` for the value of every setting that `check_setting` refuses,
+and its lists of sessions and statements with `***` for the text that others run. Such a table is replaced by a query of
+the same name in front of the statement, so that whatever the statement does with it, it cannot see more. MySQL cannot
+be asked so of statements; there a column with their text cannot be named. Its tables of settings are replaced as those
+of PostgreSQL are.
+
+A table that the user names under `functions` in the settings of the database is shown as it is.
+
+Those that tell of the host, its files, its keys or its passwords may not. Reading is meant; setting is no query at all.
+
+Told from the text, so that no reading of it by a parser can hide them. Quoted names are never such words.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Set
+
+from sqlglot import exp
+
+from ..database import INNER, TABLES, TEXTS, Dialect
+from .allowed_functions import CATALOGUES, LIKE_COLUMNS, RESERVED, SQLITE_TABLES, UNSAFE
+from .lexer import Terms, refusal, words
+from .parse_query import Passage
+
+__all__ = [
+    "ASKING",
+    "HIDDEN_SETTINGS",
+    "HIDDEN_VARIABLES",
+    "SHOWN_SETTINGS",
+    "SHOW_ALL",
+    "check_function_in_from",
+    "check_setting",
+    "check_statement_texts",
+    "check_table",
+    "check_table_name",
+    "check_variable",
+    "check_words",
+    "is_automatic_index",
+    "is_hidden_variable",
+    "names_variables",
+    "read_tables",
+    "shadow_tables",
+]
+
+_HIDDEN: Mapping[Dialect, str] = {
+    "postgres": r"(?:.*\.)?pg_(?:authid|shadow|user_mappings?|subscription|hba_file_rules|ident_file_mappings"
+    r"|file_settings|largeobject|statistic|statistic_ext_data|config)|(?:.*\.)?user_mapping_options"
+    r"|(?:.*\.)?_pg_user_mappings|pg_toast\..*",
+    "mysql": r"(?:.*\.)?mysql\.(?!help_|time_zone|innodb_(?:table|index)_stats)\w.*"
+    r"|information_schema\.(?:user_variables|innodb_\w*reset)|performance_schema\.(?:replication_connection_configuration|user_variables_by_thread"
+    r"|session_(?:account_)?connect_attrs|keyring_\w+|persisted_variables)|innodb_cmp\w*_reset|global_priv"
+    r"|user_variables",
+    "sqlite": r"(?:.*\.)?(?:sqlite_(?!master$|schema$|temp_master$|temp_schema$|sequence$|stat[134]$)\w+"
+    r"|dbstat|fsdir|zipfile|bytecode|tables_used|fts3tokenize|csv|completion|carray|lines|files)",
+    "duckdb": r"(?:.*\.)?(?:duckdb_secrets|duckdb_logs\w*|which_secret|duckdb_external_file_cache)",
+    "tsql": r"(?:.*\.)?(?:sql_logins|syslogins|sysxlogins|credentials|database_scoped_credentials|linked_logins"
+    r"|remote_logins|sysremotelogins|sysoledbusers|server_principal_credentials|sysobjvalues|sysowners"
+    r"|key_encryptions|crypt_properties|dm_exec_sql_text|dm_exec_input_buffer|query_store_query_text|dm_server_registry|dm_server_services|dm_os_enumerate_\w+|fn_\w+)",
+    "oracle": r"(?:.*\.)?(?:user\$|link\$|user_history\$|default_pwd\$|exu\w+|dba_users(?:_with_defpwd)?|dba_db_links"
+    r"|dba_credentials|g?v_?\$(?:passwordfile_info|pwfile_users|sql|sqlarea\w*|sqltext\w*|sqlstats\w*|open_cursor)"
+    r"|dba_hist_sqltext)",
+}
+_MATCHED = {dialect: re.compile(pattern) for dialect, pattern in _HIDDEN.items()}
+_PATH = re.compile(r"[./\\:*?\[\]{}]")
+_SUFFIXES = words("csv tsv txt parquet json jsonl ndjson gz zst xlsx db duckdb sqlite arrow feather avro orc")
+_IN_FROM = (exp.GenerateSeries, exp.Unnest, exp.Repeat, exp.Explode, exp.JSONTable, exp.RegexpSplit)
+"""What the parser has classes for and may stand in FROM."""
+_AUTOMATIC = re.compile(r"sqlite_autoindex_.+", re.DOTALL)
+"""Indexes that SQLite makes for its own constraints; none is a table."""
+_PARTS = 3
+"""Of a name in SQL Server; a fourth is another server's."""
+
+
+def check_table(node: exp.Table, terms: Terms, written: Set[int]) -> None:
+    """`written` are the places of the tokens that are strings."""
+    if isinstance(node.this, exp.Func):
+        check_function_in_from(node.this, terms)
+        return
+    if node.args.get("rows_from"):
+        return
+    if terms.dialect == "sqlite" and node.arg_key == "indexed" and _AUTOMATIC.fullmatch(_folded(node.name)):
+        return
+    parts = node.parts
+    if any(part.meta.get("start") in written for part in parts):
+        raise refusal(
+            node.name, "is a text in the place of a table, which is read as a file", "Name a table of this database."
+        )
+    if terms.dialect == "tsql" and len(parts) > _PARTS:
+        raise refusal(".".join(part.name for part in parts), "is of another server", "Ask that server itself.")
+    check_table_name([part.name for part in parts], terms)
+    _check_view([_folded(part.name) for part in parts], terms)
+
+
+def _check_view(names: list[str], terms: Terms) -> None:
+    """Of names without their database."""
+    called = {".".join(names[-2:]), names[-1]} if len(names) > 1 else set(names)
+    if f"shows:{'.'.join(names[-2:])}" in terms.functions and not called & terms.allowed:
+        raise refusal(
+            ".".join(names),
+            "shows what other sessions run",
+            "Read other tables; to allow this view, name it under `functions` in the settings of this database.",
+        )
+
+
+def check_table_name(parts: Iterable[str], terms: Terms) -> None:
+    names = [_folded(part) for part in parts]
+    full = ".".join(names)
+    if _MATCHED[terms.dialect].fullmatch(full):
+        raise refusal(full, "holds secrets or files of the server", "Read the catalogue's public views instead.")
+    if terms.dialect == "sqlite" and names[-1].startswith("pragma_") and names[-1] not in SQLITE_TABLES:
+        raise refusal(full, "is a pragma that may do more than tell", "Use one of these.", tuple(sorted(SQLITE_TABLES)))
+    if terms.dialect == "duckdb" and (_PATH.search(names[-1]) or (len(names) > 1 and names[-1] in _SUFFIXES)):
+        raise refusal(full, "is read as a file", "Name a table of this database.")
+
+
+def is_automatic_index(name: str) -> bool:
+    return _AUTOMATIC.fullmatch(_folded(name)) is not None
+
+
+def check_function_in_from(node: exp.Expr, terms: Terms) -> None:
+    tables = CATALOGUES[terms.dialect].tables
+    if tables is None or isinstance(node, _IN_FROM):
+        return
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else type(node).__name__
+    if name not in tables | terms.allowed and f"from:{name}" not in terms.functions:
+        raise refusal(f"{name}()", "is not known to only read when it stands in FROM", "Name a table of this database.")
+
+
+def _folded(name: str) -> str:
+    """As an engine may compare it: without case, accents or invisible characters."""
+    apart = unicodedata.normalize("NFKD", name)
+    return "".join(one for one in apart if unicodedata.category(one) not in ("Mn", "Cf")).casefold()
+
+
+def read_tables(tree: exp.Expr) -> tuple[str, ...]:
+    """The names it reads, without those of its own WITH clauses."""
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    nodes = (node for node in tree.find_all(exp.Table) if node.name and not isinstance(node.this, exp.Func))
+    named = {".".join(part.name for part in node.parts).lower() for node in nodes}
+    return tuple(sorted(named - own))
+
+
+ASKING = frozenset({"current_setting"})
+"""Functions whose argument names a setting."""
+HIDDEN_SETTINGS = (
+    "_file|_directory|directories|_path|_command|_library|_libraries|conninfo|passw|secret|token|"
+    "_key|credential|certificate|listen_addresses|unix_socket|krb|^ssl_|primary_slot|data_dir|event_source|"
+    "external_pid|cluster_name|home_dir|temp_dir|extension_repository"
+)
+"""What the names of such settings hold; PostgreSQL reads it as Python does."""
+_SETTINGS_HIDDEN = re.compile(HIDDEN_SETTINGS)
+_OF_A_NAME = "[a-z0-9_]"
+HIDDEN_VARIABLES = (
+    r"\w*(?:basedir|datadir|tmpdir)|\w+_(?:dir|directory|file|path|capath|basename|index|address|keytab|pwd|password)"
+    r"|(?:\w+_)?(?:ssl_(?:ca|cert|crl|crlpath|key|cipher)|socket|private_key\w*|public_key\w*)|hostname|log_error"
+    r"|secure_file_priv|init_(?:connect|slave|replica)|report_\w+|keyring_\w+|wsrep_(?:sst|provider|notify)_\w+"
+).replace(r"\w", _OF_A_NAME)
+"""Whole names of such settings in MySQL, in lower case; MySQL reads it as Python does."""
+_HIDDEN_IN_MYSQL = re.compile(HIDDEN_VARIABLES)
+SHOWN_SETTINGS = frozenset({"search_path", "log_file_mode"})
+"""Those that tell nothing of the host, whatever they are called."""
+
+
+def check_setting(name: str | None) -> None:
+    """None for one that is not written as a plain string."""
+    if name is None:
+        raise refusal(
+            "current_setting", "asks for a setting that is not written out", "Write the name as a plain '…' string."
+        )
+    lowered = name.lower().strip()
+    if lowered not in SHOWN_SETTINGS and _SETTINGS_HIDDEN.search(lowered):
+        raise refusal(name, "is a setting that tells of the host", "Ask for settings of queries, such as timezone.")
+
+
+def is_hidden_variable(name: str) -> bool:
+    """Of MySQL: whether a variable tells of the host."""
+    return _HIDDEN_IN_MYSQL.fullmatch(name.lower()) is not None
+
+
+def check_variable(name: str) -> None:
+    """Of MySQL, as written after `@@` and the scope."""
+    if is_hidden_variable(name):
+        raise refusal(f"@@{name}", "is a setting that tells of the host", "Ask for settings of queries, as sql_mode.")
+
+
+_OWN = "pg_catalog"
+_ALWAYS_SHOWN = "', '".join(sorted(SHOWN_SETTINGS))
+_IS_HIDDEN = (
+    f"(pg_catalog.lower(s.name) OPERATOR(pg_catalog.~) '{HIDDEN_SETTINGS}' AND s.name OPERATOR(pg_catalog.<>) "
+    f"ALL (ARRAY['{_ALWAYS_SHOWN}']))"
+)
+_SETTINGS = (
+    "SELECT r.* FROM pg_catalog.pg_settings AS s, LATERAL pg_catalog.jsonb_populate_record(s, CASE WHEN "
+    f"{_IS_HIDDEN} THEN pg_catalog.jsonb_build_object('setting', '***', 'boot_val', '***', 'reset_val', '***', "
+    "'sourcefile', null) ELSE pg_catalog.jsonb_build_object('sourcefile', null) END) AS r"
+)
+_ACTIVITY = (
+    "SELECT r.* FROM pg_catalog.pg_stat_activity AS s, LATERAL pg_catalog.jsonb_populate_record(s, "
+    "pg_catalog.jsonb_build_object('query', '***')) AS r"
+)
+_STATEMENTS = (
+    "SELECT r.* FROM pg_stat_statements AS s, LATERAL pg_catalog.jsonb_populate_record(s, "
+    "pg_catalog.jsonb_build_object('query', '***')) AS r"
+)
+_SHADOWS: Mapping[str, str] = {
+    "pg_settings": _SETTINGS,
+    "pg_stat_activity": _ACTIVITY,
+    "pg_stat_statements": _STATEMENTS,
+}
+SHOW_ALL = (
+    f"WITH pg_settings AS ({_SETTINGS}) SELECT name, CASE setting WHEN '***' THEN setting "
+    "ELSE pg_catalog.current_setting(name, true) END AS setting, short_desc AS description FROM pg_settings "
+    "ORDER BY pg_catalog.lower(name)"
+)
+"""Gives the columns of SHOW ALL."""
+
+_IS_HIDDEN_VARIABLE = f"lower(VARIABLE_NAME) REGEXP '^({HIDDEN_VARIABLES})$'"
+_VALUE = f"CASE WHEN {_IS_HIDDEN_VARIABLE} THEN '***' ELSE VARIABLE_VALUE END AS VARIABLE_VALUE"
+_VARIABLES: Mapping[str, str] = {
+    "global_variables": f"SELECT VARIABLE_NAME, {_VALUE} FROM {{schema}}.global_variables",
+    "session_variables": f"SELECT VARIABLE_NAME, {_VALUE} FROM {{schema}}.session_variables",
+    "variables_by_thread": f"SELECT THREAD_ID, VARIABLE_NAME, {_VALUE} FROM {{schema}}.variables_by_thread",
+    # It has a column for each place that a value may come from.
+    "system_variables": f"SELECT * FROM {{schema}}.system_variables WHERE NOT {_IS_HIDDEN_VARIABLE}",
+}
+"""MySQL's tables of settings, without the values that `check_variable` refuses."""
+
+_UNIQUE = re.compile(r"processlist|events_statements_\w+|innodb_trx")
+"""Of MySQL's tables with statements, names that are no user's, so that they are meant without their database too."""
+
+
+def shadow_tables(passage: Passage, terms: Terms) -> None:
+    """Has a query stand in front of the statement for each table of the server that shows too much."""
+    if terms.dialect == "mysql":
+        shadows = _take_variables(passage, terms)
+    else:
+        named = [name for name in _SHADOWS if name not in terms.allowed and _take_schema(passage, name, terms)]
+        shadows = {name: _SHADOWS[name] for name in named}
+    if not shadows:
+        return
+    first, second = passage.word(0), passage.word(1)
+    if first == "with" and second == "recursive" and "pg_stat_statements" in shadows:
+        raise refusal("pg_stat_statements", "cannot be read in a recursive query", "Read it in a query of its own.")
+    queries = ", ".join(f"{name} AS ({query})" for name, query in shadows.items())
+    if first != "with":
+        terms.edits.append((passage.tokens[0].start, f"WITH {queries} "))
+        return
+    behind = passage.tokens[1 if second == "recursive" else 0]
+    terms.edits.append((behind.end, f" {queries},"))
+
+
+def _take_schema(passage: Passage, table: str, terms: Terms) -> bool:
+    """Whether a statement names the table; a schema before it is taken away, since a query has none."""
+    found = False
+    for number, token in enumerate(passage.tokens):
+        if not token.is_name or token.name != table:
+            continue
+        if passage.mark(number - 1) != ".":
+            found = True
+            continue
+        schema = passage.tokens[number - 2]
+        if not schema.is_name or (schema.name != _OWN and table != "pg_stat_statements"):
+            continue
+        if passage.mark(number - 3) == ".":
+            raise refusal(table, "is named with its database", "Leave the database's name out.")
+        found = True
+        terms.cuts.append((schema.start, token.start))
+    return found
+
+
+def names_variables(passage: Passage) -> bool:
+    """Whether a statement reads MySQL's tables of settings."""
+    return any(_variables_at(passage, number) for number in range(len(passage.tokens)))
+
+
+def _take_variables(passage: Passage, terms: Terms) -> dict[str, str]:
+    """The queries for MySQL's tables of settings that a statement names; their database is taken away there."""
+    found: dict[str, str] = {}
+    for number, token in enumerate(passage.tokens):
+        if token.name in terms.allowed or not _variables_at(passage, number):
+            continue
+        schema = passage.tokens[number - 2]
+        found.setdefault(token.name, _VARIABLES[token.name].format(schema=schema.name))
+        terms.cuts.append((schema.start, token.start))
+    return found
+
+
+def _variables_at(passage: Passage, number: int) -> bool:
+    token = passage.tokens[number]
+    if not token.is_name or token.name not in _VARIABLES or number < 2 or passage.mark(number - 1) != ".":
+        return False
+    schema = passage.tokens[number - 2]
+    return schema.is_name and schema.name in INNER
+
+
+def check_statement_texts(passage: Passage, terms: Terms) -> None:
+    """Refuses columns of MySQL with the text of what others run, and `*`, where such a table is read."""
+    if terms.dialect != "mysql":
+        return
+    for number, token in enumerate(passage.tokens):
+        before = passage.tokens[number - 2] if number >= 2 and passage.mark(number - 1) == "." else None
+        is_inner = (before is not None and before.is_name and before.name in INNER) or (
+            before is None and _UNIQUE.fullmatch(token.name) is not None
+        )
+        if is_inner and token.is_name and TABLES.fullmatch(token.name) and token.name not in terms.allowed:
+            _refuse_texts(passage, token.name)
+
+
+def _refuse_texts(passage: Passage, table: str) -> None:
+    for number, token in enumerate(passage.tokens):
+        is_star = token.text == "*" and (
+            passage.word(number - 1) in ("select", "distinct", "all") or passage.mark(number - 1) in (",", ".")
+        )
+        is_whole = token.is_word("table") or is_star
+        if is_whole or (token.is_name and token.name in TEXTS):
+            raise refusal(
+                f"{token.text} of {table}", "may show what other sessions run", "Name the columns that you need."
+            )
+
+
+_WRITES = ("insert", "update", "delete", "merge")
+_BEFORE_TABLES = frozenset({"join", "table", "summarize", "describe", "pivot", "unpivot", "show"})
+_SEQUENCES = frozenset({"nextval", "currval"})
+_PACKAGE = re.compile(r"(?:dbms|utl|owa|ctx|sdo|apex)_\w+|htp|htf")
+
+
+def check_words(passage: Passage, terms: Terms) -> None:
+    for number, token in enumerate(passage.tokens):
+        if token.is_word("into") and not _is_unpivot(passage, number, terms):
+            raise refusal("INTO", "writes what is selected", "Select the rows without INTO.")
+        if token.is_word(*_WRITES) and _opens(passage, number):
+            raise refusal(token.text.upper(), "writes", "Only reading is possible here.")
+        if _locks(passage, number):
+            raise refusal("FOR UPDATE", "locks rows", "Select without locking: nothing here can be changed.")
+        if token.is_word("next") and passage.word(number + 1) == "value" and passage.word(number + 2) == "for":
+            raise refusal("NEXT VALUE FOR", "moves a sequence", "Read the sequence's last value from the catalogue.")
+        _RESERVED_OWN[terms.dialect](passage, number, terms)
+
+
+def _locks(passage: Passage, number: int) -> bool:
+    following = passage.word(number + 1)
+    if passage.word(number) == "lock":
+        return following == "in" and passage.word(number + 2) == "share"
+    after = passage.word(number + 2)
+    strengths = {"update": after != "in", "share": after != "in", "no": after == "key", "key": after == "share"}
+    return passage.word(number) == "for" and strengths.get(following, False)
+
+
+def _opens(passage: Passage, number: int) -> bool:
+    """Whether a statement begins with this word in parentheses."""
+    following = passage.tokens[number + 1 : number + 2]
+    return passage.mark(number - 1) == "(" and any(token.is_name for token in following)
+
+
+def _is_unpivot(passage: Passage, number: int, terms: Terms) -> bool:
+    """DuckDB names the columns of an UNPIVOT so, and has no SELECT INTO."""
+    return terms.dialect == "duckdb" and passage.word(number + 1) == "name"
+
+
+def _check_duckdb(passage: Passage, number: int, _: Terms) -> None:
+    token = passage.tokens[number]
+    if token.kind == "string" and passage.word(number - 1) in _BEFORE_TABLES:
+        raise refusal(token.text, "is a text in the place of a table, which is read as a file", "Name a table.")
+
+
+def _check_mysql(passage: Passage, number: int, terms: Terms) -> None:
+    token = passage.tokens[number]
+    if token.kind == "operator" and token.text.endswith("@@"):
+        for name in passage.dotted(number + 1)[-1:]:
+            check_variable(name)
+    _check_dotted(passage, number, terms)
+
+
+def _check_transact(passage: Passage, number: int, _: Terms) -> None:
+    token = passage.tokens[number]
+    if token.kind != "word":
+        return
+    if token.name.startswith("@") and not token.name.startswith("@@"):
+        raise refusal(token.text, "is a variable, and none is set here", "Write the value itself.")
+    if token.name in RESERVED and not _is_hint(passage, number):
+        raise refusal(
+            token.text.upper(), "begins a statement of its own", "Send one SELECT; put such names in [brackets]."
+        )
+    if token.name == "fetch" and passage.word(number - 1) not in ("row", "rows"):
+        raise refusal("FETCH", "reads a cursor", "Use OFFSET … ROWS FETCH NEXT … ROWS ONLY.")
+
+
+def _is_hint(passage: Passage, number: int) -> bool:
+    word = passage.word(number)
+    after = passage.mark(number + 1)
+    return (word == "merge" and passage.word(number + 1) == "join") or (word == "index" and after in ("(", "="))
+
+
+def _check_sqlite(passage: Passage, number: int, terms: Terms) -> None:
+    """After IN, a name is a table's, and a text is a name."""
+    following = passage.tokens[number + 1 : number + 2]
+    if not passage.tokens[number].is_word("in") or not following:
+        return
+    if following[0].kind == "string":
+        raise refusal(following[0].text, "is a text in the place of a table", "Put the values in parentheses.")
+    if parts := passage.dotted(number + 1):
+        check_table_name(parts, terms)
+
+
+def _check_attribute(passage: Passage, number: int, terms: Terms) -> None:
+    """PostgreSQL takes `(value).name` for a call where there is no such column.
+
+    So it takes `table.name`; but there a column of the name of somebody's function is likelier than the call.
+    """
+    if not passage.tokens[number].is_name or passage.mark(number - 1) != ".":
+        return
+    name, of_a_value = passage.tokens[number].name, passage.mark(number - 2) == ")"
+    if name == "pg_stat_statements" and not of_a_value and passage.mark(number + 1) != "(":
+        # The view of that name, which is withheld in another way; its function takes no row.
+        return
+    if name in ASKING and passage.mark(number + 1) != "(":
+        raise refusal(f".{name}", "asks for a setting that is not written out", f"Write {name}('…').")
+    catalogue = CATALOGUES["postgres"]
+    said = terms.functions.get(name)
+    unsafe = name in UNSAFE or catalogue.denied.fullmatch(name) is not None
+    if terms.functions:
+        unsafe = (unsafe and said is not None) or terms.functions.get(f".{name}") == "made"
+    elif LIKE_COLUMNS.fullmatch(name):
+        unsafe = False
+    if of_a_value and (name.startswith("pg_") or said in ("volatile", "made")):
+        unsafe = not catalogue.knows(name, terms.functions)
+    if unsafe and name not in terms.allowed:
+        raise refusal(f".{name}", "is a function that may do more than read", "Name a column after the dot.")
+
+
+def _check_dotted(passage: Passage, number: int, terms: Terms) -> None:
+    """Oracle needs no parentheses to call a function."""
+    token = passage.tokens[number]
+    if not token.is_name:
+        return
+    if token.name in _SEQUENCES and passage.mark(number - 1) == ".":
+        raise refusal(f".{token.text}", "moves a sequence", "Read the sequence's last value from the catalogue.")
+    if terms.dialect == "oracle" and passage.mark(number + 1) == "." and _PACKAGE.fullmatch(token.name):
+        member = passage.tokens[number + 2].name if number + 2 < len(passage.tokens) else ""
+        full = f"{token.name}.{member}"
+        if full not in CATALOGUES["oracle"].packages and full not in terms.allowed:
+            raise refusal(full, "is of a package that may do more than read", "Use a built-in function of SQL.")
+
+
+_RESERVED_OWN: Mapping[Dialect, Callable[[Passage, int, Terms], None]] = {
+    "postgres": _check_attribute,
+    "duckdb": _check_duckdb,
+    "mysql": _check_mysql,
+    "sqlite": _check_sqlite,
+    "tsql": _check_transact,
+    "oracle": _check_dotted,
+}

@@ -1,0 +1,221 @@
+"""By SQLAlchemy and whatever driver it names, each question over a connection of its own that is rolled back and
+closed. A transaction that only reads exists where SQL says how to begin one; the server's own limits of time do
+not. Whether a statement can be ended before it is done depends on the driver.
+
+Whatever its inspector reads for many tables at once, and no more: it knows no triggers, routines or row estimates.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from datetime import date, time
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, inspect
+from sqlalchemy.engine import CursorResult
+from sqlalchemy.engine.interfaces import ReflectedColumn, ReflectedForeignKeyConstraint, ReflectedIndex
+from sqlalchemy.engine.reflection import Inspector, ObjectKind
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from ullage.errors import BadConfiguration, QueryFailed
+from ullage.table import Cell, Row
+
+from ..database import Answer, Column, ForeignKey, Index, Limits, Probe, Question, Stability, Structure, Table, in_order
+from .database_pool import Address, first_line, lost, taken, unreached, without_data, without_secrets
+
+__all__ = ["OtherSession", "cell", "open_engine", "structure"]
+
+_Read = TypeVar("_Read")
+_Many = Mapping[tuple[str | None, str], _Read]
+
+
+def structure(connection: Connection) -> Structure:
+    inspector = inspect(connection)
+    views = set(inspector.get_view_names())
+    columns = inspector.get_multi_columns(kind=ObjectKind.ANY)
+    tables = _known(inspector.get_multi_pk_constraint)
+    foreign_keys = _known(inspector.get_multi_foreign_keys)
+    indexes = _known(inspector.get_multi_indexes)
+    checks = _known(inspector.get_multi_check_constraints)
+    found = [
+        Table(
+            name=key[1],
+            schema=key[0],
+            kind="view" if key[1] in views else "table",
+            columns=tuple(map(_column, listed)),
+            primary_key=tuple(key_of["constrained_columns"]) if (key_of := tables.get(key)) else (),
+            foreign_keys=tuple(map(_foreign_key, foreign_keys.get(key, ()))),
+            indexes=tuple(map(_index, indexes.get(key, ()))),
+            checks=tuple(f"CHECK ({check['sqltext']})" for check in checks.get(key, ())),
+            definition=_definition(inspector, key[1]) if key[1] in views else None,
+        )
+        for key, listed in columns.items()
+    ]
+    return Structure(tables=in_order(found), name=connection.engine.url.database)
+
+
+def _known(read: "Callable[[], _Many[_Read]]") -> "_Many[_Read]":
+    """Not every dialect can tell of everything."""
+    try:
+        return read()
+    except NotImplementedError:
+        return {}
+
+
+def _definition(inspector: Inspector, name: str) -> str | None:
+    try:
+        return inspector.get_view_definition(name)
+    except NotImplementedError:
+        return None
+
+
+def _column(column: ReflectedColumn) -> Column:
+    return Column(
+        name=column["name"],
+        type=str(column["type"]),
+        nullable=column["nullable"],
+        default=column["default"],
+        generated=column.get("autoincrement") is True or "computed" in column or "identity" in column,
+        comment=column.get("comment"),
+    )
+
+
+def _foreign_key(foreign: ReflectedForeignKeyConstraint) -> ForeignKey:
+    schema = foreign["referred_schema"]
+    options: Mapping[str, str] = foreign.get("options", {})
+    return ForeignKey(
+        columns=tuple(foreign["constrained_columns"]),
+        table=foreign["referred_table"] if schema is None else f"{schema}.{foreign['referred_table']}",
+        to=tuple(foreign["referred_columns"]),
+        name=foreign["name"],
+        on_update=options.get("onupdate"),
+        on_delete=options.get("ondelete"),
+    )
+
+
+def _index(index: ReflectedIndex) -> Index:
+    columns: Iterable[str | None] = index["column_names"]
+    return Index(
+        name=index["name"] or "",
+        columns=tuple(name or "(expression)" for name in columns),
+        unique=bool(index["unique"]),
+    )
+
+
+def cell(value: object, most: int) -> Cell:
+    """Of a value of more than `most` characters at least one more than that, as text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Decimal():
+            return value if value.is_finite() else str(value)
+        case bytes() | bytearray():
+            return "0x" + value[: most // 2 + 1].hex()
+        case date() | time():
+            return value.isoformat()
+        case other:
+            return str(other)
+
+
+_READ_ONLY = {"oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON"}
+_STOPS = ("cancel", "interrupt")
+"""What drivers call the method that ends a statement from another thread."""
+_REACH = "Check that the server runs and that the database's URL is right."
+_UNKNOWN = "is of a kind whose rights are not looked up: take a role that may only read"
+
+
+def open_engine(address: Address) -> Engine:
+    try:
+        return create_engine(address.url, poolclass=NullPool, hide_parameters=True)
+    except NoSuchModuleError:
+        raise BadConfiguration(
+            f"`{address.url.drivername}` is no kind of database that SQLAlchemy knows here",
+            suggestion="install its SQLAlchemy dialect next to Ullage, or write another URL",
+        ) from None
+    except ImportError as error:
+        raise BadConfiguration(
+            f"`{address.shown}` needs the driver `{error.name}`, which is not installed",
+            suggestion="install the driver next to Ullage",
+        ) from None
+
+
+class OtherSession:
+    def __init__(self, connection: Connection, address: Address) -> None:
+        self._connection = connection
+        self._address = address
+
+    @classmethod
+    def open(cls, engine: Engine, address: Address) -> "OtherSession":
+        try:
+            return cls(engine.connect(), address)
+        except SQLAlchemyError as error:
+            # The cause is dropped: it may know the password.
+            raise unreached(address.shown, _said(error, address), _REACH) from None
+
+    def begin(self, seconds: float, rows: int | None) -> None:
+        if (statement := _READ_ONLY.get(self._connection.dialect.name)) is not None:
+            with self._failing(""):
+                self._connection.exec_driver_sql(statement)
+
+    def ask(self, question: Question, limits: Limits) -> Answer:
+        with self._failing(question.sql):
+            # Without parameters, or drivers would look for their placeholders in the statement.
+            straight = self._connection.execution_options(no_parameters=True, stream_results=True)
+            with closing(straight.exec_driver_sql(question.sql)) as result:
+                if not result.returns_rows:
+                    return Answer(columns=(), rows=(), more=False)
+                return taken(tuple(result.keys()), _rows(result, limits.cell), question.rows, limits)
+
+    def structure(self) -> Structure:
+        with self._failing(""):
+            return structure(self._connection)
+
+    def functions(self) -> Mapping[str, Stability]:
+        return {}
+
+    def probe(self, limits: Limits) -> Probe:
+        return Probe(role=self._address.url.username, can_write=(_UNKNOWN,))
+
+    @contextmanager
+    def _failing(self, sql: str) -> Generator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise lost() from None
+            said = without_data(without_data(_said(error, self._address), sql, "'"), sql, '"')
+            raise QueryFailed(said) from None
+
+    def clean(self) -> bool:
+        """Nobody knows how to reset the session of any database; the next question gets one of its own."""
+        return False
+
+    def interrupt(self) -> None:
+        driver: Any = self._connection.connection.driver_connection
+        stop = next((getattr(driver, name) for name in _STOPS if hasattr(driver, name)), None)
+        if stop is not None:
+            with suppress(Exception):
+                stop()
+
+    def fileno(self) -> None:
+        return None
+
+    def close(self) -> None:
+        with suppress(SQLAlchemyError):
+            self._connection.rollback()
+        with suppress(SQLAlchemyError):
+            self._connection.close()
+
+
+def _rows(result: CursorResult[Any], most: int) -> Iterator[Row]:
+    for row in result:
+        yield tuple(cell(value, most) for value in row)
+
+
+def _said(error: SQLAlchemyError, address: Address) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return without_secrets(first_line(str(cause)) or type(cause).__name__, address.secrets)

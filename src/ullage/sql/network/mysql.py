@@ -1,0 +1,670 @@
+"""One statement, as the connection takes no second one, in a transaction that only reads, is always rolled back, and
+whose session is reset after it. Rows come one at a time, so that as much is held as is kept.
+
+A fixed number of queries, however many tables there are: of the database of the URL, or of all where it names none.
+
+What `SHOW GRANTS` says, less what only reads; and the SQL for a user who can only read.
+
+Numbers and JSON become values, bytes are written in hexadecimal, and everything else (dates such as `0000-00-00` among
+it) stays as the server writes it.
+
+What weakens a lock (LOCAL INFILE, several statements, commands on connecting) cannot be asked for.
+
+A reset of the session, the number of the socket, and a way to leave rows unread: the driver would read all of them.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import SSCursor
+from sqlalchemy import URL
+
+from ullage.errors import BadConfiguration, QueryFailed, SourceFailed, UllageError
+from ullage.table import Cell, Row
+
+from ..database import (
+    Answer,
+    Column,
+    ForeignKey,
+    Index,
+    Limits,
+    Probe,
+    Question,
+    Routine,
+    Stability,
+    Structure,
+    Table,
+    Trigger,
+    in_order,
+    quoted,
+    showing_views,
+)
+from .database_pool import (
+    LOCKED,
+    REACH,
+    Address,
+    encoded,
+    first_line,
+    late,
+    lost,
+    number,
+    real,
+    taken,
+    unreached,
+    whole,
+    without_data,
+    without_secrets,
+    written_json,
+)
+
+__all__ = [
+    "FUNCTIONS",
+    "INNER",
+    "READER",
+    "RIGHTS",
+    "VIEWS",
+    "Line",
+    "MySQLSession",
+    "Unread",
+    "about_question",
+    "cell",
+    "connect_options",
+    "merged_tables",
+    "not_opened",
+    "probe",
+    "structure",
+    "structure_queries",
+]
+
+_PRIMARY = "PRIMARY"
+_UNION = re.compile(r"\bUNION=\((?P<names>(?:`(?:[^`]|``)+`[.,]?)+)\)")
+_MERGED = ("MRG_MYISAM", "MERGE")
+_ELSEWHERE = (*_MERGED, "FEDERATED", "CONNECT", "SPIDER", "OQGRAPH")
+"""Engines whose tables show the rows of other tables."""
+_Grouped = Mapping[tuple[Cell, ...], list[Row]]
+
+
+def merged_tables(found: Mapping[str, list[Row]]) -> list[tuple[str, str]]:
+    """Those that show the rows of other tables of the server, as database and name."""
+    return [(str(row[0]), str(row[1])) for row in found["tables"] if str(row[6]).upper() in _MERGED]
+
+
+def structure(found: Mapping[str, list[Row]], database: Cell, created: Mapping[tuple[str, str], str]) -> Structure:
+    """`created` are the statements that make the `merged_tables`."""
+    names = ("columns", "indexes", "foreign keys", "checks", "triggers")
+    columns, indexes, keys, checks, triggers = (_grouped(found[name], 2) for name in names)
+    tables = [
+        Table(
+            name=str(name),
+            schema=_schema(schema, database),
+            kind="view" if kind == "VIEW" else "table",
+            columns=tuple(map(_column, columns[schema, name])),
+            primary_key=tuple(str(row[4]) for row in indexes[schema, name] if row[2] == _PRIMARY),
+            foreign_keys=tuple(_foreign_key(rows, database) for rows in _parts(keys[schema, name])),
+            indexes=tuple(_index(rows) for rows in _parts(indexes[schema, name]) if rows[0][2] != _PRIMARY),
+            checks=tuple(f"CHECK ({row[3]})" for row in checks[schema, name]),
+            triggers=tuple(map(_trigger, triggers[schema, name])),
+            rows=rows if isinstance(rows, int) and kind != "VIEW" else None,
+            definition=_text(definition),
+            # The server writes VIEW into the comment of every view.
+            comment=None if kind == "VIEW" else _text(comment),
+        )
+        for schema, name, kind, rows, comment, definition, _ in found["tables"]
+    ]
+    elsewhere = {(str(row[0]), str(row[1])) for row in found["tables"] if str(row[6]).upper() in _ELSEWHERE}
+    return Structure(
+        tables=in_order(tables),
+        routines=tuple(_routine(rows, database) for rows in _grouped(found["routines"], 3).values()),
+        name=_text(database),
+        default_schema=_text(database),
+        catalogue=_followed(tables, elsewhere, created, str(database)),
+    )
+
+
+def _followed(
+    tables: Iterable[Table], elsewhere: set[tuple[str, str]], created: Mapping[tuple[str, str], str], database: str
+) -> tuple[Table, ...]:
+    """The tables, with those that show others' rows as the views that they are; none where there are no such."""
+    if not elsewhere:
+        return ()
+    places = ((table, (table.schema or database, table.name)) for table in tables)
+    return tuple(
+        replace(table, kind="view", definition=_merging(created.get(place, ""))) if place in elsewhere else table
+        for table, place in places
+    )
+
+
+def _merging(created: str) -> str | None:
+    """What such a table shows, as a query; None where that is not known."""
+    found = _UNION.search(created)
+    names = re.findall(r"(?:`(?:[^`]|``)+`\.?)+", found["names"]) if found else []
+    return " UNION ALL ".join(f"SELECT * FROM {name}" for name in names) or None
+
+
+def _grouped(rows: Iterable[Row], width: int) -> _Grouped:
+    grouped: defaultdict[tuple[Cell, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        grouped[row[:width]].append(row)
+    return grouped
+
+
+def _parts(rows: list[Row]) -> Iterable[list[Row]]:
+    """The rows of each index or key of a table."""
+    return _grouped(rows, 3).values()
+
+
+def _column(row: Row) -> Column:
+    _, _, name, kind, nullable, default, extra, comment, expression = row
+    said = str(extra).lower()
+    # Both servers name the kind of a generated column there; MySQL also writes it for a default that is an expression.
+    computed = "virtual generated" in said or "stored generated" in said or _text(expression) is not None
+    return Column(
+        name=str(name),
+        type=str(kind),
+        nullable=nullable == "YES",
+        # MariaDB writes the word where there is no default.
+        default=None if default == "NULL" else _text(default),
+        generated="auto_increment" in said or computed,
+        computed=computed,
+        expression=_text(expression),
+        comment=_text(comment),
+    )
+
+
+def _foreign_key(rows: list[Row], database: Cell) -> ForeignKey:
+    _, _, name, _, other, table, _, on_update, on_delete = rows[0]
+    schema = _schema(other, database)
+    return ForeignKey(
+        columns=tuple(str(row[3]) for row in rows),
+        table=str(table) if schema is None else f"{schema}.{table}",
+        to=tuple(str(row[6]) for row in rows),
+        name=str(name),
+        on_update=_text(on_update),
+        on_delete=_text(on_delete),
+    )
+
+
+def _index(rows: list[Row]) -> Index:
+    return Index(
+        name=str(rows[0][2]),
+        # An index over an expression has no column.
+        columns=tuple(_text(row[4]) or "(expression)" for row in rows),
+        unique=not rows[0][3],
+    )
+
+
+def _trigger(row: Row) -> Trigger:
+    _, _, name, timing, event, statement = row
+    return Trigger(name=str(name), timing=_text(timing), event=_text(event), statement=_text(statement))
+
+
+def _routine(rows: list[Row], database: Cell) -> Routine:
+    schema, name, kind, *_ = rows[0]
+    # The parameter at place 0 is what a function returns.
+    named = [_parameter(row) for row in rows if isinstance(row[3], int) and row[3] > 0]
+    returns = next((_text(row[6]) for row in rows if row[3] == 0), None)
+    return Routine(
+        name=str(name),
+        kind="procedure" if kind == "PROCEDURE" else "function",
+        schema=_schema(schema, database),
+        arguments=", ".join(named),
+        returns=returns,
+    )
+
+
+def _parameter(row: Row) -> str:
+    _, _, kind, _, mode, name, type_name = row
+    return f"{mode} {name} {type_name}" if kind == "PROCEDURE" else f"{name} {type_name}"
+
+
+def _schema(schema: Cell, database: Cell) -> str | None:
+    return None if schema == database else str(schema)
+
+
+def _text(value: Cell) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+# Numbers of the protocol's column types.
+_WHOLE = (1, 2, 3, 8, 9, 13)
+_REAL = (4, 5)
+_DECIMAL = (0, 246)
+_JSON = 245
+_BIT = 16
+_BYTES = (249, 250, 251, 252, 253, 254, 255)
+"""Types of text as well, told apart by their character set."""
+_BINARY = 63
+
+_READERS: dict[int, Callable[[str], Cell]] = {
+    **dict.fromkeys(_WHOLE, whole),
+    **dict.fromkeys(_REAL, real),
+    **dict.fromkeys(_DECIMAL, number),
+    _JSON: written_json,
+}
+
+
+def cell(raw: bytes | None, kind: int, character_set: int, most: int) -> Cell:
+    """Of a value of more than `most` characters at least one more than that, as text."""
+    if raw is None:
+        return None
+    if kind == _BIT:
+        return int.from_bytes(raw, "big")
+    if kind in _BYTES and character_set == _BINARY:
+        return "0x" + raw[: most // 2 + 1].hex()
+    text = raw[: 4 * most + 4].decode("utf-8", "replace")
+    reader = _READERS.get(kind)
+    return text if reader is None or len(text) > most else reader(text)
+
+
+_TIMED_OUT = frozenset({1969, 3024})
+_GONE = frozenset({0, 1053, 1079, 1080, 1927, 2006, 2013, 2014, 2055, 4031})
+_LOCKED = frozenset({1205, 1213})
+# Their quoted words are names, or the statement's own: unknown columns, tables and functions, rights, syntax.
+_OF_NAMES = frozenset(
+    {1044, 1046, 1049, 1052, 1054, 1055, 1060, 1064, 1066, 1109, 1140, 1142, 1143, 1146, 1222, 1227, 1235, 1247, 1248}
+    | {1176, 1290, 1305, 1370, 1792, 4166}
+)
+_REMEDIES = {
+    1045: "Check the user and the password in the database's URL.",
+    1698: "Check the user and the password in the database's URL.",
+    1044: "Check the name of the database in its URL, and that the user may use it.",
+    1049: "Check the name of the database in its URL.",
+    1040: "Wait for other clients to leave, or allow the server more connections.",
+    1203: "Wait for other clients to leave, or allow the user more connections.",
+    1226: "Wait for other clients to leave, or allow the user more connections.",
+}
+
+
+def about_question(error: "pymysql.err.Error", sql: str) -> UllageError:
+    number = _number(error)
+    if number in _TIMED_OUT:
+        return late()
+    if number is None or number in _GONE:
+        return lost()
+    said = first_line(_said(error))
+    message = said if number in _OF_NAMES else without_data(said, sql, "'")
+    return QueryFailed(f"{number}: {message}", suggestion=LOCKED if number in _LOCKED else "")
+
+
+def not_opened(error: Exception, address: Address) -> UllageError:
+    said = without_secrets(first_line(_said(error)), address.secrets)
+    return unreached(address.shown, said, _REMEDIES.get(_number(error) or 0, REACH))
+
+
+def _said(error: BaseException) -> str:
+    return str(error.args[-1]) if error.args else type(error).__name__
+
+
+def _number(error: BaseException) -> int | None:
+    """The server's, or one of the client's from 2000 on."""
+    number = error.args[0] if error.args else None
+    return number if isinstance(number, int) else None
+
+
+_RESET_CONNECTION = 0x1F
+
+
+class Line(Connection):
+    """A connection of the driver."""
+
+    _execute_command: Callable[[int, bytes], None]
+    _read_ok_packet: Callable[[], object]
+    _sock: Any
+    server_version: str
+
+    def reset(self) -> None:
+        self._execute_command(_RESET_CONNECTION, b"")
+        self._read_ok_packet()
+
+    def choose(self, database: str) -> None:
+        driver: Any = self
+        driver.select_db(database)
+
+    def end(self, other: "Line") -> None:
+        """Of another connection of the same user: what it runs, and itself."""
+        driver: Any = self
+        driver.kill(other.number())
+
+    def number(self) -> int:
+        driver: Any = self
+        return driver.thread_id()
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+
+class Unread(SSCursor):
+    """A cursor whose rows are still at the server."""
+
+    _result: Any
+    connection: Any
+
+    def run(self, sql: bytes) -> None:
+        driver: Any = self
+        driver.execute(sql)
+
+    def shapes(self) -> list[tuple[int, int]]:
+        """Of each column its type and its character set; none for a statement without rows."""
+        return [(field.type_code, field.charsetnr) for field in self._result.fields] if self.description else []
+
+    def is_reading(self) -> bool:
+        return self._result is not None and self._result.unbuffered_active
+
+    def leave(self) -> None:
+        """For a connection that is of no more use."""
+        if self._result is not None:
+            self._result.unbuffered_active = False
+            self._result.has_next = False
+        self.connection = None
+
+
+_TEXTS = frozenset({"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "bind_address", "charset"})
+_SWITCHES = frozenset({"ssl_disabled", "ssl_verify_cert", "ssl_verify_identity"})
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_PORT = 3306
+
+
+def connect_options(url: URL) -> dict[str, object]:
+    return {
+        **{name: _option(name, value) for name, value in url.query.items()},
+        "host": url.host or "localhost",
+        "port": url.port or _PORT,
+        "user": url.username,
+        # The driver would write text as Latin-1, the server reads UTF-8.
+        "password": str(url.password or "").encode(),
+        "database": url.database or None,
+        "charset": "utf8mb4",
+    }
+
+
+def _option(name: str, value: str | tuple[str, ...]) -> object:
+    if isinstance(value, str) and name in _TEXTS:
+        return value
+    if isinstance(value, str) and name in _SWITCHES:
+        return value.lower() in _TRUE
+    raise BadConfiguration(f"`{name}` is no option of a MySQL database here", options=tuple(sorted(_TEXTS | _SWITCHES)))
+
+
+INNER = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+"""Databases that are the server's own."""
+
+# A call without a database means one of these where the server brings no function of that name.
+FUNCTIONS = """
+SELECT DISTINCT lower(routine_name) FROM information_schema.routines
+WHERE routine_type = 'FUNCTION' AND routine_schema = DATABASE()"""
+
+# Views may show what the server itself withholds only in its own tables.
+VIEWS = f"""
+SELECT lower(table_schema), lower(table_name), lower(view_definition), COALESCE(table_schema = DATABASE(), 0)
+FROM information_schema.views WHERE table_schema NOT IN {INNER} AND view_definition IS NOT NULL"""
+
+_TABLES = """
+SELECT t.table_schema, t.table_name, t.table_type, t.table_rows, t.table_comment, v.view_definition, t.engine
+FROM information_schema.tables t
+LEFT JOIN information_schema.views v ON v.table_schema = t.table_schema AND v.table_name = t.table_name
+WHERE t.table_schema {here} AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW')
+ORDER BY 1, 2"""
+
+_COLUMNS = """
+SELECT table_schema, table_name, column_name, column_type, is_nullable, column_default, extra, column_comment,
+       generation_expression
+FROM information_schema.columns WHERE table_schema {here} ORDER BY table_schema, table_name, ordinal_position"""
+
+_INDEXES = """
+SELECT table_schema, table_name, index_name, non_unique, column_name
+FROM information_schema.statistics WHERE table_schema {here}
+ORDER BY table_schema, table_name, index_name, seq_in_index"""
+
+_FOREIGN_KEYS = """
+SELECT k.table_schema, k.table_name, k.constraint_name, k.column_name, k.referenced_table_schema,
+       k.referenced_table_name, k.referenced_column_name, r.update_rule, r.delete_rule
+FROM information_schema.key_column_usage k JOIN information_schema.referential_constraints r
+  ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name
+WHERE k.table_schema {here} AND k.referenced_table_name IS NOT NULL
+ORDER BY k.table_schema, k.table_name, k.constraint_name, k.ordinal_position"""
+
+_CHECKS_OF_MARIADB = """
+SELECT constraint_schema, table_name, constraint_name, check_clause
+FROM information_schema.check_constraints WHERE constraint_schema {here} ORDER BY 1, 2, 3"""
+
+_CHECKS_OF_MYSQL = """
+SELECT t.table_schema, t.table_name, t.constraint_name, c.check_clause
+FROM information_schema.table_constraints t JOIN information_schema.check_constraints c
+  ON c.constraint_schema = t.constraint_schema AND c.constraint_name = t.constraint_name
+WHERE t.table_schema {here} AND t.constraint_type = 'CHECK' ORDER BY 1, 2, 3"""
+
+_TRIGGERS = """
+SELECT event_object_schema, event_object_table, trigger_name, action_timing, event_manipulation, action_statement
+FROM information_schema.triggers WHERE event_object_schema {here} ORDER BY 1, 2, 3"""
+
+_ROUTINES = """
+SELECT r.routine_schema, r.routine_name, r.routine_type, p.ordinal_position, p.parameter_mode, p.parameter_name,
+       p.dtd_identifier
+FROM information_schema.routines r LEFT JOIN information_schema.parameters p
+  ON p.specific_schema = r.routine_schema AND p.specific_name = r.specific_name AND p.routine_type = r.routine_type
+WHERE r.routine_schema {here} ORDER BY 1, 2, 3, 4"""
+
+
+def structure_queries(*, all_databases: bool, is_mariadb: bool) -> dict[str, str]:
+    here = f"NOT IN {INNER}" if all_databases else "= DATABASE()"
+    queries = {
+        "tables": _TABLES,
+        "columns": _COLUMNS,
+        "indexes": _INDEXES,
+        "foreign keys": _FOREIGN_KEYS,
+        "checks": _CHECKS_OF_MARIADB if is_mariadb else _CHECKS_OF_MYSQL,
+        "triggers": _TRIGGERS,
+        "routines": _ROUTINES,
+    }
+    return {name: sql.format(here=here) for name, sql in queries.items()}
+
+
+READER = "ullage_reader"
+_SPARE = 3
+"""Connections for each question at one time: one that is ending, one that is beginning, one to end another."""
+_READING = frozenset({"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES"})
+_GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO (?P<rest>.+)", re.DOTALL)
+_ROLE = re.compile(r"GRANT (?P<roles>[^()]+?) TO .+", re.DOTALL)
+_RIGHTS_COLUMNS = re.compile(r" ?\([^)]*\)")
+
+RIGHTS = {
+    "role": "SELECT CURRENT_USER()",
+    "grants": "SHOW GRANTS",
+    "databases": "SELECT schema_name FROM information_schema.schemata WHERE schema_name = DATABASE() "
+    f"OR DATABASE() IS NULL AND schema_name NOT IN {INNER} ORDER BY 1",
+}
+
+
+def probe(found: Mapping[str, list[Row]], limits: Limits) -> Probe:
+    said = [word for (grant,) in found["grants"] for word in _words(str(grant))]
+    return Probe(
+        role=str(found["role"][0][0]),
+        can_write=tuple(dict.fromkeys(said)),
+        setup_sql=_setup_sql([str(name) for (name,) in found["databases"]], limits),
+    )
+
+
+def _words(grant: str) -> list[str]:
+    found = _GRANT.fullmatch(grant)
+    if found is None:
+        # Neither rights nor a role: the line that says which role is active.
+        role = _ROLE.fullmatch(grant)
+        return [] if role is None else [f"may act as {role['roles']}"]
+    named = [right.strip() for right in _RIGHTS_COLUMNS.sub("", found["rights"]).split(",")]
+    writing = [right for right in named if right.upper() not in _READING]
+    said = [f"may use {', '.join(writing)} on {found['place']}"] if writing else []
+    return [*said, f"may grant its rights on {found['place']}"] if "WITH GRANT OPTION" in found["rest"] else said
+
+
+def _setup_sql(databases: list[str], limits: Limits) -> str:
+    lines = [
+        "-- A user who can only read. Replace <password> by a password in quotes and % by this machine's address, and",
+        "-- run this as an administrator.",
+        f"CREATE USER '{READER}'@'%' IDENTIFIED BY <password> WITH MAX_USER_CONNECTIONS {_SPARE * limits.concurrency};",
+        *(f"GRANT SELECT, SHOW VIEW ON {_quoted(name)}.* TO '{READER}'@'%';" for name in databases),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(name: str) -> str:
+    """In a grant, _ and % stand for any character."""
+    return "`" + re.sub(r"([_%\\])", r"\\\1", name).replace("`", "``") + "`"
+
+
+_KILL_SECONDS = 5
+_ENOUGH = 2**31
+"""Characters of a catalogue's value: all."""
+_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
+"""Without ANSI_QUOTES, NO_BACKSLASH_ESCAPES and ORACLE, so that the server reads a text as the parser did that judged
+it; and so that `SUM (x)` is the server's own function and none that somebody stored under its name."""
+
+
+class MySQLSession:
+    def __init__(self, line: Line, address: Address) -> None:
+        self._line = line
+        self._address = address
+        self._cursor: Unread | None = None
+        self._is_mariadb = "mariadb" in line.server_version.lower()
+        self._is_broken = False
+
+    @classmethod
+    def open(cls, address: Address, seconds: float) -> "MySQLSession":
+        return cls(_connected(address, seconds), address)
+
+    def begin(self, seconds: float, rows: int | None) -> None:
+        whole = max(1, math.ceil(seconds))
+        limit = f"max_statement_time = {seconds:.3f}" if self._is_mariadb else f"max_execution_time = {whole * 1000}"
+        most = "DEFAULT" if rows is None else str(rows + 1)
+        self._run(
+            f"SET NAMES utf8mb4, sql_mode = '{_MODE}', {limit}, sql_select_limit = {most}, "
+            f"lock_wait_timeout = {whole}, innodb_lock_wait_timeout = {whole}"
+        )
+        # What commits by itself, such as DDL, does so before it is looked at; the session's own mode holds it then.
+        self._run("SET SESSION TRANSACTION READ ONLY")
+        self._run("START TRANSACTION READ ONLY")
+
+    def ask(self, question: Question, limits: Limits) -> Answer:
+        with self._failing(question.sql):
+            cursor = self._execute(question.sql)
+            columns = tuple(str(column[0]) for column in cursor.description or ())
+            return taken(columns, _rows(cursor, limits.cell), question.rows, limits)
+
+    def structure(self) -> Structure:
+        (database,) = self._read("SELECT DATABASE()")[0]
+        queries = structure_queries(all_databases=database is None, is_mariadb=self._is_mariadb)
+        found = {name: self._read(sql) for name, sql in queries.items()}
+        created = {place: self._created(*place) for place in merged_tables(found)}
+        return structure(found, database, created)
+
+    def _created(self, schema: str, name: str) -> str:
+        """The statement that makes a table; empty where the server cannot tell, as where a part of it is gone."""
+        try:
+            rows = self._read(f"SHOW CREATE TABLE {quoted('mysql', schema)}.{quoted('mysql', name)}")
+        except QueryFailed:
+            return ""
+        return str(rows[0][1])
+
+    def functions(self) -> Mapping[str, Stability]:
+        """Only those that users made: the server has no list of its own."""
+        made: dict[str, Stability] = {str(name): "made" for (name,) in self._read(FUNCTIONS)}
+        views = self._read(VIEWS)
+        shown = showing_views((str(name), str(text)) for _, name, text, _ in views)
+        for schema, name, _, is_here in views:
+            for spelled in (f"{schema}.{name}", *([name] if is_here else [])):
+                made |= {f"shows:{spelled}": "made"} if name in shown else {}
+        return made
+
+    def probe(self, limits: Limits) -> Probe:
+        return probe({name: self._read(sql) for name, sql in RIGHTS.items()}, limits)
+
+    def _read(self, sql: str) -> list[Row]:
+        with self._failing(sql):
+            return list(_rows(self._execute(sql), _ENOUGH))
+
+    def _run(self, sql: str) -> None:
+        with self._failing(sql):
+            self._execute(sql)
+
+    def _execute(self, sql: str) -> Unread:
+        self._cursor = Unread(self._line)
+        self._cursor.run(encoded(sql))
+        return self._cursor
+
+    @contextmanager
+    def _failing(self, sql: str) -> Generator[None]:
+        try:
+            yield
+        except pymysql.err.Error as error:
+            raise about_question(error, sql) from None
+        except RuntimeError:
+            # The driver's word for a server that asks for a file of this machine; it waits for the file now.
+            self._is_broken = True
+            raise QueryFailed("a LOAD DATA LOCAL is not answered", suggestion="use SELECT") from None
+
+    def clean(self) -> bool:
+        if self._is_broken:
+            return False
+        try:
+            if self._cursor is not None and self._cursor.is_reading() and self._cursor.fetchone() is not None:
+                self.interrupt()
+                return False
+            self._line.rollback()
+            self._line.reset()
+            return self._is_where_it_was()
+        except (pymysql.err.Error, QueryFailed, SourceFailed):
+            return False
+
+    def _is_where_it_was(self) -> bool:
+        """A reset leaves the database that USE chose; without one of its own there is no way back."""
+        if self._address.url.database:
+            self._line.choose(self._address.url.database)
+            return True
+        return self._read("SELECT DATABASE()") == [(None,)]
+
+    def interrupt(self) -> None:
+        with suppress(pymysql.err.Error, SourceFailed):
+            other = _connected(self._address, _KILL_SECONDS)
+            try:
+                other.end(self._line)
+            finally:
+                other.close()
+
+    def fileno(self) -> int:
+        return self._line.fileno()
+
+    def close(self) -> None:
+        if self._cursor is not None:
+            self._cursor.leave()
+        with suppress(pymysql.err.Error):
+            self._line.close()
+
+
+def _connected(address: Address, seconds: float) -> Line:
+    options: dict[str, Any] = connect_options(address.url)
+    try:
+        return Line(
+            **options,
+            client_flag=0,
+            local_infile=False,
+            autocommit=True,
+            use_unicode=False,
+            conv={},
+            connect_timeout=max(1, math.ceil(seconds)),
+            program_name="ullage",
+        )
+    except (pymysql.err.Error, OSError, ValueError) as error:
+        # The cause is dropped: it may know the password.
+        raise not_opened(error, address) from None
+
+
+def _rows(cursor: Unread, most: int) -> Iterator[Row]:
+    shapes = cursor.shapes()
+    while shapes and (row := cursor.fetchone()) is not None:
+        yield tuple(cell(raw, *shape, most) for raw, shape in zip(row, shapes, strict=True))

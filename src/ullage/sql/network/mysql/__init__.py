@@ -1,5 +1,0 @@
-"""How are MySQL and MariaDB asked?"""
-
-from .session import MySQLSession
-
-__all__ = ["MySQLSession"]

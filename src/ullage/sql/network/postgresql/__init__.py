@@ -1,5 +1,0 @@
-"""How is PostgreSQL asked?"""
-
-from .session import PostgreSQLSession
-
-__all__ = ["PostgreSQLSession"]

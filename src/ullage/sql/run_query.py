@@ -1,0 +1,437 @@
+"""Judged, masked, asked, and all of it before one deadline. An error about a name that does not exist comes back with
+the names that do. What a statement may say, what an engine does and how rows are written, others know.
+
+The statement that asks for a plan without running anything, in each dialect, and the plan in few words. Never
+`ANALYZE`, which runs the question.
+
+A few answers, for some seconds, within a bound of entries and of size; the one not asked for longest goes first. What
+makes two questions the same is for whoever asks.
+
+Databases say it each in their own words; what is found there is looked up among the tables and columns that exist.
+
+A database's structure, read when it is first wanted and again when it is old. Whoever asks meanwhile waits for the one
+reading.
+"""
+
+import json
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+import anyio
+
+from ullage.errors import DeadlinePassed, QueryFailed, Refused, UllageError, UnknownName
+from ullage.options import DatabaseSettings
+from ullage.table import Row, clean, encode
+from ullage.tool import Asked
+
+from .database import (
+    Answer,
+    Dialect,
+    Engine,
+    Probe,
+    Question,
+    Stability,
+    Structure,
+    Table,
+    with_column_grants,
+    without_data,
+)
+from .describe import full_name, spell
+
+if TYPE_CHECKING:
+    from .guard import Statement
+    from .masking import MaskPlan, MaskPolicy
+
+__all__ = ["Asking", "Given", "Known", "Recent", "explain_statement", "is_about_a_name", "plan_text", "with_nearest"]
+
+_PREFIXES: Final[dict[Dialect, str]] = {
+    "sqlite": "EXPLAIN QUERY PLAN",
+    "duckdb": "EXPLAIN (FORMAT json)",
+    "postgres": "EXPLAIN",
+    "mysql": "EXPLAIN",
+}
+_LONGEST = 200
+"""Characters of one condition in a plan."""
+
+
+def explain_statement(dialect: Dialect, sql: str) -> str:
+    """On a line of its own, so that a comment before the question hides nothing."""
+    prefix = _PREFIXES.get(dialect)
+    if prefix is None:
+        raise Refused(
+            "this database makes a plan only by writing it somewhere",
+            suggestion="ask for the table's indexes with table instead",
+        )
+    return f"{prefix}\n{sql}"
+
+
+def plan_text(dialect: Dialect, answer: Answer) -> str:
+    if dialect == "sqlite":
+        return _sqlite(answer)
+    if dialect == "duckdb":
+        return _duckdb(answer)
+    if len(answer.columns) == 1:
+        return "\n".join(clean(str(row[0])).text for row in answer.rows)
+    return _without_empty(answer)
+
+
+def _sqlite(answer: Answer) -> str:
+    """Rows of number, parent's number, nothing, and words."""
+    depths: dict[object, int] = {0: -1}
+    lines: list[str] = []
+    for number, parent, _, words in answer.rows:
+        depths[number] = depth = depths.get(parent, -1) + 1
+        lines.append(f"{'  ' * depth}{clean(str(words)).text}")
+    return "\n".join(lines)
+
+
+def _duckdb(answer: Answer) -> str:
+    """A tree of operators as JSON, in the last column."""
+    lines: list[str] = []
+    for row in answer.rows:
+        try:
+            tree: Any = json.loads(str(row[-1]))
+        except ValueError:
+            lines.append(clean(str(row[-1])).text)
+        else:
+            _operators(cast("list[Any]", tree if isinstance(tree, list) else [tree]), 0, lines)
+    return "\n".join(lines)
+
+
+def _operators(nodes: Sequence[Any], depth: int, lines: list[str]) -> None:
+    for node in nodes:
+        if isinstance(node, Mapping):
+            operator = cast("Mapping[str, Any]", node)
+            name = " ".join(str(operator.get("name", "")).split())
+            lines.append(f"{'  ' * depth}{clean(name).text}{_extra(operator.get('extra_info'))}")
+            _operators(operator.get("children") or [], depth + 1, lines)
+
+
+def _extra(info: object) -> str:
+    if not isinstance(info, Mapping):
+        return ""
+    said = (f"{key}={_short(value)}" for key, value in cast("Mapping[str, Any]", info).items() if value not in ("", []))
+    return " " + "; ".join(said)
+
+
+def _short(value: object) -> str:
+    text = ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
+    flat = " ".join(clean(text).text.split())
+    return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]}…"
+
+
+def _without_empty(answer: Answer) -> str:
+    """As a table, without the columns in which nothing stands."""
+    full = [index for index in range(len(answer.columns)) if any(row[index] is not None for row in answer.rows)]
+    return encode([answer.columns[index] for index in full], [[row[index] for index in full] for row in answer.rows])
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    engine: Engine
+    seconds: float
+    """For which what was read is taken for true."""
+    clock: Callable[[], float]
+    _read: tuple[float, Structure] | None = None
+    _reading: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def structure(self, but: Structure | None = None) -> tuple[Structure, bool]:
+        """The structure, and whether it came from memory; from there not `but`, in which something was not found."""
+        async with self._reading:
+            if self._read is not None and self.clock() < self._read[0] and self._read[1] is not but:
+                return self._read[1], True
+            structure = await self.engine.structure()
+            self._read = self.clock() + self.seconds, structure
+            return structure, False
+
+
+_NAME = r"[\"'`\[]?(?P<name>[\w$.\"`\[\] ]+?)[\"'`\]]?"
+_TABLE = re.compile(
+    rf"no such table: (?P<sqlite>[\w$. ]+)|relation {_NAME} does not exist|Table with name (?P<duckdb>[\w$.]+) does not"
+    r"|Table '(?P<mysql>[^']+)' doesn't exist|Invalid object name '(?P<tsql>[^']+)'",
+    re.IGNORECASE,
+)
+_COLUMN = re.compile(
+    rf"no such column: (?P<sqlite>[\w$. ]+)|column {_NAME} does not exist|column \"(?P<duckdb>[^\"]+)\" not found"
+    r"|Table \"[^\"]+\" does not have a column named \"(?P<duckdb2>[^\"]+)\""
+    r"|Unknown column '(?P<mysql>[^']+)'|Invalid column name '(?P<tsql>[^']+)'",
+    re.IGNORECASE,
+)
+_SHOWN = 30
+"""Columns that are named where none is near."""
+
+
+def is_about_a_name(error: QueryFailed) -> bool:
+    return any(pattern.search(error.message) for pattern in (_TABLE, _COLUMN))
+
+
+def with_nearest(error: QueryFailed, structure: Structure, tables: Collection[str]) -> QueryFailed:
+    """The same error with the nearest names; `tables` are those that the question names."""
+    table, column = _found(_TABLE, error.message), _found(_COLUMN, error.message)
+    if table is not None:
+        near = spell(table, map(full_name, structure.tables))
+        return _mended(error, near, "use a table that exists, or list them with schema")
+    if column is not None:
+        return _mended(error, _columns(structure, tables, column), "use a column that exists; table lists them all")
+    return error
+
+
+def _found(pattern: re.Pattern[str], message: str) -> str | None:
+    found = pattern.search(message)
+    if found is None:
+        return None
+    name = next(group for group in found.groups() if group is not None)
+    return name.replace('"', "").replace("`", "").rpartition(".")[2].strip()
+
+
+def _columns(structure: Structure, tables: Collection[str], wanted: str) -> tuple[str, ...]:
+    """Those of the question's tables, else those of all; with their table where several have one of that name."""
+    meant = [table for table in structure.tables if _is_among(table, tables)] or list(structure.tables)
+    near = spell(wanted, {column.name for table in meant for column in table.columns})
+    if near:
+        return tuple(name for column in near for name in _placed(column, meant))
+    return tuple(column.name for table in meant for column in table.columns)[:_SHOWN]
+
+
+def _placed(column: str, tables: Iterable[Table]) -> list[str]:
+    return [f"{table.name}.{column}" for table in tables if any(one.name == column for one in table.columns)]
+
+
+def _is_among(table: Table, names: Collection[str]) -> bool:
+    lower = {name.lower().rpartition(".")[2] for name in names}
+    return table.name.lower() in lower
+
+
+def _mended(error: QueryFailed, options: tuple[str, ...], suggestion: str) -> QueryFailed:
+    return QueryFailed(error.message, suggestion=suggestion, options=options or error.options)
+
+
+Value = TypeVar("Value")
+
+_ENTRIES = 100
+_SIZE = 8_000_000
+
+
+class Recent(Generic[Value]):
+    """Answers by question. With no seconds it keeps nothing."""
+
+    def __init__(
+        self, seconds: float, *, clock: Callable[[], float], entries: int = _ENTRIES, size: int = _SIZE
+    ) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._entries = entries
+        self._size = size
+        self._used = 0
+        self._kept: OrderedDict[Hashable, tuple[float, int, Value]] = OrderedDict()
+
+    def get(self, key: Hashable) -> Value | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        ends, _, value = found
+        if self._clock() >= ends:
+            self.forget(key)
+            return None
+        self._kept.move_to_end(key)
+        return value
+
+    def put(self, key: Hashable, value: Value, size: int) -> None:
+        """`size` is a rough one, in bytes; what is larger than all the room is not kept."""
+        self.forget(key)
+        if self._seconds <= 0 or size > self._size:
+            return
+        while self._kept and (self._used + size > self._size or len(self._kept) >= self._entries):
+            self.forget(next(iter(self._kept)))
+        self._kept[key] = (self._clock() + self._seconds, size, value)
+        self._used += size
+
+    def forget(self, key: Hashable) -> None:
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._used -= found[1]
+
+
+Result = TypeVar("Result")
+
+_A_VALUE = 50
+"""Bytes that a value takes beside its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What came back, and whether it came from memory."""
+
+    answer: Answer
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    settings: DatabaseSettings
+    engine: Engine
+    known: Known
+    answers: Recent[Answer]
+    _policies: "list[tuple[Structure, MaskPolicy]]" = field(default_factory=list)  # pyright: ignore[reportUnknownVariableType]
+    """The policy of the structure that was read last."""
+
+    @classmethod
+    def of(cls, settings: DatabaseSettings, engine: Engine, clock: Callable[[], float] = time.monotonic) -> "Asking":
+        known = Known(engine=engine, seconds=settings.schema_cache, clock=clock)
+        return cls(settings=settings, engine=engine, known=known, answers=Recent(settings.cache, clock=clock))
+
+    async def ask(self, sql: str, rows: int, request: Asked) -> Given:
+        """The first `rows` rows; raises `Refused`, or what an engine raises."""
+        until = self._until(request)
+        statement = await self._judged(sql, until)
+        key = (request.caller.principal, statement.sql, rows)
+        kept = self.answers.get(key)
+        if kept is not None:
+            return Given(kept, cached=True)
+        masks = await self._masks(statement, until)
+        answer = await self._answered(statement.runs or statement.sql, rows, statement, until)
+        if statement.kind == "show" and self.engine.dialect == "mysql":
+            answer = replace(answer, rows=_without_host(answer))
+        if masks is not None:
+            answer = replace(answer, rows=masks.apply(answer.columns, answer.rows))
+        self.answers.put(key, answer, _size(answer))
+        return Given(answer, cached=False)
+
+    async def structure(self, request: Asked) -> tuple[Structure, bool]:
+        """What is in the database, and whether that came from memory."""
+        return await _within(self._until(request), self.known.structure)
+
+    async def plan(self, sql: str, request: Asked) -> Answer:
+        """How the database would go about it; nothing is run."""
+        until = self._until(request)
+        statement = await self._judged(sql, until)
+        if statement.kind not in ("select", "explain"):
+            raise Refused(f"there is no plan for a statement of kind `{statement.kind}`", suggestion="give a SELECT")
+        await self._masks(statement, until)
+        text = statement.runs or statement.sql
+        asked = text if statement.kind == "explain" else explain_statement(self.engine.dialect, text)
+        return await self._answered(asked, self.settings.limits.rows, statement, until)
+
+    def _until(self, request: Asked) -> float:
+        ours = anyio.current_time() + self.settings.limits.seconds
+        return ours if request.deadline is None else min(ours, request.deadline)
+
+    async def _judged(self, sql: str, until: float) -> "Statement":
+        functions = await _within(until, self.engine.functions)
+        return await anyio.to_thread.run_sync(_judge, sql, self.engine.dialect, functions, self.settings.functions)
+
+    async def _masks(self, statement: "Statement", until: float) -> "MaskPlan | None":
+        """None where nothing is masked; raises where a masked column would be used for anything but to be shown."""
+        if not self.settings.masked:
+            return None
+        structure, is_old = await _within(until, self.known.structure)
+        functions = await _within(until, self.engine.functions)
+        try:
+            return await anyio.to_thread.run_sync(lambda: self._policy(structure, functions).plan(statement.sql))
+        except UnknownName:
+            if not is_old:
+                raise
+        # It may have been made since the structure was read.
+        new, _ = await _within(until, lambda: self.known.structure(but=structure))
+        return await anyio.to_thread.run_sync(lambda: self._policy(new, functions).plan(statement.sql))
+
+    async def role_sql(self, request: Asked) -> tuple[Probe, str]:
+        """What the role may do, and the SQL for one that can only read, without the masked columns."""
+        probe = await self.engine.probe()
+        if not probe.setup_sql or not self.settings.masked:
+            return probe, probe.setup_sql
+        structure, _ = await self.structure(request)
+        policy = self._policy(structure, await self.engine.functions())
+        every = structure.catalogue or structure.tables
+        readable = [
+            (
+                table,
+                tuple(
+                    column.name
+                    for column, found in zip(table.columns, policy.tables.of(table), strict=True)
+                    if not found.masks
+                ),
+            )
+            for table in every
+        ]
+        return probe, with_column_grants(probe.setup_sql, self.engine.dialect, structure, readable)
+
+    def _policy(self, structure: Structure, functions: Mapping[str, Stability]) -> "MaskPolicy":
+        from .masking import MaskPolicy
+
+        if not self._policies or self._policies[0][0] is not structure:
+            allowed = frozenset(name.lower() for name in self.settings.functions)
+            policy = MaskPolicy.of(
+                self.engine.dialect, structure, self.settings.masked, functions=functions, allowed=allowed
+            )
+            self._policies[:] = [(structure, policy)]
+        return self._policies[0][1]
+
+    async def _answered(self, sql: str, rows: int, statement: "Statement", until: float) -> Answer:
+        try:
+            return await self.engine.ask(Question(sql=sql, rows=rows, seconds=_left(until)))
+        except QueryFailed as error:
+            raise self._without_values(await self._mended(error, statement, until), sql) from None
+
+    def _without_values(self, error: QueryFailed, sql: str) -> QueryFailed:
+        """Engines quote the value that cannot be converted, which may be a masked one. What a server says comes
+        without values in any case."""
+        if not self.settings.masked or self.engine.dialect not in ("sqlite", "duckdb"):
+            return error
+        said = without_data(without_data(error.message, sql, "'"), sql, '"')
+        return QueryFailed(said, suggestion=error.suggestion, options=error.options)
+
+    async def _mended(self, error: QueryFailed, statement: "Statement", until: float) -> QueryFailed:
+        """The names come too late where reading them takes too long, or fails in its turn."""
+        if not is_about_a_name(error):
+            return error
+        try:
+            structure, _ = await _within(until, self.known.structure)
+        except UllageError:
+            return error
+        return with_nearest(error, structure, statement.tables)
+
+
+def _judge(sql: str, dialect: Dialect, functions: Mapping[str, Stability], allowed: tuple[str, ...]) -> "Statement":
+    # Whoever only lists tools need not wait until the parser is loaded.
+    from .guard import judge
+
+    return judge(sql, dialect, functions=functions, allowed=frozenset(name.lower() for name in allowed))
+
+
+def _without_host(answer: Answer) -> tuple[Row, ...]:
+    """The rows of a SHOW of MySQL, without values that tell of the host and without what other sessions run."""
+    from .guard import is_hidden_variable
+
+    names = tuple(column.lower() for column in answer.columns)
+    if names == ("variable_name", "value"):
+        return tuple((name, "***" if is_hidden_variable(str(name)) else value) for name, value in answer.rows)
+    if "info" in names and "command" in names:
+        at = names.index("info")
+        return tuple((*row[:at], None if row[at] is None else "***", *row[at + 1 :]) for row in answer.rows)
+    return answer.rows
+
+
+async def _within(until: float, read: Callable[[], Awaitable[Result]]) -> Result:
+    with anyio.move_on_after(_left(until)):
+        return await read()
+    raise _late()
+
+
+def _left(until: float) -> float:
+    left = until - anyio.current_time()
+    if left <= 0:
+        raise _late()
+    return left
+
+
+def _late() -> DeadlinePassed:
+    return DeadlinePassed("the time for this call was over before the database answered", suggestion="ask for less")
+
+
+def _size(answer: Answer) -> int:
+    return sum(len(str(cell)) + _A_VALUE for row in answer.rows for cell in row)

@@ -1,0 +1,197 @@
+"""`query`, `schema`, `table` and `explain` as a source of tools, and the schema as resources; there is no tool that
+writes. It hands a question to `asking`, an answer to `shape` and the rest to `telling`, and knows neither SQL nor
+tokens.
+
+`sql://NAME/schema` for all of it and `sql://NAME/tables/TABLE` for one table. Addresses only; what is read there is
+told elsewhere.
+
+Nothing is connected to here; the sample shop is made where it is not there yet.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import anyio
+
+from ullage.errors import UnknownResource, UnknownTool
+from ullage.options import SAMPLE, DatabaseSettings
+from ullage.table import Weigh
+from ullage.tool import Call, Caller, Contents, Json, JsonObject, Listing, Read, Reply, Tool
+
+from .answer_format import Shaped, Telling, Told, held, shape
+from .database import Answer, Engine, file_of, role_sentences
+from .describe import find_table, full
+from .embedded import EmbeddedEngine
+from .network import network_engine, warning
+from .run_query import Asking, plan_text
+from .sample_shop import make_sample
+from .sql_tools import QueryAsked, read_original_query, read_query, read_sql, tools_of
+
+__all__ = ["SqlSource", "lock_sentences", "open_engine", "resource_of", "table_of", "template_of"]
+
+
+def open_engine(settings: DatabaseSettings, *, sample: Path) -> Engine:
+    """`sample` is where the sample shop lies, or will."""
+    if settings.url == SAMPLE:
+        return EmbeddedEngine(make_sample(sample), dialect="sqlite", limits=settings.limits)
+    file = file_of(settings)
+    if file is None:
+        return network_engine(settings)
+    path, dialect = file
+    return EmbeddedEngine(path, dialect=dialect, limits=settings.limits)
+
+
+def lock_sentences(settings: DatabaseSettings) -> tuple[str, ...]:
+    """One sentence where not every lock holds, none where all do."""
+    if settings.url == SAMPLE or file_of(settings) is not None:
+        return ()
+    said = warning(settings)
+    return () if said is None else (said,)
+
+
+_PLAIN = "text/plain"
+
+
+def resource_of(name: str) -> JsonObject:
+    return {
+        "uri": _schema(name),
+        "name": f"{name} schema",
+        "description": f"The tables and columns of the database `{name}`",
+        "mimeType": _PLAIN,
+    }
+
+
+def template_of(name: str) -> JsonObject:
+    return {
+        "uriTemplate": f"{_tables(name)}{{table}}",
+        "name": f"{name} table",
+        "description": f"One table of the database `{name}` in full",
+        "mimeType": _PLAIN,
+    }
+
+
+def table_of(name: str, uri: str) -> str | None:
+    """The table that an address means, None for the whole schema; raises for any other address."""
+    if uri == _schema(name):
+        return None
+    table = unquote(uri.removeprefix(_tables(name)))
+    if not uri.startswith(_tables(name)) or not table:
+        raise UnknownResource(f"nothing is at `{uri}`", options=(_schema(name), f"{_tables(name)}{{table}}"))
+    return table
+
+
+def _schema(name: str) -> str:
+    return f"sql://{quote(name, safe='')}/schema"
+
+
+def _tables(name: str) -> str:
+    return f"sql://{quote(name, safe='')}/tables/"
+
+
+_META = "dev.ullage/meta"
+_SMALL = 200
+"""Values of an answer that is written at once; a larger one is written beside the event loop."""
+
+Answers = Callable[[Tool, Call], Awaitable[Reply]]
+
+
+@dataclass(slots=True, kw_only=True)
+class SqlSource:
+    """One database as tools and resources."""
+
+    settings: DatabaseSettings
+    engine: Engine
+    weigh: Callable[[Caller], Weigh]
+    """What a text weighs for a caller, at the upper edge of what it may be. Safe between threads."""
+    clock: Callable[[], float] = time.monotonic
+    _asking: Asking = field(init=False)
+    _telling: Telling = field(init=False)
+    _tools: dict[str, Tool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings, engine = self.settings, self.engine
+        self._asking = Asking.of(settings, engine, self.clock)
+        self._telling = Telling(asking=self._asking, weigh=self.weigh)
+        self._tools = {tool.name: tool for tool in tools_of(engine.dialect, settings.description)}
+
+    async def tools(self) -> Listing:
+        return Listing(tuple(self._tools.values()), revision=f"1 {self.engine.dialect} {self.settings.description}")
+
+    async def call(self, call: Call) -> Reply:
+        answers: dict[str, Answers] = {
+            "query": self._query,
+            "schema": _telling(self._telling.schema),
+            "table": _telling(self._telling.table),
+            "explain": self._explain,
+            "secureDatabaseQuery": self._query,
+            "getSchemaStructure": _telling(self._telling.original_schema),
+            "getTableDetails": _telling(self._telling.original_table),
+            "listTriggers": _telling(self._telling.original_triggers),
+        }
+        tool = self._tools.get(call.tool)
+        if tool is None:
+            raise UnknownTool(f"no tool is called `{call.tool}`", options=tuple(self._tools))
+        return await answers[tool.name](tool, call)
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return (resource_of(self.settings.name),)
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return (template_of(self.settings.name),)
+
+    async def read(self, read: Read) -> Contents:
+        name = table_of(self.settings.name, read.uri)
+        structure, _ = await self._asking.structure(read)
+        if name is None:
+            text = await self._telling.described(structure, "lines", read)
+        else:
+            text = held(full(find_table(structure, name)), self.weigh(read.caller), self._telling.budget)
+        return Contents(contents=({"uri": read.uri, "mimeType": "text/plain", "text": text},))
+
+    async def warnings(self) -> tuple[str, ...]:
+        """What the user should know of its locks and its role, in sentences; raises what an engine raises."""
+        return *lock_sentences(self.settings), *role_sentences(self.settings.name, await self.engine.probe())
+
+    async def close(self) -> None:
+        await self.engine.close()
+
+    async def _query(self, tool: Tool, call: Call) -> Reply:
+        limit, budget = self.settings.limits.rows, self.settings.max_tokens
+        read = read_query if tool.name == "query" else read_original_query
+        asked = read(tool, call.arguments, limit=limit, budget=budget)
+        given = await self._asking.ask(asked.sql, asked.rows, call)
+        shaped = await self._shaped(given.answer, asked, call)
+        data: dict[str, Json] = {
+            "rowCount": shaped.rows,
+            "columnCount": len(given.answer.columns),
+            "truncated": shaped.truncated,
+            "maxRowsLimit": limit,
+        }
+        meta: JsonObject = {_META: {**_performance(cached=given.cached), "data": data}}
+        return Reply.text(shaped.text, meta=meta, json_lists=None if asked.format == "csv" else ("data",))
+
+    async def _shaped(self, answer: Answer, asked: QueryAsked, call: Call) -> Shaped:
+        weigh = self.weigh(call.caller)
+        if len(answer.rows) * len(answer.columns) <= _SMALL:
+            return shape(answer, asked, weigh)
+        return await anyio.to_thread.run_sync(shape, answer, asked, weigh)
+
+    async def _explain(self, tool: Tool, call: Call) -> Reply:
+        answer = await self._asking.plan(read_sql(tool, call.arguments), call)
+        plan = plan_text(self.engine.dialect, answer)
+        return Reply.text(held(plan, self.weigh(call.caller), self._telling.budget))
+
+
+def _telling(tell: Callable[[Tool, Call], Awaitable[Told]]) -> Answers:
+    async def reply(tool: Tool, call: Call) -> Reply:
+        told = await tell(tool, call)
+        return Reply.text(told.text, meta={_META: _performance(cached=told.cached)}, json_lists=told.json_lists)
+
+    return reply
+
+
+def _performance(*, cached: bool) -> dict[str, Json]:
+    return {"performance": {"cachedResult": cached}}
