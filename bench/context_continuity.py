@@ -23,12 +23,11 @@ from context_traces import MODELS, Trace, read_traces
 from context_validity import Says
 
 from ullage.context import Entry, Options, Summarizer
-from ullage.context.account import Teller
-from ullage.context.breaker import Breaker
-from ullage.context.compact import compact
-from ullage.context.limits import limits_of
+from ullage.context.compaction import Teller, compact
+from ullage.context.context_options import limits_of
+from ullage.context.summary import Breaker
 from ullage.context.text_protocol import read_as_tools
-from ullage.context.weighing import Scale
+from ullage.context.token_weights import Scale
 from ullage.messages import Format, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.models import shipped
 from ullage.tokens import Meter, drain

@@ -27,7 +27,7 @@ from context_continuity import Reading, reading_of, rounded, tell
 from context_traces import mended, read_pi
 
 from ullage.context import CachePrices, Context, Options, SummaryAnswer, SummaryRequest
-from ullage.context.weighing import Scale
+from ullage.context.token_weights import Scale
 from ullage.messages import Format, Message, write_messages
 from ullage.models import shipped
 from ullage.tokens import Meter, drain

@@ -20,11 +20,10 @@ from context_traces import FORMATS, MODELS, Point, Trace, read_traces
 from context_validity import WINDOWS, Says
 
 from ullage.context import Options
-from ullage.context.account import Teller
-from ullage.context.breaker import Breaker
-from ullage.context.compact import compact
-from ullage.context.limits import limits_of
-from ullage.context.weighing import Scale
+from ullage.context.compaction import Teller, compact
+from ullage.context.context_options import limits_of
+from ullage.context.summary import Breaker
+from ullage.context.token_weights import Scale
 from ullage.messages import Format, faults, user_message, write_message
 from ullage.models import shipped
 from ullage.tokens import Meter, drain

@@ -30,7 +30,7 @@ from context_traces import MODELS, read_traces
 from delegate_peers import present
 
 from ullage.context.identifiers import read_identifiers
-from ullage.context.weighing import Scale
+from ullage.context.token_weights import Scale
 from ullage.messages import Format, Message, ToolCall, ToolResult
 from ullage.models import shipped
 from ullage.tokens import Meter

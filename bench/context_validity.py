@@ -19,11 +19,10 @@ from context_seen import Figures, Seen, report
 from context_traces import FORMATS, MODELS, Trace, read_traces
 
 from ullage.context import Entry, Options, SummaryAnswer, SummaryRequest
-from ullage.context.account import Teller
-from ullage.context.breaker import Breaker
-from ullage.context.compact import Compaction, compact
-from ullage.context.limits import Limits, limits_of
-from ullage.context.weighing import Scale
+from ullage.context.compaction import Compaction, Teller, compact
+from ullage.context.context_options import Limits, limits_of
+from ullage.context.summary import Breaker
+from ullage.context.token_weights import Scale
 from ullage.messages import Format, Text, Thinking, ToolCall, ToolResult, faults
 from ullage.models import shipped
 from ullage.tokens import Meter, drain

@@ -19,11 +19,8 @@ import hold
 from accuracy import quantile
 from context_traces import data_folder
 
-from ullage.context.anchored import Anchored, observe
-from ullage.context.entry import Entry
-from ullage.context.fixed import Fixed
+from ullage.context.token_weights import Anchored, Entry, Fixed, Scale, observe
 from ullage.context.usage import usage_of
-from ullage.context.weighing import Scale
 from ullage.messages import Format
 from ullage.models import Usage, shipped
 from ullage.tokens import Count, Meter, Method, drain

@@ -13,8 +13,8 @@ from delegate.streams import events
 from ullage.agent import End, Event, Used, run_agent
 from ullage.context import Context
 from ullage.delegate import Delegate, ModelEntry, OpenAIResponses, Patience, Policy, Provider
-from ullage.delegate.ask import Ask, outgoing
-from ullage.delegate.route import Candidate, Parameters
+from ullage.delegate.delegation import Ask, outgoing
+from ullage.delegate.router import Candidate, Parameters
 from ullage.messages import Format, Message, Text, Thinking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]

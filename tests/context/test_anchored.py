@@ -2,10 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ullage.context.anchored import Anchored, observe, summed
-from ullage.context.entry import Entry
-from ullage.context.fixed import Fixed
-from ullage.context.weighing import Scale
+from ullage.context.token_weights import Anchored, Entry, Fixed, Scale, observe, summed
 from ullage.messages import Format, Message, Text, Thinking
 from ullage.models import Usage, shipped
 from ullage.tokens import ZERO, Count, Meter, Method, drain, total

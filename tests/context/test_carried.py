@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.context.carried import Carried, carried, read_carried
+from ullage.context.summary_text import Carried, carried, read_carried
 
 pytestmark = pytest.mark.requirement("S2:compact:how")
 

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from context.sessions import METER
 from context.talks import PICTURE, Scale, assistant, call, entries_of, refusals, result, system, talks, tool, user
 from ullage.context import Entry
-from ullage.context.clamp import clamp, water_level
-from ullage.context.difference import weight_of
-from ullage.context.requests import requests_of
-from ullage.context.weighing import Scale as Weigher
-from ullage.context.words import lost_in
+from ullage.context.boundaries import requests_of
+from ullage.context.token_weights import Scale as Weigher
+from ullage.context.tool_pairs import lost_in
+from ullage.context.truncate_messages import clamp, water_level, weight_of
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown, write_messages
 from ullage.tokens import drain
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-import ullage.context.requests as reading
+import ullage.context.boundaries as reading
 from context.sessions import METER, Summarising, steps
 from context.talks import assistant, call, result, tool, user
 from ullage.context import Context, Options, Session
-from ullage.context.pairing import Answered
 from ullage.context.text_protocol import text_results
+from ullage.context.tool_pairs import Answered
 from ullage.messages import Format, Message, ToolCall, faults, read_message, write_messages
 from ullage.tool import JsonObject
 

@@ -5,7 +5,7 @@ import pytest
 
 from context.sessions import METER, Summarising
 from ullage.context import CachePrices, Context, Options, Shed, context
-from ullage.context.cost import cache_prices_of, price_per_call
+from ullage.context.context_options import cache_prices_of, price_per_call
 from ullage.models import ModelTable, shipped
 
 pytestmark = pytest.mark.requirement("S2:money")

@@ -19,11 +19,9 @@ from context.talks import (
     user,
 )
 from ullage.context import Entry
-from ullage.context.cut import Parting
-from ullage.context.difference import weight_of
-from ullage.context.groups import groups
-from ullage.context.pairing import pair
-from ullage.context.placing import assembled, bridges
+from ullage.context.boundaries import Parting, assembled, bridges
+from ullage.context.tool_pairs import groups, pair
+from ullage.context.truncate_messages import weight_of
 from ullage.messages import Message, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tokens import drain
 

@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context.sessions import METER
-from ullage.context.carried import Carried
-from ullage.context.deeds import deeds
-from ullage.context.digest import digest
-from ullage.context.sections import Section, read_sections, write_sections
-from ullage.context.sharing import shared
+from ullage.context.summary_text import Carried, Section, deeds, digest, read_sections, shared, write_sections
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tool import Json
 

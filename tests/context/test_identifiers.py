@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context.talks import assistant, call, result, tool, user
+from ullage.context import structured_values as records
 from ullage.context.identifiers import (
     Item,
     identifier_steps,
@@ -14,12 +15,11 @@ from ullage.context.identifiers import (
     is_record,
     read_identifiers,
     read_structure,
-    records,
+    slices,
+    write,
     write_value,
 )
-from ullage.context.identifiers.kinds import Kind, kind_of
-from ullage.context.identifiers.ledger import write
-from ullage.context.identifiers.words import slices
+from ullage.context.structured_values import Kind, kind_of
 from ullage.messages import Media, Message, Text, Thinking, ToolResult, Unknown
 from ullage.models import shipped
 from ullage.tokens import Meter, drain

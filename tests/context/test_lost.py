@@ -11,7 +11,7 @@ from context.histories import FORMATS, TURNS, Native, Turn, natives
 from context.session.crashing import Quick
 from context.sessions import METER, talk
 from ullage.context import Context, Options, Session
-from ullage.context.lost import is_broken
+from ullage.context.history import is_broken
 from ullage.messages import Format, Message, faults, plain, read_message
 from ullage.tool import JsonObject
 

@@ -7,12 +7,9 @@ from hypothesis import strategies as st
 
 from context.talks import PICTURE, Scale, assistant, call, entries_of, refusals, result, talks, tool, user
 from ullage.context import DEFAULTS, Entry
-from ullage.context.difference import weight_of
-from ullage.context.limits import Limits, limits_of
-from ullage.context.mask import mask
-from ullage.context.pairing import Call
-from ullage.context.shed import Change
-from ullage.context.words import gap, placeholder, query_of
+from ullage.context.context_options import Limits, limits_of
+from ullage.context.tool_pairs import Call, gap, placeholder, query_of
+from ullage.context.truncate_messages import Change, mask, weight_of
 from ullage.messages import Format, Message, Text, ToolCall, ToolResult, Unknown, read_message
 from ullage.tokens import drain
 

@@ -1,10 +1,8 @@
 from context.talks import Scale, assistant, call, entries_of, result, tool, user
 from ullage.context import DEFAULTS, Entry
-from ullage.context.difference import weight_of
-from ullage.context.limits import limits_of
-from ullage.context.mask import mask
-from ullage.context.noting import noted
-from ullage.context.words import is_marked
+from ullage.context.context_options import limits_of
+from ullage.context.tool_pairs import is_marked
+from ullage.context.truncate_messages import mask, noted, weight_of
 from ullage.messages import Text, ToolResult
 from ullage.tokens import drain
 

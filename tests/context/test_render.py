@@ -3,10 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from ullage.context.breakdown import Breakdown, ToolShare
-from ullage.context.grid import render_grid
-from ullage.context.render import percent, render, render_line, tokens
-from ullage.context.usage import ContextUsage
+from ullage.context.usage import Breakdown, ContextUsage, ToolShare, percent, render, render_grid, render_line, tokens
 from ullage.tokens import Method
 
 pytestmark = pytest.mark.requirement("S2:render")

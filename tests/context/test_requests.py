@@ -10,8 +10,8 @@ import pytest
 from context.sessions import METER, Summarising, steps
 from context.talks import PICTURE, Scale, assistant, call, entries_of, result, tool, user
 from ullage.context import Context, Options, Prepared, Session
-from ullage.context.carried import carried, read_carried
-from ullage.context.requests import excerpt, requests_of
+from ullage.context.boundaries import excerpt, requests_of
+from ullage.context.summary_text import carried, read_carried
 from ullage.messages import Format, faults
 from ullage.tool import JsonObject
 

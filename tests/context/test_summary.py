@@ -8,11 +8,8 @@ import pytest
 
 from context.sessions import ASKED, METER, Summarising, talk
 from ullage.context import Breaker, Entry, Scale, SummaryAnswer, SummaryRequest, Teller
-from ullage.context.carried import Carried, carried, read_carried
-from ullage.context.judging import failure
-from ullage.context.passes import passes
-from ullage.context.summary import SummaryFailed, summarise
-from ullage.context.transcript import Piece, pieces
+from ullage.context.summary import SummaryFailed, failure, summarise
+from ullage.context.summary_text import Carried, Piece, carried, passes, pieces, read_carried
 from ullage.errors import OverBudget
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.tokens import drain

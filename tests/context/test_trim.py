@@ -18,9 +18,8 @@ from context.talks import (
     tool,
     user,
 )
-from ullage.context.difference import difference, weight_of
-from ullage.context.requests import requests_of
-from ullage.context.trim import trim
+from ullage.context.boundaries import requests_of
+from ullage.context.truncate_messages import difference, trim, weight_of
 from ullage.messages import Message, Thinking
 
 pytestmark = pytest.mark.requirement("S2:long", "S2:compact:valid")

@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.context import Entry, Options
-from ullage.context.anchored import observe
-from ullage.context.fixed import Fixed, ToolWeight
-from ullage.context.shares import apportioned
+from ullage.context.token_weights import Fixed, Scale, ToolWeight, apportioned, observe
 from ullage.context.usage import ContextUsage, usage_of
-from ullage.context.weighing import Scale
 from ullage.messages import Format, Message, read_request
 from ullage.models import Usage, shipped
 from ullage.tokens import Count, Meter, Method, drain

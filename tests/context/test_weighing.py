@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from context.histories import CALLING, FORMATS, MODELS, SPOKEN, TURNS, USER, Turn, body, natives, system_and_tools
 from ullage.context import Entry
-from ullage.context.fixed import read_fixed
-from ullage.context.weighing import Scale, changes_framing
+from ullage.context.token_weights import Scale, changes_framing, read_fixed
 from ullage.messages import Format, Message, Request, Text, plain, read_message, read_request
 from ullage.models import shipped
 from ullage.tokens import ZERO, Count, Meter, Method, drain, total, unheard
@@ -74,7 +73,7 @@ def test_a_turn_that_is_over_weighs_the_same_in_whatever_stretches(  # noqa: PLR
     monkeypatch: pytest.MonkeyPatch, turns: list[Turn], last: Turn, stretch: int, form: Format, model: str
 ):
     """A long one is weighed anew in stretches when the user speaks again."""
-    monkeypatch.setattr("ullage.context.weighing._STRETCH", stretch)
+    monkeypatch.setattr("ullage.context.token_weights._STRETCH", stretch)
     scale, messages = scale_of(model, form), natives([*ROUND, *turns, last, *ROUND[1:]], form)
     for end in (len(messages) - len(natives(ROUND[1:], form)), len(messages)):
         entries = drain(scale.grown(drain(scale.entries(messages[: end - 1])), messages[end - 1 : end]))

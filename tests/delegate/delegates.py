@@ -7,11 +7,11 @@ import httpx2
 
 from delegate.policies import policy
 from delegate.streams import ANSWERS, WIRES, Scripted
+from ullage.delegate.delegation import Delegate
+from ullage.delegate.model_call import Provider, Timeouts
 from ullage.delegate.policy import Policy
-from ullage.delegate.provider import Provider, Timeouts
 from ullage.delegate.retry import Patience
-from ullage.delegate.run import Delegate
-from ullage.delegate.spending import NO_SPEND, Purse, Spend, Ticket
+from ullage.delegate.spend_limits import NO_SPEND, Purse, Spend, Ticket
 from ullage.errors import OverBudget, StoreFailed
 from ullage.models import shipped
 from ullage.tokens import Meter

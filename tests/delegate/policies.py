@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ullage.delegate.policy import Policy
-from ullage.delegate.reading import read_policy
+from ullage.delegate.policy import Policy, read_policy
 
 __all__ = ["MODELS", "POLICIES", "policy"]
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.delegate.agreement import agreement, groups
+from ullage.delegate.consensus import agreement, groups
 
 pytestmark = pytest.mark.requirement("S4:more")
 

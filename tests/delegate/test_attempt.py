@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delegate.streams import ANSWERS, Scripted, provider
-from ullage.delegate.attempt import attempt
-from ullage.delegate.exchange import Event, Outgoing, TextDelta
-from ullage.delegate.failure import FailureKind, ProviderFailed
-from ullage.delegate.unquoted import unquoted
+from ullage.delegate.attempt import attempt, unquoted
+from ullage.delegate.model_call import Event, FailureKind, Outgoing, ProviderFailed, TextDelta
 from ullage.messages import Message, Text, ToolResult
 from ullage.models import Usage
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ullage.delegate.budget import StoredPurse
-from ullage.delegate.ceilings import Alert, Ceiling, Ceilings, Scope, alerts, check, since
-from ullage.delegate.spending import Spend, Ticket, Unlimited
+from ullage.delegate.shared_budget import StoredPurse
+from ullage.delegate.spend_limits import Alert, Ceiling, Ceilings, Scope, Spend, Ticket, Unlimited, alerts, check, since
 from ullage.errors import OverBudget
 from ullage.store import Database
 from ullage.tool import ANONYMOUS, Caller
@@ -165,9 +164,9 @@ import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 import anyio
-from ullage.delegate.budget import StoredPurse
-from ullage.delegate.ceilings import Ceiling, Ceilings
-from ullage.delegate.spending import Spend
+from ullage.delegate.shared_budget import StoredPurse
+from ullage.delegate.spend_limits import Ceiling, Ceilings
+from ullage.delegate.spend_limits import Spend
 from ullage.errors import OverBudget
 from ullage.store import Database
 from ullage.tool import ANONYMOUS

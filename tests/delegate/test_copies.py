@@ -8,7 +8,7 @@ import pytest
 
 from delegate.streams import events, provider
 from delegate.test_whole_answers import Body, answer
-from ullage.delegate.copies import single_copy
+from ullage.delegate.attempt import single_copy
 
 WORDS = ("The", " answer", " is", " the", " answer", " 42", ".")
 TEXT = "".join(WORDS)

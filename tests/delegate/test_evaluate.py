@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.delegate.evaluate import Case, Evaluation, Recorded, evaluate
+from ullage.delegate.policy import Case, Evaluation, Recorded, evaluate
 
 pytestmark = pytest.mark.requirement("S4:route")
 

@@ -10,13 +10,11 @@ import pytest
 
 from delegate.delegates import Both, delegate
 from delegate.streams import ANSWERS, Scripted
-from ullage.delegate.budget import StoredPurse
-from ullage.delegate.ceilings import Ceiling, Ceilings
-from ullage.delegate.finishing import to_its_end
-from ullage.delegate.happening import Happening
-from ullage.delegate.one_call import as_one_call
-from ullage.delegate.outcome import Outcome
-from ullage.delegate.run import Ask, Delegate
+from ullage.delegate.checked_answers import as_one_call
+from ullage.delegate.delegation import Ask, Delegate
+from ullage.delegate.model_call import Happening, Outcome
+from ullage.delegate.shared_budget import StoredPurse
+from ullage.delegate.spend_limits import Ceiling, Ceilings, to_its_end
 from ullage.messages import Message, Text
 from ullage.store import Database
 

@@ -4,9 +4,7 @@ from datetime import date
 import pytest
 
 from delegate.policies import MODELS, POLICIES, policy
-from ullage.delegate.lint import lint
-from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy
-from ullage.delegate.reading import read_policy
+from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy, lint, read_policy
 from ullage.models import shipped
 
 pytestmark = pytest.mark.requirement("S4:lint")

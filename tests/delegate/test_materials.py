@@ -14,10 +14,9 @@ from delegate.delegates import METER, Both, delegate, one_fallback, saying
 from delegate.streams import ANSWERS, Scripted
 from ullage.app.materials import FilesOfRoots
 from ullage.delegate import DELEGATE, Conversation, DelegateSource
-from ullage.delegate.answer_schema import check_schema, read_fitting
-from ullage.delegate.asking import Unfit
-from ullage.delegate.strictness import is_strict
-from ullage.delegate.tools import RUN
+from ullage.delegate.checked_answers import Unfit, check_schema, read_fitting
+from ullage.delegate.delegate_tools import RUN
+from ullage.delegate.model_call import is_strict
 from ullage.errors import Denied, InvalidArguments, UnknownHandle
 from ullage.gateway import definition_text
 from ullage.retrieve import FileRoots

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.delegate.agreement import agreement, groups
-from ullage.delegate.patch import PatchFailed, applied, read_patch
-from ullage.delegate.patching import patch_of
-from ullage.delegate.tests import framework_for
+from ullage.delegate.code_tools import PatchFailed, applied, framework_for, patch_of, read_patch
+from ullage.delegate.consensus import agreement, groups
 
 pytestmark = pytest.mark.requirement("S4:more")
 

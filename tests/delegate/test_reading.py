@@ -3,8 +3,7 @@ from decimal import Decimal
 import pytest
 
 from delegate.policies import MODELS, POLICIES
-from ullage.delegate.policy import Bucket, LanguageRule
-from ullage.delegate.reading import read_policy
+from ullage.delegate.policy import Bucket, LanguageRule, read_policy
 from ullage.tool import JsonObject
 
 pytestmark = pytest.mark.requirement("S4:config")

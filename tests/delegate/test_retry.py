@@ -1,8 +1,7 @@
 import pytest
 
-from ullage.delegate.benched import Benched
-from ullage.delegate.failure import FailureKind, ProviderFailed
-from ullage.delegate.retry import Next, Patience, after
+from ullage.delegate.model_call import FailureKind, ProviderFailed
+from ullage.delegate.retry import Benched, Next, Patience, after
 
 pytestmark = pytest.mark.requirement("S4:retry")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from delegate.policies import policy
 from ullage.delegate.policy import Bucket, LanguageRule, ModelEntry, Policy
-from ullage.delegate.route import Candidate, Route, RouteRequest, route, without
+from ullage.delegate.router import Candidate, Route, RouteRequest, route, without
 from ullage.errors import InvalidArguments
 from ullage.models import shipped
 

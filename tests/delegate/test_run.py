@@ -9,12 +9,11 @@ import pytest
 from delegate.delegates import METER, QUICK, Both, FakePurse, delegate, one_fallback
 from delegate.policies import policy
 from delegate.streams import ANSWERS, WIRES, Scripted
-from ullage.delegate.failure import ProviderFailed
+from ullage.delegate.delegation import Ask, Delegate
+from ullage.delegate.model_call import ProviderFailed, Timeouts
 from ullage.delegate.policy import Policy
-from ullage.delegate.provider import Timeouts
-from ullage.delegate.run import Ask, Delegate
-from ullage.delegate.shortening import TooLong
-from ullage.delegate.spending import Spend
+from ullage.delegate.router import TooLong
+from ullage.delegate.spend_limits import Spend
 from ullage.messages import Message, Text
 from ullage.models import Usage
 from ullage.tool import Caller

@@ -25,7 +25,7 @@ from ullage.delegate import (
     Spend,
     StoredPurse,
 )
-from ullage.delegate.task_names import read_scopes
+from ullage.delegate.delegate_tools import read_scopes
 from ullage.errors import InvalidArguments, OverBudget, UllageError
 from ullage.gateway import failed
 from ullage.store import Database

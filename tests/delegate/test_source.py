@@ -9,12 +9,10 @@ import pytest
 
 from delegate.delegates import METER, Both, delegate, one_fallback, saying
 from delegate.streams import ANSWERS, Scripted
-from ullage.delegate.ceilings import Ceiling, Ceilings
-from ullage.delegate.failure import ProviderFailed
-from ullage.delegate.local_purse import LocalPurse
-from ullage.delegate.report import DELEGATE
-from ullage.delegate.source import DelegateSource
-from ullage.delegate.tools import TOOLS
+from ullage.delegate.delegate_tools import TOOLS, DelegateSource
+from ullage.delegate.delegation import DELEGATE
+from ullage.delegate.model_call import ProviderFailed
+from ullage.delegate.spend_limits import Ceiling, Ceilings, LocalPurse
 from ullage.errors import InvalidArguments, OverBudget, SourceFailed, UnknownHandle, UnknownTool
 from ullage.testing import check_source
 from ullage.tool import Call, Caller, JsonObject, Progress, Reply

@@ -4,10 +4,9 @@ from decimal import Decimal
 
 import pytest
 
+from ullage.delegate.delegation import cost_json
 from ullage.delegate.policy import ModelEntry
-from ullage.delegate.report import cost_json
-from ullage.delegate.spending import Spend
-from ullage.delegate.tally import NOTHING, as_reported, completed, price_attempt, spent, together
+from ullage.delegate.spend_limits import NOTHING, Spend, as_reported, completed, price_attempt, spent, together
 from ullage.models import Cost, Usage, shipped
 
 pytestmark = pytest.mark.requirement("S4:cost")

@@ -13,12 +13,10 @@ import pytest
 
 from delegate.delegates import Both, delegate, saying
 from delegate.streams import ANSWERS, Scripted
-from ullage.delegate.export import COLUMNS, UsageExport
-from ullage.delegate.failure import ProviderFailed
-from ullage.delegate.happening import Happening, Observer
-from ullage.delegate.run import Ask
-from ullage.delegate.source import DelegateSource
-from ullage.delegate.telemetry import Level, Telemetry, lines
+from ullage.delegate.delegate_tools import DelegateSource
+from ullage.delegate.delegation import Ask
+from ullage.delegate.model_call import Happening, Observer, ProviderFailed
+from ullage.delegate.telemetry import COLUMNS, Level, Telemetry, UsageExport, lines
 from ullage.errors import SourceFailed
 from ullage.messages import Message, Text
 from ullage.tool import Call, Json, JsonObject
@@ -172,7 +170,7 @@ async def test_an_export_that_cannot_be_written_is_said_once_and_stops_nothing(
 _WRITER = """
 import sys
 from pathlib import Path
-from ullage.delegate.export import _append
+from ullage.delegate.telemetry import _append
 for number in range(200):
     _append(Path(sys.argv[1]), [[sys.argv[2], number, "x" * 300]])
 """

@@ -14,12 +14,9 @@ import pytest
 from delegate.delegates import Both, FakePurse, delegate
 from delegate.streams import ANSWERS, Scripted, events, provider
 from delegate.virtual_time import run_in_virtual_time
-from ullage.delegate.attempt import attempt
-from ullage.delegate.exchange import Completion, Event, Outgoing
-from ullage.delegate.failure import ProviderFailed
-from ullage.delegate.provider import Provider, Timeouts
-from ullage.delegate.repeats import RawEvent, RepeatFilter
-from ullage.delegate.run import Ask
+from ullage.delegate.attempt import RawEvent, RepeatFilter, attempt
+from ullage.delegate.delegation import Ask
+from ullage.delegate.model_call import Completion, Event, Outgoing, Provider, ProviderFailed, Timeouts
 from ullage.messages import Format, Message, Text, read_usage
 from ullage.models import Usage
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from delegate.streams import WIRES
-from ullage.delegate.exchange import Outgoing, Reader, ThinkingDelta
-from ullage.delegate.failure import ProviderFailed
+from ullage.delegate.model_call import Outgoing, ProviderFailed, Reader, ThinkingDelta
 from ullage.messages import Media, Message, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from ullage.models import Usage
 

@@ -12,7 +12,7 @@ import httpx2
 
 from heavy.delegate_llama import PATIENT
 from ullage.delegate import Completion, Delegate, Event, ModelEntry, OpenAIChat, Outgoing, Policy, Provider
-from ullage.delegate.exchange import Reader, Written
+from ullage.delegate.model_call import Reader, Written
 from ullage.messages import Message, Text, ToolCall, ToolDefinition, ToolResult
 from ullage.models import ModelTable, Usage, shipped
 from ullage.testing import FakeSource

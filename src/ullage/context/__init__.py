@@ -1,31 +1,27 @@
 """Measures what fills a context window, and compacts a history to fit it."""
 
-from .account import Teller
-from .anchored import Anchored, observe
-from .breakdown import Breakdown, ToolShare
-from .breaker import Breaker
-from .compact import Compaction, compact
-from .context import Context
-from .cost import CachePrices
-from .entry import Category, Entry, Kind
-from .fixed import Fixed, ToolWeight
-from .grid import draw_grid, render_grid
-from .keeping import Keeping
-from .limits import Limits, limits_of
-from .mask import mask
-from .options import DEFAULTS, Options, OptionsGiven, Threshold, read_options
-from .overflow import learnt_window
-from .pairing import pair
-from .prepared import Plan, Prepared
-from .render import percent as shown_percent
-from .render import render, render_line
-from .render import tokens as shown_tokens
+from .compaction import Compaction, Teller, compact
+from .context import Context, Plan, Prepared
+from .context_options import DEFAULTS, CachePrices, Limits, Options, OptionsGiven, Threshold, limits_of, read_options
+from .history import Keeping
 from .session import RecallSource, Session, SessionChanged
-from .shed import Change, Dropped, Fate, Shed, Tier
-from .summarizer import Summarizer, SummaryAnswer, SummaryRequest
-from .summarizers import SummaryFunction, as_summarizer
-from .usage import ContextUsage, usage_of
-from .weighing import Scale
+from .summary import Breaker, Summarizer, SummaryAnswer, SummaryFunction, SummaryRequest, as_summarizer
+from .token_weights import Anchored, Category, Entry, Fixed, Kind, Scale, ToolWeight, observe
+from .tool_pairs import pair
+from .truncate_messages import Change, Dropped, Fate, Shed, Tier, mask
+from .usage import (
+    Breakdown,
+    ContextUsage,
+    ToolShare,
+    draw_grid,
+    learnt_window,
+    render,
+    render_grid,
+    render_line,
+    usage_of,
+)
+from .usage import percent as shown_percent
+from .usage import tokens as shown_tokens
 
 __all__ = [
     "DEFAULTS",

@@ -1,13 +1,11 @@
-"""How full is the window now, and what goes out with the next call?
-
-`Context` holds an agent's history for anyone's loop: messages are added as they come, `prepare` gives what to send and
-lets go of what must, `observe` takes what the provider reported. Weighing, deciding and keeping are other files'
-matters; this one remembers between them.
+"""`Context` holds an agent's history for anyone's loop: messages are added as they come, `prepare` gives what to send
+and lets go of what must, `observe` takes what the provider reported. Weighing, deciding and keeping are other
+files' matters; this one remembers between them.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import anyio
@@ -17,25 +15,85 @@ from ullage.errors import StoreFailed
 from ullage.messages import Format, plain, read_answer
 from ullage.models import Usage
 from ullage.tokens import Meter, drain, patiently
-from ullage.tool import ToolSource
+from ullage.tool import Json, ToolSource
 
-from .account import Teller
-from .breaker import Breaker
-from .compact import Compaction, compact
-from .cost import CachePrices, cache_prices_of
-from .entry import Entry
-from .history import History, refuse_what_cannot_be_read
-from .keeping import Coming, Keeping, News
-from .limits import limits_of
-from .options import DEFAULTS, Options
-from .overflow import learnt_window
-from .prepared import Plan, Prepared
+from .compaction import Compaction, Teller, compact
+from .context_options import DEFAULTS, CachePrices, Options, cache_prices_of, limits_of
+from .history import Coming, History, Keeping, News, refuse_what_cannot_be_read
 from .session import RECALL, RecallSource, Session
-from .summarizer import Summarizer
-from .summarizers import SummaryFunction, as_summarizer
-from .usage import ContextUsage
+from .summary import Breaker, Summarizer, SummaryFunction, as_summarizer
+from .token_weights import Entry
+from .truncate_messages import Dropped, Shed
+from .usage import ContextUsage, learnt_window
 
-__all__ = ["Context"]
+__all__ = ["Context", "Plan", "Prepared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    messages: tuple[object, ...]
+    """As they were given, with a summary where something was let go."""
+    system: object = None
+    tools: Sequence[object] = ()
+    status: ContextUsage
+    """How full the window is with this."""
+    before: ContextUsage | None = None
+    """How full it was, where something was let go."""
+    sheds: tuple[Shed, ...] = ()
+    """What was let go, by which means."""
+    dropped: tuple[Dropped, ...] = ()
+    """Every message that is not what it was, and what became of it."""
+    warning: str | None = None
+    generation: int | None = None
+    """Under which the session keeps what was let go; None where nothing was, or nothing keeps it."""
+
+    @property
+    def compacted(self) -> bool:
+        return bool(self.sheds)
+
+    @property
+    def event(self) -> dict[str, Json]:
+        """`context_status`, as it is told before every call of a model."""
+        context: dict[str, Json] = {**self.status.to_json(), "compacted": self.compacted}
+        if self.before is not None:
+            context["before"] = self.before.to_json()
+            context["shed"] = [shed_json(one) for one in self.sheds]
+            context["dropped"] = [one.to_json() for one in self.dropped]
+        if self.generation is not None:
+            context["generation"] = self.generation
+        if self.warning is not None:
+            context["warning"] = self.warning
+        return {"type": "context_status", "context": context}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What would be let go now. A summary is stood in for by a digest: no model is asked for a plan."""
+
+    before: ContextUsage
+    after: ContextUsage
+    compaction: Compaction = field(repr=False)
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+            "compacted": self.compaction.compacted,
+            "shed": [shed_json(one) for one in self.compaction.sheds],
+            "dropped": [one.to_json() for one in self.compaction.dropped],
+            "warning": self.compaction.warning,
+        }
+
+
+def shed_json(shed: Shed) -> dict[str, Json]:
+    return {
+        "tier": shed.tier,
+        "tokens": shed.tokens,
+        "messages": shed.messages,
+        "brokeAt": shed.broke_at,
+        "reread": shed.reread,
+    }
+
 
 _GROWN = 0.05
 """The share of the window by which the use must grow before what came to nothing is tried again."""

@@ -1,26 +1,398 @@
-"""What stands in a history now, and what does it weigh?
+"""Messages as they come, weighed when somebody asks and once each, with the system prompt and the tools that go along.
+It remembers what the provider reported. When something is let go, and where it is kept, is not decided here.
 
-Messages as they come, weighed when somebody asks and once each, with the system prompt and the tools that go along. It
-remembers what the provider reported. When something is let go, and where it is kept, is not decided here.
+What is added is appended, what is let go is replaced, and what other processes wrote is taken in; where the file has
+lost messages, what is left is handed on as a provider takes it. Every call blocks as long as the disk does. What is let
+go, and when, is not decided here.
+
+A line that cannot be read takes its message along. Where that was a call, its result is left without one; where it was
+a result, its call is; and a provider refuses either. What is left is told as plain text, so that nothing more is lost,
+and a result that is gone is stood in for by one that says so. The messages themselves are not changed, and nothing is
+written anywhere.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from json import dumps
+from typing import TypeVar
 
-from ullage.errors import InvalidArguments
-from ullage.messages import Format, detect_messages, plain, read_message
+from ullage.errors import InvalidArguments, UnreadableRequest
+from ullage.messages import (
+    Format,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    assistant_message,
+    detect_messages,
+    from_json,
+    plain,
+    read_message,
+    user_message,
+    write_message,
+)
 from ullage.models import Usage
 from ullage.tokens import Meter, Steps
+from ullage.tool import Json, JsonObject
 
-from .anchored import Anchored, observe
-from .entry import Entry
-from .fixed import Fixed
-from .keeping import Coming, News
-from .options import Options
+from .context_options import Options
+from .session import Draft, Record, Session, SessionChanged, listed
+from .token_weights import Anchored, Entry, Fixed, Kind, Scale, changes_framing, observe
+from .tool_pairs import Call, Pairing, is_instruction, pair, text_of
+from .truncate_messages import Shed
 from .usage import ContextUsage, usage_of
-from .weighing import Scale, changes_framing
 
-__all__ = ["History", "refuse_what_cannot_be_read"]
+__all__ = ["Amended", "Coming", "History", "Keeping", "News", "amended", "is_broken", "refuse_what_cannot_be_read"]
+
+_RESULT = "[The result of a call{named} that was lost:]"
+_CALL = "[A call stood here whose result was lost: {call}]"
+_NO_RESULT = "[The result was lost. The call may have been carried out: check before you call it again.]"
+_THOUGHT = "[A thought stood here; what followed it was lost.]"
+_BEGINNING = "[The beginning of this conversation was lost. Go on.]"
+_LONGEST = 2_000
+"""Characters that are shown of what no reader knows."""
+_IDENTITY = {Format.OPENAI_CHAT: "tool_call_id", Format.OPENAI_RESPONSES: "call_id"}
+_CUSTOM = "custom_tool_call"
+_IN_TURNS = (Format.ANTHROPIC, Format.GEMINI)
+"""Whose results are brought behind all that the assistant says at once, however many messages that is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amended:
+    """What a provider takes instead, by the places of the messages."""
+
+    retold: Mapping[int, object] = field(default_factory=dict[int, object])
+    """The same as text."""
+    before: Mapping[int, Sequence[object]] = field(default_factory=dict[int, Sequence[object]])
+    """What stands in for what was lost before it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.retold or self.before)
+
+
+def is_broken(messages: Sequence[Message], gap: int) -> bool:
+    """Whether something may have been lost from before the place `gap`: a call or a result stands alone, or the
+    assistant speaks first. Calls behind it are only waiting."""
+    pairing = pair(messages)
+    alone = any(one.call is None for one in pairing.answered) or any(one.place < gap for one in pairing.unanswered)
+    return alone or _opener(messages) is not None or any(_is_left(messages, place) for place in range(gap))
+
+
+def amended(
+    messages: Sequence[Message],
+    natives: Sequence[JsonObject],
+    format: Format,  # noqa: A002
+    gaps: Collection[int],
+) -> Amended:
+    """`gaps` are the places of messages right before which some were lost. The natives are the same messages as they
+    were given."""
+    pairing = pair(messages, gaps)
+    return _Work(messages=messages, natives=natives, format=format, pairing=pairing, gap=max(gaps, default=-1)).run()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    messages: Sequence[Message]
+    natives: Sequence[JsonObject]
+    format: Format
+    pairing: Pairing
+    gap: int
+    """The last one."""
+
+    def run(self) -> Amended:
+        # Those behind the gap may still be answered.
+        parted = [call for call in self.pairing.unanswered if call.place < self.gap]
+        retold = dict((*self._results(), *self._thoughts(), *self._items(parted)))
+        return Amended(retold=retold, before=self._stand_ins([call for call in parted if call.place not in retold]))
+
+    def _results(self) -> Iterator[tuple[int, object]]:
+        orphans = defaultdict[int, set[int]](set)
+        for one in self.pairing.answered:
+            if one.call is None:
+                orphans[one.place].add(-1 if one.result is None else one.nth)
+        for place, numbers in orphans.items():
+            yield place, self._written(self._without_calls(self.messages[place], numbers))
+
+    def _without_calls(self, message: Message, numbers: set[int]) -> Message:
+        """Those results as text, behind those that have their calls; in the user's turn where none has."""
+        nth, sound, told = 0, list[Part](), list[Part]()
+        for part in message.parts:
+            if not isinstance(part, ToolResult):
+                told.append(part if -1 not in numbers else Text(f"{_RESULT.format(named='')}\n{_shown(part)}"))
+                continue
+            if nth in numbers:
+                told += self._told(part)
+            else:
+                sound.append(part)
+            nth += 1
+        return Message(role=message.role if sound else "user", parts=(*sound, *told))
+
+    def _told(self, result: ToolResult) -> Iterator[Part]:
+        said = text_of(result, self.format)
+        heading = _RESULT.format(named=f" of `{result.name}`" if result.name else "")
+        yield Text(f"{heading}\n{said}" if said.strip() else heading)
+        yield from (part for part in result.parts if not isinstance(part, Text))
+
+    def _thoughts(self) -> Iterator[tuple[int, object]]:
+        """Reasoning that stands alone (Responses) is only taken with what followed it."""
+        for place in range(self.gap):
+            if _is_left(self.messages, place):
+                thoughts = (part.text for part in self.messages[place].parts if isinstance(part, Thinking))
+                yield place, assistant_message(self.format, "\n".join(filter(str.strip, thoughts)) or _THOUGHT)
+
+    def _items(self, calls: Sequence[Call]) -> Iterator[tuple[int, object]]:
+        """Calls of kinds that no reader knows: nobody can say what their results look like."""
+        for call in calls:
+            if not any(isinstance(part, ToolCall) for part in self.messages[call.place].parts):
+                shown = f"{call.name}({call.arguments})"[:_LONGEST]
+                yield call.place, assistant_message(self.format, _CALL.format(call=shown))
+
+    def _stand_ins(self, calls: Sequence[Call]) -> dict[int, list[object]]:
+        made = defaultdict[int, list[object]](list)
+        for call in calls:
+            made[self._behind(call.place)] += self._no_result(call)
+        first = _opener(self.messages)
+        if first is not None and first <= self.gap:
+            made[first].insert(0, user_message(self.format, _BEGINNING))
+        return made
+
+    def _behind(self, place: int) -> int:
+        """Where the results of a message's calls are brought."""
+        place += 1
+        if self.format in _IN_TURNS:
+            while place < len(self.messages) and self.messages[place].role == "assistant":
+                place += 1
+        return place
+
+    def _no_result(self, call: Call) -> list[object]:
+        name = None if self.format in _IDENTITY else call.name
+        result = ToolResult(parts=(Text(_NO_RESULT),), call_id=call.id, name=name, is_error=True)
+        made = self._written(Message(role="tool", parts=(result,)))
+        if isinstance(made, Message):
+            return [made]
+        identity = {_IDENTITY[self.format]: call.id} if self.format in _IDENTITY and call.id else {}
+        if self.natives[call.place].get("type") == _CUSTOM:
+            identity["type"] = f"{_CUSTOM}_output"
+        return [{**made, **identity}]
+
+    def _written(self, message: Message) -> Message | dict[str, Json]:
+        """As one message, which it is in every format: results with other things beside them come only where those
+        have their place too."""
+        return message if self.format is Format.ULLAGE else write_message(message, self.format)[0]
+
+
+def _opener(messages: Sequence[Message]) -> int | None:
+    """The place of the first turn, where it is the assistant's."""
+    first = next((place for place, one in enumerate(messages) if not is_instruction(one)), None)
+    return first if first is not None and messages[first].role == "assistant" else None
+
+
+def _is_left(messages: Sequence[Message], place: int) -> bool:
+    """Whether it is a thought alone, and nothing of the assistant's follows."""
+    parts = messages[place].parts
+    is_alone = any(isinstance(part, Thinking) for part in parts) and not any(
+        isinstance(part, Text | ToolCall | ToolResult) for part in parts
+    )
+    return is_alone and place + 1 < len(messages) and messages[place + 1].role != "assistant"
+
+
+def _shown(part: Part) -> str:
+    value = getattr(part, "value", None)
+    return dumps(value, ensure_ascii=False)[:_LONGEST]
+
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """A message that is not weighed yet."""
+
+    native: object
+    pinned: bool = False
+    kind: Kind = "message"
+    record: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mends:
+    """What is sent otherwise than the file has it, by the ids of records."""
+
+    retold: Mapping[str, object]
+    before: Mapping[str, tuple[object, ...]]
+    """What stands in for what was lost before it."""
+    lost: tuple[int, ...]
+    """The numbers of all messages that the file has lost."""
+
+    def among(self, records: Sequence[Record]) -> tuple[frozenset[str], frozenset[str]]:
+        ids = frozenset(record.id for record in records)
+        return ids & self.retold.keys(), ids & self.before.keys()
+
+
+_NO_MENDS = Mends({}, {}, ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What a file holds that its context has not seen."""
+
+    afresh: bool
+    """Whether it is all of the history, for somebody else has let go of some."""
+    messages: tuple[Coming, ...]
+    retold: frozenset[str] = frozenset()
+    """Of which the file's message is not what is sent, or was not: what is held of them is not to be gone by."""
+    mends: Mends = _NO_MENDS
+
+
+class Keeping:
+    def __init__(self, session: Session, format: Format | None = None) -> None:  # noqa: A002
+        self._session = session
+        self._format = format or session.format
+        self._looked: tuple[tuple[Record, ...], Mends] = ((), _NO_MENDS)
+        """At which records, and what is sent otherwise of them."""
+        self._taken = _NO_MENDS
+        """With which the history is what it is."""
+        self._read: dict[str, Message] = {}
+        """Messages that were looked at for what was lost, by their records' ids."""
+        self._made: dict[int, object] = {}
+        """What stands in for messages that were lost, by its `id`; the file has none of it."""
+
+    @property
+    def warning(self) -> str | None:
+        """What was lost, as long as something is sent otherwise for it."""
+        if not (self._taken.retold or self._taken.before):
+            return None
+        return (
+            f"{listed('message', self._taken.lost)} of `{self._session.path}` can no longer be read: a result without "
+            "its call is sent as text, and a call without its result with words that say so"
+        )
+
+    def append(self, natives: Sequence[object], *, pinned: bool, durable: bool) -> tuple[Coming, ...]:
+        records = self._session.append([plain(native) for native in natives], pinned=pinned, durable=durable)
+        return tuple(
+            Coming(native=native, pinned=pinned, record=record.id)
+            for native, record in zip(natives, records, strict=True)
+        )
+
+    def news(self, known: Sequence[str]) -> News:
+        """What came since, given the ids that are known, in order."""
+        records, before = self._session.refresh(), self._taken
+        old, mends = records[: len(known)], self._look(records)
+        is_same = mends is before or mends.among(old) == before.among(old)
+        afresh = [record.id for record in old] != list(known) or not is_same
+        new = records if afresh else records[len(known) :]
+        return News(
+            afresh=afresh,
+            messages=tuple(coming for record in new for coming in self._comings(record, mends)),
+            retold=frozenset({*before.retold, *mends.retold}),
+            mends=mends,
+        )
+
+    def take(self, news: News) -> None:
+        """To be told when news have become part of the history."""
+        self._taken = news.mends
+
+    def replace(
+        self, before: Sequence[Entry], after: Sequence[Entry], sheds: Sequence[Shed]
+    ) -> tuple[tuple[Entry, ...], int]:
+        """What is left, under the ids it has now, and the generation. Raises `SessionChanged` where the file is no
+        longer what `before` was, `StoreFailed` where it cannot be written; nothing is lost by either."""
+        there = [entry for entry in before if not self._is_made(entry)]
+        snapshot = self._session.records[: len(there)]
+        if [record.id for record in snapshot] != [entry.record for entry in there]:
+            raise SessionChanged(f"somebody else has let go of messages in `{self._session.path}` meanwhile")
+        same = {id(entry): record for entry, record in zip(there, snapshot, strict=True)}
+        values = [same.get(id(entry)) or _draft(entry) for entry in after]
+        made = self._session.replace(0, len(there), values, snapshot=snapshot, meta=_meta(sheds))
+        records = self._session.records
+        self._taken = self._look(records)
+        return tuple(_under(entry, record) for entry, record in zip(after, records, strict=False)), made.number
+
+    def _comings(self, record: Record, mends: Mends) -> Iterator[Coming]:
+        for native in mends.before.get(record.id, ()):
+            yield Coming(native=native)
+        native = mends.retold.get(record.id) or self._native(record)
+        yield Coming(native=native, pinned=record.pinned, kind=record.kind, record=record.id)
+
+    def _native(self, record: Record) -> object:
+        neutral = self._session.format is Format.ULLAGE
+        return from_json(dict(record.message)) if neutral else record.message
+
+    def _is_made(self, entry: Entry) -> bool:
+        return entry.record is None and id(entry.native) in self._made
+
+    def _look(self, records: tuple[Record, ...]) -> Mends:
+        """Looks for what the file has lost, where the numbers of its messages have gaps. What was let go leaves some
+        too, so most often there is nothing."""
+        seen, mends = self._looked
+        if records is not seen:
+            mends = self._mended(records) if any(_gaps(records)) else _NO_MENDS
+            self._made |= {id(one): one for natives in mends.before.values() for one in natives}
+            self._looked = records, mends
+        return mends
+
+    def _mended(self, records: tuple[Record, ...]) -> Mends:
+        try:
+            messages = self._messages(records)
+        except UnreadableRequest:
+            # It will be said when it is weighed.
+            return _NO_MENDS
+        holes = dict(_gaps(records))
+        lost = self._session.lost() if is_broken(messages, max(holes)) else ()
+        gaps = frozenset(place for place, gone in holes.items() if any(one in gone for one in lost))
+        if not gaps:
+            return _NO_MENDS
+        found = amended(messages, [record.message for record in records], self._written(records), gaps)
+        return self._kept(found, records, lost)
+
+    def _kept(self, found: Amended, records: Sequence[Record], lost: tuple[int, ...]) -> Mends:
+        """What was made before for the same message stays the same object."""
+        _, known = self._looked
+        retold = {records[place].id: native for place, native in found.retold.items()}
+        before = {records[place].id: tuple(natives) for place, natives in found.before.items()}
+        return Mends(
+            {name: _same(native, known.retold.get(name)) for name, native in retold.items()},
+            {name: _same(natives, known.before.get(name)) for name, natives in before.items()},
+            lost,
+        )
+
+    def _messages(self, records: Sequence[Record]) -> list[Message]:
+        written, known = self._written(records), self._read
+        read = {one.id: known.get(one.id) or read_message(one.message, written) for one in records}
+        self._read = read
+        return [read[record.id] for record in records]
+
+    def _written(self, records: Sequence[Record]) -> Format:
+        self._format = self._format or detect_messages([one.message for one in records], model=self._session.model)
+        return self._format
+
+
+def _gaps(records: Sequence[Record]) -> Iterator[tuple[int, range]]:
+    """The places before which numbers are missing, and which."""
+    numbers = [0, *(record.seq for record in records)]
+    for place, (before, number) in enumerate(pairwise(numbers)):
+        if number > before + 1:
+            yield place, range(before + 1, number)
+
+
+def _same(made: Made, known: Made | None) -> Made:
+    return known if known is not None and known == made else made
+
+
+def _draft(entry: Entry) -> Draft:
+    return Draft(message=plain(entry.native), kind=entry.kind, pinned=entry.pinned, of=entry.record)
+
+
+def _under(entry: Entry, record: Record) -> Entry:
+    return entry if entry.record == record.id else replace(entry, record=record.id)
+
+
+def _meta(sheds: Sequence[Shed]) -> dict[str, Json]:
+    return {"tiers": [shed.tier for shed in sheds], "shed": sum(shed.tokens for shed in sheds)}
 
 
 class History:

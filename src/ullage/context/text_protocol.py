@@ -19,8 +19,7 @@ from typing import Any, cast
 
 from ullage.messages import Message, Part, Text, ToolCall, ToolResult, join_texts
 
-from .pairing import Answered, Call
-from .words import is_placeholder
+from .tool_pairs import Answered, Call, is_placeholder
 
 __all__ = ["read_as_tools", "text_results"]
 

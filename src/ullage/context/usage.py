@@ -1,26 +1,141 @@
-"""How full is the window?
+"""One value with every figure, made of weights that are known already: nothing is weighed here, and nothing decided
+but whether the threshold is reached.
 
-One value with every figure, made of weights that are known already: nothing is weighed here, and nothing decided but
-whether the threshold is reached.
+Figures only: they were weighed elsewhere, and sum to what is used.
+
+Ten rows of ten cells, each a hundredth of the window, with a mark for what it is spent on and a legend beside; below,
+whose tools weigh how much. No colours unless they are asked for.
+
+As a bar with a line a part, or as one line for a status bar; the grid is `grid`'s. Plain text, halves rounded up.
+
+The figure in a provider's own error text is the window of the model that really answered, whatever any table says. That
+a text *is* such an error, whoever calls the provider knows; here only the figure is looked for.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from ullage.models import Window
 from ullage.tokens import Count, Method
 from ullage.tool import Json
 
-from .anchored import Anchored, summed
-from .breakdown import Breakdown, ToolShare
-from .entry import Category, Entry
-from .fixed import Fixed
-from .options import DEFAULTS, Options
-from .shares import apportioned
-from .weighing import Scale
-from .window import window_of
+from .context_options import DEFAULTS, Options, camel, window_of
+from .token_weights import Anchored, Category, Entry, Fixed, Scale, apportioned, summed
 
-__all__ = ["ContextUsage", "usage_of"]
+__all__ = [
+    "Breakdown",
+    "ContextUsage",
+    "ToolShare",
+    "draw_grid",
+    "learnt_window",
+    "percent",
+    "render",
+    "render_grid",
+    "render_line",
+    "title",
+    "tokens",
+    "usage_of",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolShare:
+    name: str
+    server: str | None
+    """Whose it is; None where its name does not say."""
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    system: int
+    """The system prompt, what the provider adds to it, and system messages among the others."""
+    tools: tuple[ToolShare, ...] = ()
+    tools_added: int = 0
+    """What the presence of any tool adds, beside the definitions."""
+    messages: Mapping[Category, int] = field(default_factory=dict[Category, int])
+    """What the messages are spent on; what there is none of is left out. Sounds, films and documents are images."""
+    free: int
+    """0 where more is used than the window holds."""
+    reserve: int
+    """The part of it that is kept for the answer."""
+
+    @property
+    def servers(self) -> dict[str | None, int]:
+        """What the tools of each server weigh, the heaviest first."""
+        found: dict[str | None, int] = {}
+        for tool in self.tools:
+            found[tool.server] = found.get(tool.server, 0) + tool.tokens
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "system": self.system,
+            "tools": [_tool_json(tool) for tool in self.tools],
+            "toolsAdded": self.tools_added,
+            **{camel(name): tokens for name, tokens in self._categories()},
+            "free": self.free,
+            "reserve": self.reserve,
+        }
+
+    def _categories(self) -> Iterable[tuple[str, int]]:
+        return ((name, self.messages.get(name, 0)) for name in _CATEGORIES)
+
+
+_CATEGORIES: tuple[Category, ...] = (
+    "user",
+    "assistant",
+    "tool_calls",
+    "tool_results",
+    "images",
+    "thinking",
+    "summary",
+)
+
+
+def _tool_json(tool: ToolShare) -> Json:
+    return {"name": tool.name, "server": tool.server, "tokens": tool.tokens}
+
+
+_FIGURE = r"(\d[\d,_]*\d)"
+_SAYINGS = (
+    rf"context limit: [\d,_ +]*> ?{_FIGURE}",
+    rf"maximum (?:context|prompt|model|input|allowed input) (?:length|size|window)(?: is| of|:)? ?\(?{_FIGURE}",
+    rf"context (?:length|size|window)(?: is| of|:)?(?: only)? ?\(?{_FIGURE}",
+    rf"tokens? > {_FIGURE} (?:maximum|limit)",
+    rf"maximum number of (?:input )?tokens(?: allowed)?(?: is|:)? ?\(?{_FIGURE}",
+    rf"token count.{{1,40}}supports up to {_FIGURE}",
+    rf"token count.{{1,40}}exceeds the limit of {_FIGURE}",
+    rf"with {_FIGURE} maximum context length",
+    rf"model token limit: {_FIGURE}",
+    rf"input length should be \[\d+, ?{_FIGURE}\]",
+    rf"tokens in the prompt cannot exceed {_FIGURE}",
+    rf"`inputs` tokens \+ `max_new_tokens` must be <= {_FIGURE}",
+    rf"`inputs` must have less than {_FIGURE} tokens",
+    rf"current length is \d+ while limit is {_FIGURE}",
+    rf"max_(?:seq|model)_len(?:gth)?(?: is| of|:|=)? ?\(?{_FIGURE}",
+    rf"[\"']?\bn_ctx\b[\"']?(?: is|:|=| =)? ?\(?{_FIGURE}",
+)
+"""As OpenAI and all who copied it, llama.cpp, LM Studio, SGLang, Anthropic, Gemini on both its hosts, GitHub, Mistral,
+Moonshot, DashScope, Cohere, TGI, Cerebras and vLLM put it. What limits the answer alone reads otherwise."""
+_WINDOW = re.compile("|".join(_SAYINGS), re.IGNORECASE)
+_PACE = re.compile(r"per (?:minute|day)|rate.?limit|throttl|quota|\b[RT]P[MD]\b", re.IGNORECASE)
+"""A limit on how much may be asked in a while says nothing of the window."""
+_SMALLEST, _LARGEST = 256, 100_000_000
+_LONGEST = 20_000
+"""Characters of a message that are looked at: some echo the whole prompt behind what they say."""
+
+
+def learnt_window(message: str) -> int | None:
+    """The tokens that the window holds, or None where the message names none."""
+    said = " ".join(message[:_LONGEST].split())
+    found = None if _PACE.search(said) else _WINDOW.search(said)
+    if found is None:
+        return None
+    figure = int(re.sub(r"[,_]", "", next(filter(None, found.groups()))))
+    return figure if _SMALLEST <= figure <= _LARGEST else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,3 +301,189 @@ def _breakdown(fixed: Fixed, parts: _Parts, shares: dict[Category, int], window:
         free=max(0, window.tokens - parts.system - parts.tools - parts.messages),
         reserve=int(options.reserve * window.tokens),
     )
+
+
+USED, PART, FREE = "⛁", "⛀", "⛶"
+_CELLS = 10
+
+
+def render(usage: ContextUsage) -> str:
+    """The bar and what the window is spent on."""
+    return "\n".join((f"{_bar(usage)}  {title(usage)}", "", *_lines(usage), *_notes(usage)))
+
+
+def render_line(usage: ContextUsage) -> str:
+    """For a status bar."""
+    window = usage.context_window
+    left = f"compacts at {_render_threshold(usage)}" if not usage.will_compact else "compacts now"
+    shown = f"{tokens(usage.used)}/{tokens(window)} ({_percent_used(usage)})"
+    free = f"{tokens(usage.overflow)} over" if usage.overflow else f"{tokens(usage.free)} free"
+    return f"{_bar(usage).replace(' ', '')} {shown} · {free} · {left}"
+
+
+def title(usage: ContextUsage) -> str:
+    """`anthropic/claude-3.5-sonnet · 28.8k/200k tokens (14%)`."""
+    return f"{usage.model} · {tokens(usage.used)}/{tokens(usage.context_window)} tokens ({_percent_used(usage)})"
+
+
+def _percent_used(usage: ContextUsage) -> str:
+    """At most 100: what is beyond is said in tokens."""
+    return percent(min(usage.used, usage.context_window), usage.context_window, 1)
+
+
+def tokens(number: int) -> str:
+    """A number of tokens as people read it: `950`, `1.1k`, `200k`, `1M`."""
+    size = abs(number)
+    sign = "-" if number < 0 else ""
+    if size < 1_000:
+        return f"{sign}{size}"
+    unit, mark = (1_000, "k") if size < 999_950 else (1_000_000, "M")
+    tenths = _half_up(10 * size, unit)
+    return f"{sign}{tenths // 10}{f'.{tenths % 10}' if tenths % 10 else ''}{mark}"
+
+
+def percent(part: int, whole: int, parts: int = 10) -> str:
+    """The share of a whole in percent, to one decimal, or to none where `parts` of a percent is 1."""
+    found = _half_up(100 * parts * abs(part), whole)
+    sign = "-" if part < 0 and found else ""
+    return f"{sign}{found}%" if parts == 1 else f"{sign}{found // 10}.{found % 10}%"
+
+
+def _half_up(part: int, whole: int) -> int:
+    return (2 * part + whole) // (2 * whole)
+
+
+def _bar(usage: ContextUsage) -> str:
+    full, rest = divmod(_CELLS * max(0, usage.used), usage.context_window)
+    cells = (USED * full + (PART if rest else "") + FREE * _CELLS)[:_CELLS]
+    return " ".join(cells)
+
+
+def _lines(usage: ContextUsage) -> list[str]:
+    rows = (
+        (USED, "System prompt", usage.system_prompt),
+        (USED, "Tool definitions", usage.tool_definitions),
+        (USED, "Messages", usage.messages),
+        (FREE, "Free space", usage.free),
+    )
+    window = usage.context_window
+    width = max(len(name) + len(tokens(number)) for _, name, number in rows) + 2
+    return [
+        f"  {mark} {name}:{tokens(number).rjust(width - len(name) - 1)} tokens ({percent(number, window)})"
+        for mark, name, number in rows
+    ]
+
+
+def _notes(usage: ContextUsage) -> list[str]:
+    notes = list[str]()
+    if usage.overflow:
+        notes.append(f"  More than the window holds: {tokens(usage.overflow)} tokens are over.")
+    if not usage.resolved:
+        notes.append(
+            f"  The window of `{usage.model}` is not known; {tokens(usage.context_window)} tokens are assumed."
+        )
+    return ["", *notes] if notes else []
+
+
+def _render_threshold(usage: ContextUsage) -> str:
+    return f"{usage.compact_threshold:.0f}%"
+
+
+_ROWS = _COLUMNS = 10
+_SERVERS = 8
+"""How many of those whose tools weigh most are named."""
+_NAME = 21
+"""Characters of a name that leave a line shorter than eighty."""
+_GREY = 90
+_KEPT = "⛝"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slice:
+    mark: str
+    name: str
+    number: int
+    colour: int
+
+
+Paint = Callable[[str, int], str]
+"""Gives a mark a colour, by the number that a terminal knows it by."""
+
+
+def render_grid(usage: ContextUsage, *, colour: bool = False) -> str:
+    """The picture as text, with a terminal's colours where they are wanted."""
+    return draw_grid(usage, lambda mark, code: f"\x1b[{code}m{mark}\x1b[0m" if colour else mark)
+
+
+def draw_grid(usage: ContextUsage, paint: Paint) -> str:
+    """The picture with its marks painted by someone else."""
+    slices = _slices(usage)
+    cells = _cells(slices, usage.context_window, paint)
+    rows = [" ".join(cells[at : at + _COLUMNS]) for at in range(0, _ROWS * _COLUMNS, _COLUMNS)]
+    legend = [title(usage), "", *(_legend(one, usage.context_window, paint) for one in slices)]
+    blank = " " * (2 * _COLUMNS - 1)
+    beside = [f"{row or blank}   {said}".rstrip() for row, said in zip_longest(rows, legend, fillvalue="")]
+    return "\n".join((*beside, *_servers(usage.breakdown)))
+
+
+def _slices(usage: ContextUsage) -> list[_Slice]:
+    """What is there of each kind; what is free is parted in what may be filled and what is kept for the answer."""
+    spent = usage.breakdown.messages
+    used = [
+        _Slice(mark="⛁", name="System prompt", number=usage.system_prompt, colour=36),
+        _Slice(mark="⛃", name="Tool definitions", number=usage.tool_definitions, colour=35),
+        _Slice(mark="▲", name="User", number=spent.get("user", 0), colour=32),
+        _Slice(mark="●", name="Assistant", number=spent.get("assistant", 0), colour=34),
+        _Slice(mark="◇", name="Tool calls", number=spent.get("tool_calls", 0), colour=33),
+        _Slice(mark="◆", name="Tool results", number=spent.get("tool_results", 0), colour=93),
+        _Slice(mark="▣", name="Images", number=spent.get("images", 0), colour=95),
+        _Slice(mark="○", name="Thinking", number=spent.get("thinking", 0), colour=94),
+        _Slice(mark="≡", name="Summary", number=spent.get("summary", 0), colour=92),
+    ]
+    kept = max(0, min(usage.reserve, usage.free))
+    free = _Slice(mark="⛶", name="Free space", number=max(0, usage.free - kept), colour=_GREY)
+    answer = _Slice(mark=_KEPT, name="Kept for the answer", number=kept, colour=_GREY)
+    return [one for one in used if one.number > 0] + [free, answer]
+
+
+def _cells(slices: Sequence[_Slice], window: int, paint: Paint) -> list[str]:
+    """A cell at least for whatever there is; the free space gives it."""
+    *used, free, answer = slices
+    size = _ROWS * _COLUMNS
+    filled = [one for one in used for _ in range(max(1, round(size * one.number / window)))][:size]
+    kept = min(size - len(filled), round(size * answer.number / window))
+    whole = [*filled, *([free] * (size - len(filled) - kept)), *([answer] * kept)]
+    return [paint(one.mark, one.colour) for one in whole]
+
+
+def _legend(one: _Slice, window: int, paint: Paint) -> str:
+    mark = paint(one.mark, one.colour)
+    return f"{mark} {one.name}: {tokens(one.number)} tokens ({percent(one.number, window)})"
+
+
+def _servers(breakdown: Breakdown) -> list[str]:
+    if not breakdown.tools:
+        return []
+    servers = list(breakdown.servers.items())
+    named = [_server(breakdown, name, number) for name, number in servers[:_SERVERS]]
+    more = sum(number for _, number in servers[_SERVERS:])
+    rest = [f"  {len(servers) - _SERVERS} more: {tokens(more)}"] if more else []
+    added = [f"  their presence: {tokens(breakdown.tools_added)}"] if breakdown.tools_added else []
+    return ["", "Tools, by tokens", *named, *rest, *added]
+
+
+def _server(breakdown: Breakdown, name: str | None, number: int) -> str:
+    own = [tool for tool in breakdown.tools if tool.server == name]
+    most = max(own, key=lambda tool: tool.tokens)
+    alone = f" alone {tokens(most.tokens)}" if len(own) > 1 else ""
+    tools = f"{len(own)} tool{'s' * (len(own) > 1)}, {_cut(_bare(most.name))}{alone}"
+    return f"  {_cut(name or 'of no server')}: {tokens(number)} in {tools}"
+
+
+def _bare(name: str) -> str:
+    """The tool's own name, without the server's."""
+    return name.rpartition("__")[2] or name
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"

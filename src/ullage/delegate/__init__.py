@@ -3,33 +3,60 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .ceilings import Alert, Ceiling, Ceilings, Scope, alerts, check, since
-from .evaluate import Case, Evaluation, Recorded, Standing, evaluate
-from .exchange import Completion, Event, Outgoing, TextDelta, ThinkingDelta, Wire
-from .failure import FailureKind, ProviderFailed
-from .happening import Happening, Observer
-from .language import detect_language, load_detector
-from .lint import Warned, lint
-from .local_purse import LocalPurse
-from .outcome import Attempt, Outcome
-from .policy import Bucket, LanguageRule, ModelEntry, Policy
-from .provider import Provider, Timeouts
+from .delegation import DELEGATE, Ask, Delegate, cost_json, report, usage_json
+from .model_call import (
+    Attempt,
+    Completion,
+    Event,
+    FailureKind,
+    Happening,
+    Observer,
+    Outcome,
+    Outgoing,
+    Provider,
+    ProviderFailed,
+    TextDelta,
+    ThinkingDelta,
+    Timeouts,
+    Wire,
+)
+from .policy import (
+    Bucket,
+    Case,
+    Evaluation,
+    LanguageRule,
+    ModelEntry,
+    Policy,
+    Recorded,
+    Standing,
+    Warned,
+    evaluate,
+    lint,
+)
 from .providers import Anthropic, Gemini, OpenAIChat, OpenAIResponses
-from .report import DELEGATE, cost_json, report, usage_json
 from .retry import Patience
-from .route import Candidate, Parameters, Route, RouteRequest, route
-from .run import Ask, Delegate
-from .shortening import TooLong
-from .spending import NO_SPEND, Purse, Spend, Ticket, Unlimited
+from .router import Candidate, Parameters, Route, RouteRequest, TooLong, detect_language, load_detector, route
+from .spend_limits import (
+    NO_SPEND,
+    Alert,
+    Ceiling,
+    Ceilings,
+    LocalPurse,
+    Purse,
+    Scope,
+    Spend,
+    Ticket,
+    Unlimited,
+    alerts,
+    check,
+    since,
+)
 
 if TYPE_CHECKING:
-    from .budget import StoredPurse
-    from .export import UsageExport
-    from .materials import Answers, Conversation, Files, Held
-    from .reading import Fault, read_policy
-    from .source import DelegateSource
-    from .telemetry import LEVELS, Level, Telemetry
-    from .tools import TOOLS
+    from .delegate_tools import TOOLS, Answers, Conversation, DelegateSource, Files, Held
+    from .policy import Fault, read_policy
+    from .shared_budget import StoredPurse
+    from .telemetry import LEVELS, Level, Telemetry, UsageExport
 
 __all__ = [
     "DELEGATE",
@@ -105,19 +132,19 @@ __all__ = [
 ]
 
 _LATER = {
-    "Answers": "materials",
-    "Conversation": "materials",
-    "DelegateSource": "source",
-    "Files": "materials",
-    "Fault": "reading",
-    "Held": "materials",
+    "Answers": "delegate_tools",
+    "Conversation": "delegate_tools",
+    "DelegateSource": "delegate_tools",
+    "Files": "delegate_tools",
+    "Fault": "policy",
+    "Held": "delegate_tools",
     "LEVELS": "telemetry",
     "Level": "telemetry",
-    "StoredPurse": "budget",
-    "TOOLS": "tools",
+    "StoredPurse": "shared_budget",
+    "TOOLS": "delegate_tools",
     "Telemetry": "telemetry",
-    "UsageExport": "export",
-    "read_policy": "reading",
+    "UsageExport": "telemetry",
+    "read_policy": "policy",
 }
 
 

@@ -3,14 +3,34 @@
 The answer is streamed and kept until it is whole; whatever goes wrong before that is a `ProviderFailed` that names its
 kind. Reading stops at the wire's end marker, and what breaks after the answer is whole does not lose it. Whether to ask
 again is not decided here.
+
+Its reason, and not what it quotes to give it: some servers repeat the key or the prompt in what they say of them, and
+an error goes into logs that neither may be in. Stretches that stand in the request are taken out.
+
+Every half second at most, and only where something came: how many characters there are so far. Never the text itself,
+which may yet be thrown away.
+
+Removal of events that a stream sends twice.
+
+Some proxies deliver every event twice, or a whole answer a second time behind the first; put together as they come, its
+text would be doubled. Events are compared as they were sent. A stream that really says the same piece twice in a row
+passes: only one whose events come in pairs from its first event on is a doubled one.
+
+Removal of the second copy from a stream that was sent more than once.
+
+A proxy that asks two servers at once, or asks again after a break, may deliver two copies of one answer: one behind the
+other, event by event, the second some events late, or begun anew in the middle. Copies are recognised by the event that
+opens an answer, which no answer has twice. Ids and times may differ between copies.
 """
 
 import email.utils
 import json
+import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import cast
@@ -18,17 +38,264 @@ from typing import cast
 import anyio
 import httpx2
 
-from ullage.tool import Json
+from ullage.messages import Message, Part, Text, Thinking, ToolCall, ToolResult, table_at, tables_at, text_at
+from ullage.tool import Json, JsonObject, Progress
 
-from .copies import single_copy
-from .exchange import Completion, Event, Outgoing, Reader, ThinkingDelta
-from .failure import FailureKind, ProviderFailed
-from .provider import Provider, Timeouts
+from .model_call import (
+    Completion,
+    Event,
+    FailureKind,
+    Outgoing,
+    Provider,
+    ProviderFailed,
+    Reader,
+    ThinkingDelta,
+    Timeouts,
+)
 from .providers import failed_with
-from .repeats import Numbers, RawEvent, RepeatFilter
-from .unquoted import unquoted
+from .providers.answer_stream import parsed
 
-__all__ = ["Hear", "attempt"]
+__all__ = ["Hear", "Numbers", "RawEvent", "RepeatFilter", "attempt", "single_copy", "telling", "unquoted"]
+
+RawEvent = tuple[str | None, str]
+"""An event's name, where it has one, and its data."""
+_CERTAIN = 2
+"""Pairs from the beginning after which a stream is taken to be doubled."""
+
+
+_NUMBER = re.compile(r'"sequence_number":\s*(\d+)')
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Recognises events that are sent again, after a connection was resumed, by the number that each of them has."""
+
+    _seen: dict[str, RawEvent] = field(default_factory=dict[str, RawEvent])
+    _are_unique: bool = True
+    """Whether no two different events had one number; others say nothing."""
+
+    def is_replay(self, identity: str, event: RawEvent) -> bool:
+        """Whether this very event came before.
+
+        Args:
+            identity: the event's id, or an empty text.
+            event: the next of the stream. On a wire whose events have sequence numbers, that is its number.
+        """
+        numbered = _NUMBER.search(event[1])
+        number = numbered[1] if numbered else identity
+        if not number or not self._are_unique:
+            return False
+        if number not in self._seen:
+            self._seen[number] = event
+            return False
+        self._are_unique = self._seen[number] == event
+        return self._are_unique
+
+
+@dataclass(slots=True)
+class RepeatFilter:
+    """Passes on each event of one stream once."""
+
+    is_over: bool = False
+    """Whether the answer has begun anew, or its end marker has come: nothing after that belongs to it."""
+    _first: RawEvent | None = None
+    _pairs: int = 0
+    _open: RawEvent | None = None
+    """The event whose twin is to come."""
+    _is_single: bool = False
+    """Whether an event came without its twin, so that the stream is no doubled one."""
+    _held: list[RawEvent] = field(default_factory=list[RawEvent])
+    """What is not passed on before it is clear whether the stream is doubled."""
+
+    def pass_on(self, event: RawEvent, *, is_whole: bool) -> list[RawEvent]:
+        """The events to be read now, in order.
+
+        Args:
+            event: the next of the stream.
+            is_whole: whether the answer was complete before it; its first event then begins a second copy.
+        """
+        if self._first is None:
+            self._first = self._open = event
+            return [event]
+        if is_whole and event == self._first:
+            self.is_over = True
+            return []
+        if self._is_single:
+            return [event]
+        if self._open is None and self._pairs < _CERTAIN and event == self._first:
+            # The same three times and more: a piece that is repeated, not a stream that is doubled.
+            self._is_single = True
+            return [*self.held_back(), event]
+        if self._open is None:
+            self._open = event
+            if self._pairs >= _CERTAIN:
+                return [event]
+            self._held.append(event)
+            return []
+        if event == self._open:
+            return self._close_pair(event)
+        self._is_single = self._pairs < _CERTAIN
+        self._open = event
+        return [*self.held_back(), event]
+
+    def _close_pair(self, event: RawEvent) -> list[RawEvent]:
+        self._pairs, self._open = self._pairs + 1, None
+        if self._pairs == 1:
+            # Of the first pair one was passed on; its twin waits until the next pair shows what it is.
+            self._held.append(event)
+            return []
+        if self._pairs == _CERTAIN:
+            self._held.clear()
+            return [event]
+        return []
+
+    def held_back(self) -> list[RawEvent]:
+        """What is still held back when the stream ends; nothing is held back after it."""
+        held, self._held = self._held, []
+        return held
+
+
+_LEAST = 20
+"""Characters in a row that are a quotation; shorter ones are words that anyone may use."""
+_STEP = _LEAST // 2
+"""A quotation has at least one whole piece of so many, counted from the beginning: only those are looked for."""
+_SECRET = 6
+"""Characters of a secret; what is shorter hides nothing."""
+
+
+def unquoted(said: str, messages: Iterable[Message], secrets: Iterable[str | None]) -> str:
+    for secret in secrets:
+        if secret and len(secret) >= _SECRET:
+            said = said.replace(secret, "***")
+    if len(said) < _LEAST:
+        return said
+    asked = "\n".join(" ".join(text.split()) for message in messages for text in _texts(message.parts))
+    return "".join(_kept(said, asked))
+
+
+def _kept(said: str, asked: str) -> Iterator[str]:
+    done = at = 0
+    while at + _STEP <= len(said):
+        start, end = _quotation(said, at, asked, done)
+        if end - start >= _LEAST:
+            yield f"{said[done:start]}…"
+            done = end
+        at = max(at + _STEP, end)
+    yield said[done:]
+
+
+def _quotation(said: str, at: int, asked: str, least: int) -> tuple[int, int]:
+    """The longest stretch around a piece that stands in the request as well; nothing where the piece does not."""
+    start, end = at, at + _STEP
+    if said[start:end] not in asked:
+        return at, at
+    while end < len(said) and said[start : end + 1] in asked:
+        end += 1
+    while start > least and said[start - 1 : end] in asked:
+        start -= 1
+    return start, end
+
+
+def _texts(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        match part:
+            case Text() | Thinking():
+                yield part.text
+            case ToolCall():
+                yield part.arguments
+            case ToolResult():
+                yield from _texts(part.parts)
+            case _:
+                pass
+
+
+_IDENTITY = re.compile(
+    r'"(?:id|responseId|item_id|created|created_at|sequence_number|obfuscation)":\s*(?:"[^"\\]*"|[\d.]+)'
+)
+"""What may differ between two copies of an event."""
+_MARKERS = ('"message_start"', '"response.created"', '"role"')
+"""Of a first event that has one, its copies have it too; most streams are known by that to be one copy."""
+_OPENINGS = frozenset({"message_start", "response.created"})
+
+
+def single_copy(events: Sequence[RawEvent]) -> list[RawEvent] | None:
+    """The events of one copy in their order; None where the stream holds no more than one."""
+    marker = next((one for one in _MARKERS if events and one in events[0][1]), "")
+    if sum(marker in data for _, data in events) < 2:
+        return None
+    keys = [(name, _IDENTITY.sub("", data)) for name, data in events]
+    if keys.count(keys[0]) < 2 or not _is_opening(keys, events):
+        return None
+    kept, places = _first_copy(keys, keep_pace=True)
+    if any(place < len(kept) - 1 for place in places):
+        kept, places = _first_copy(keys, keep_pace=False)
+    if any(place < len(kept) // 2 for place in places):
+        # The opening came again, and what followed it there does not follow here.
+        return None
+    # What is kept may be of several copies, and some readers take another id for another answer.
+    return [_without_id(events[number]) for number in kept]
+
+
+def _first_copy(keys: Sequence[RawEvent], *, keep_pace: bool) -> tuple[list[int], list[int]]:
+    """The numbers of the events that are no repetition, and how far into them each further copy came.
+
+    Args:
+        keys: the events, alike where they are copies of each other.
+        keep_pace: whether a copy that has caught up with the first goes on beside it, as in a stream that sends each
+            event twice. A copy that began after a break becomes the answer instead.
+    """
+    kept, places = list[int](), list[int]()
+    for number, key in enumerate(keys):
+        copy = next((one for one, at in enumerate(places) if at < len(kept) and keys[kept[at]] == key), None)
+        if copy is not None:
+            places[copy] += 1
+        elif kept and key == keys[0]:
+            places.append(1)
+        else:
+            kept.append(number)
+        if not keep_pace:
+            places = [at for at in places if at < len(kept)]
+    return kept, places
+
+
+def _is_opening(keys: Sequence[RawEvent], events: Sequence[RawEvent]) -> bool:
+    """Whether an answer can have its first event only once."""
+    first = _read(events[0])
+    if text_at(first, "type") in _OPENINGS:
+        return True
+    if _has_several_ids(events):
+        return True
+    following = next((_read(event) for key, event in zip(keys, events, strict=True) if key != keys[0]), None) or first
+    if "candidates" in first:
+        return table_at(first, "usageMetadata") != table_at(following, "usageMetadata")
+    delta = _delta(first)
+    return "role" in delta and (not text_at(delta, "content") or "role" not in _delta(following))
+
+
+def _has_several_ids(events: Sequence[RawEvent]) -> bool:
+    """Whether the events are of two answers or more, by their ids. A server that gives each event an id of its own has
+    no id twice."""
+    read = [_read(event) for event in events]
+    ids = Counter(found for one in read if (found := text_at(one, "responseId") or text_at(one, "id")) is not None)
+    return len(ids) > 1 and min(ids.values()) > 1
+
+
+def _without_id(event: RawEvent) -> RawEvent:
+    said = {key: value for key, value in _read(event).items() if key not in ("id", "responseId")}
+    return event[0], json.dumps(said) if said else event[1]
+
+
+def _delta(event: JsonObject) -> JsonObject:
+    choices = tables_at(event, "choices")
+    return table_at(choices[0], "delta") if choices else {}
+
+
+def _read(event: RawEvent) -> JsonObject:
+    try:
+        return parsed(event[1])
+    except ProviderFailed:
+        return {}
+
 
 Hear = Callable[[Event], None]
 """Told of each piece as it comes, of answers too that are then not whole."""
@@ -260,7 +527,7 @@ async def _read_whole(response: httpx2.Response, reader: Reader, timeouts: Timeo
         broken = failed
     if len(body) > _EVENT:
         raise ProviderFailed("answered with more than can be read", kind="malformed")
-    said = _read(bytes(body))
+    said = _attempt_read(bytes(body))
     if broken is not None and isinstance(said, str):
         raise broken
     for one in said if isinstance(said, list) else [said]:
@@ -280,10 +547,10 @@ async def _refusal(response: httpx2.Response) -> ProviderFailed:
         body += piece
         if len(body) > _ERROR_BODY:
             break
-    return failed_with(response.status_code, _read(bytes(body)), _retry_after(response.headers))
+    return failed_with(response.status_code, _attempt_read(bytes(body)), _retry_after(response.headers))
 
 
-def _read(body: bytes) -> Json:
+def _attempt_read(body: bytes) -> Json:
     try:
         return cast("Json", json.loads(body))
     except (ValueError, RecursionError):
@@ -367,3 +634,42 @@ def _unreachable(error: BaseException) -> tuple[str, str]:
     if isinstance(error, httpx2.ConnectTimeout) or any(isinstance(one, TimeoutError) for one in chain):
         return ": no connection in time", "check the provider's address, the network, and `connect_timeout`"
     return "", "check the provider's address"
+
+
+_PAUSE = 0.5
+
+
+@dataclass(slots=True)
+class _Heard:
+    characters: int = 0
+
+    def hear(self, event: Event) -> None:
+        self.characters += len(event.text)
+
+
+@asynccontextmanager
+async def telling(progress: Progress | None) -> AsyncGenerator[Hear]:
+    heard = _Heard()
+    if progress is None:
+        yield heard.hear
+        return
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_tell, heard, progress)
+        try:
+            yield heard.hear
+        except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
+            failure = error
+        finally:
+            tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _tell(heard: _Heard, progress: Progress) -> None:
+    told = 0
+    while True:
+        await anyio.sleep(_PAUSE)
+        if heard.characters > told:
+            told = heard.characters
+            await progress(float(told), None, f"{told:,} characters")

@@ -1,25 +1,278 @@
-"""What do several models say to the same question?
+"""Asked side by side, each once and without fallbacks, since a substitute would count one model twice; all of it is
+one call to whoever pays. Who fails is named and left out; a judge, where one is wanted, writes one answer of all.
 
-Asked side by side, each once and without fallbacks, since a substitute would count one model twice; all of it is one
-call to whoever pays. Who fails is named and left out; a judge, where one is wanted, writes one answer of all.
+How far several answers agree.
+
+Answers are compared as sets of content words, so that word order and small words do not matter. Two answers that differ
+in a number, a name or a negation, or that turn a relation round, disagree whatever else they share. Words are compared,
+and not the world: two sentences that mean the same in quite other words count as different, never the other way round.
 """
 
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
 
 import anyio
 
 from ullage.errors import InvalidArguments, UllageError
 from ullage.models import Cost
 
-from .agreement import agreement
 from .attempt import Hear
-from .framing import asked, system
-from .one_call import as_one_call
-from .outcome import Outcome
+from .checked_answers import as_one_call, asked, system
+from .delegation import Ask, Delegate
+from .model_call import Outcome
 from .policy import Policy
-from .run import Ask, Delegate
 
-__all__ = ["Consensus", "consensus"]
+__all__ = ["Consensus", "agreement", "consensus", "groups"]
+
+_SAME = 0.75
+"""Agreement from which two answers are put into one group."""
+_SHORT = 4
+"""Content words up to which an answer that is part of a longer one agrees with it."""
+_BRIEF = 6
+"""Content words up to which two answers with a word each that the other has not say different things."""
+_LONG = 40
+"""Content words from which an extra negation is a remark and not the opposite."""
+
+_CJK = "\u3040-\u30ff\u3400-\u9fff"
+"""Scripts without spaces between words; their characters are compared one by one."""
+_COMPARED = r"(?<=[\w)]\s)(?:[<>]=?|[≤≥≠]|[!=]=)(?=\s)"
+"""A comparison between two things, and no quotation mark or tag."""
+_TOKEN = re.compile(
+    rf"{_COMPARED}|(?<![\w.)])[-−]\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:\+\+|#)(?!\w)|[^\W\d_{_CJK}]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*|[^\W]+"
+)
+
+_SMALL_TEXT = """
+a an the this that these those it its he she they them we you i my your his her our their is are was were be been
+being am do does did has have had will would shall should can could may might must of in on at to for from with as
+and or but so if then there here which who what where when why how just also very really only about into than by not
+no answer answers equals equal namely called named simply indeed certainly course well o os um uma uns umas
+de da dos das em na nos nas ao à e é são foi ser está que se por para com como mais el la los las lo un una unos
+unas del al en y es son fue con su sus le les l d une des du et est sont au aux dans pour qui ce cette il elle sur
+der die ein eine einer eines einem einen den dem und ist sind war zu im von mit auf für er sie gli di della dei
+delle è sono che per uno het een zijn van op te voor met dat
+"""
+_SMALL = frozenset(_SMALL_TEXT.split())
+_NEGATIONS_TEXT = """
+not no never none neither nor nothing nobody nowhere without cannot n't hardly scarcely barely false incorrect wrong
+não nunca jamais nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai
+nessun senza niet geen nooit zonder
+"""
+_NEGATIONS = frozenset(_NEGATIONS_TEXT.split())
+_RELATIONS_TEXT = """
+than before after above below over under around against beats exceeds inside outside from to into towards more less
+causes precedes follows que als dan plus moins mehr weniger 比 より から 到
+"""
+_RELATIONS = frozenset(_RELATIONS_TEXT.split())
+"""Words whose two sides are not to be exchanged."""
+_ALTERNATIVES_TEXT = """
+on off; up down; before after; above below; over under; inside outside; all some; always sometimes; and or
+january february march april may june july august september october november december
+"""
+_ALTERNATIVES = tuple(frozenset(line.split()) for line in re.split(r"[;\n]", _ALTERNATIVES_TEXT.strip()))
+"""Words of which one in an answer, and another in its place in the other, is a contradiction."""
+_OPPOSED = ("un", "in", "im", "ir", "il", "dis", "non")
+"""Beginnings that make a word its opposite."""
+_COPULAS_TEXT = "is are was were be equals é es est ist è são son sont sind sono"
+_COPULAS = frozenset(_COPULAS_TEXT.split())
+_DIGITS_TEXT = "zero one two three four five six seven eight nine ten eleven twelve"
+_DIGITS = {word: str(number) for number, word in enumerate(_DIGITS_TEXT.split())}
+_IRREGULAR_TEXT = """
+wrote write written write won win made make built build began begin begun begin became become took take taken take
+gave give given give went go gone go came come saw see seen see said say told tell found find got get held hold
+kept keep led lead left leave lost lose met meet paid pay ran run sold sell bought buy spoke speak spoken speak
+taught teach thought think knew know known know grew grow grown grow fell fall fallen fall broke break broken break
+chose choose chosen choose drew draw drawn draw rose rise risen rise sent send spent spend stood stand bit bite
+children child people person men man women woman feet foot cities city countries country
+"""
+_IRREGULAR: dict[str, str] = dict(zip(_IRREGULAR_TEXT.split()[::2], _IRREGULAR_TEXT.split()[1::2], strict=True))
+_ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ies", "ied", "ers", "est", "es", "ed", "er", "ly", "s")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    text: str
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        return list(self._tokens())
+
+    def _tokens(self) -> Iterator[str]:
+        """Words as written, without possessives; `isn't` is `is` and `n't`."""
+        for found in _TOKEN.finditer(self.text.replace("’", "'")):
+            word = found[0]
+            if word.lower().endswith("n't"):
+                yield from (word[:-3], "n't")
+            elif "'" in word:
+                head, _, tail = word.partition("'")
+                yield from (head,) if tail.lower() in ("s", "re", "ll", "ve", "m", "d") else (head, tail)
+            else:
+                yield word
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        found = (_DIGITS.get(word.lower(), word) for word in self.tokens)
+        return [_number(word) for word in found if word[0].isdigit() or (word[0] in "-−" and len(word) > 1)]
+
+    @cached_property
+    def is_negative(self) -> bool:
+        """Whether its negations do not cancel out; whoever says `not` twice may mean it."""
+        return any(word.lower() in _NEGATIONS for word in self.tokens)
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        return frozenset(
+            _stem(word) for word in self.tokens if word.lower() not in _SMALL and word.lower() not in _NEGATIONS
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Words with a capital, in their order; small words and what is no word excepted."""
+        capitals = [word for word in self.tokens if word[:1].isupper() and word.lower() not in _SMALL | _NEGATIONS]
+        return [_stem(word) for word in capitals if word.lower() not in _DIGITS]
+
+    @cached_property
+    def is_unspaced(self) -> bool:
+        return re.search(f"[{_CJK}]", self.text) is not None
+
+    @cached_property
+    def sides(self) -> dict[str, str]:
+        """By words whose two sides are not to be exchanged, what comes after each."""
+        found, waiting = dict[str, str](), list[str]()
+        for word in self.tokens:
+            small, stem = word.lower(), _stem(word)
+            if small in _RELATIONS:
+                waiting.append(small)
+            elif stem in self.content:
+                found |= dict.fromkeys(waiting, stem)
+                waiting.clear()
+        return found
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(word.lower() for word in self.tokens)
+
+
+def agreement(answers: Sequence[str]) -> float | None:
+    """From 0 to 1, the mean over all pairs; None where there are not two."""
+    pairs = list(combinations([_Answer(answer) for answer in answers], 2))
+    return sum(_alike(*pair) for pair in pairs) / len(pairs) if pairs else None
+
+
+def groups(answers: Sequence[str]) -> list[list[int]]:
+    """Places of answers that agree with every other of their group, the largest group first."""
+    read = [_Answer(answer) for answer in answers]
+    found = list[list[int]]()
+    for place, answer in enumerate(read):
+        same = next((group for group in found if all(_alike(read[one], answer) >= _SAME for one in group)), None)
+        if same is None:
+            found.append([place])
+        else:
+            same.append(place)
+    return sorted(found, key=len, reverse=True)
+
+
+def _alike(one: _Answer, other: _Answer) -> float:
+    if one.text.split() == other.text.split():
+        return 1.0
+    named, other_named = _named(one, other)
+    if _differ(one.numbers, other.numbers) or _differ(named, other_named) or _is_turned_round(one, other):
+        return 0.0
+    if _is_opposed(one, other):
+        return 0.0
+    left = one.content - set(one.names) | set(named) | (set(one.names) & other.content)
+    right = other.content - set(other.names) | set(other_named) | (set(other.names) & one.content)
+    if not left or not right:
+        is_part = one.words <= other.words or other.words <= one.words
+        return float(
+            left == right and is_part and one.is_negative == other.is_negative and bool(one.words & other.words)
+        )
+    if one.is_negative != other.is_negative and min(len(left), len(right)) < _LONG:
+        return 0.0
+    shared = len(left & right)
+    alike = 2 * shared / (len(left) + len(right))
+    if shared < min(len(left), len(right)):
+        # Each has what the other has not: in a short answer, that is the point of it.
+        is_short = max(len(left), len(right)) <= (_LONG if one.is_unspaced or other.is_unspaced else _BRIEF)
+        return 0.0 if is_short else alike
+    is_part = shared <= _SHORT and max(len(left), len(right)) <= _LONG
+    return 0.8 + 0.2 * alike if is_part else alike
+
+
+def _is_opposed(one: _Answer, other: _Answer) -> bool:
+    """Whether a word of one stands where the other has its opposite."""
+    left, right = one.words - other.words, other.words - one.words
+    if any(group & left and group & right for group in _ALTERNATIVES):
+        return True
+    negated = {f"{beginning}{word}" for beginning in _OPPOSED for word in left | right}
+    return bool(negated & (left | right))
+
+
+def _differ(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether each has what the other has not. What only one of them mentions is a detail."""
+    return bool(set(one) - set(other)) and bool(set(other) - set(one))
+
+
+def _named(one: _Answer, other: _Answer) -> tuple[list[str], list[str]]:
+    """The names of both. A word that the other writes small is none, and initials stand for the words they are of."""
+    left = [name for name in one.names if name not in other.content or name in other.names]
+    right = [name for name in other.names if name not in one.content or name in one.names]
+    return _spelled_out(left, right), _spelled_out(right, left)
+
+
+def _spelled_out(names: list[str], others: list[str]) -> list[str]:
+    initials = "".join(name[0] for name in others)
+    found = list[str]()
+    for name in names:
+        at = initials.find(name) if 2 <= len(name) <= 5 and name not in others else -1
+        found += others[at : at + len(name)] if at >= 0 else [name]
+    return found
+
+
+def _is_turned_round(one: _Answer, other: _Answer) -> bool:
+    """Whether both say the same words of the same things, the things in another order, and the order matters."""
+    if one.content != other.content or one.words & {"by"} != other.words & {"by"}:
+        return False
+    sides, other_sides = one.sides, other.sides
+    if any(sides[word] != other_sides[word] for word in sides.keys() & other_sides.keys()):
+        return True
+    if _has_copula(one) or _has_copula(other):
+        return False
+    if len(one.names) > 1 and sorted(one.names) == sorted(other.names):
+        return one.names != other.names
+    return len(one.content) >= 3 and _order(one) == _order(other)[::-1]
+
+
+def _has_copula(answer: _Answer) -> bool:
+    return bool(answer.words & _COPULAS)
+
+
+def _order(answer: _Answer) -> list[str]:
+    return [stem for word in answer.tokens if (stem := _stem(word)) in answer.content]
+
+
+def _number(word: str) -> str:
+    """`1,000.50` and `1000.5` alike; a comma before other than three digits is a decimal one."""
+    plain = re.sub(r",(?=\d{3}(?:\D|$))", "", word.replace("−", "-")).replace(",", ".")
+    if plain.count(".") > 1:
+        return plain.replace(".", "")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain.lstrip("0") or "0"
+
+
+def _stem(word: str) -> str:
+    """Without accents, case and an English ending: `capitals` is `capital`."""
+    folded = unicodedata.normalize("NFKD", _DIGITS.get(word.lower(), word.lower()))
+    plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
+    if plain.lstrip("-−")[:1].isdigit():
+        return _number(plain)
+    plain = _IRREGULAR.get(plain, plain)
+    for ending in _ENDINGS:
+        if plain.endswith(ending) and len(plain) - len(ending) >= 4:
+            return plain[: -len(ending)]
+    return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,20 @@
-"""What is done after an attempt has failed, and what is said when all have?
+"""Pure. Waiting pays where the trouble passes by itself and soon; where it does not, the next model is asked at once,
+and the one that failed is left in peace for a while. What no model would answer is not asked again. Where nobody
+answers every attempt is told, so that no failure hides another.
 
-Pure. Waiting pays where the trouble passes by itself and soon; where it does not, the next model is asked at once, and
-the one that failed is left in peace for a while. What no model would answer is not asked again. Where nobody answers
-every attempt is told, so that no failure hides another.
+A model that failed sits out for a while; then one call may try it, and while that call runs the others still pass it
+by. Kept in memory: what failed in another process is not known here.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
-from .failure import FailureKind, ProviderFailed
-from .outcome import Attempt
-from .route import Candidate
+from .model_call import Attempt, FailureKind, ProviderFailed
+from .router import Candidate
 
-__all__ = ["Next", "Patience", "after", "unanswered"]
+__all__ = ["Benched", "Next", "Patience", "after", "unanswered"]
 
 _PASSING = frozenset[FailureKind]({"connect", "server", "overloaded", "cut"})
 """Trouble that may be over in a moment."""
@@ -146,3 +146,44 @@ def _advice(candidate: Candidate, failed: ProviderFailed) -> str:
         return _OFF
     said = failed.suggestion or _ADVICE.get(failed.kind, "")
     return said.replace("the provider's", f"`{candidate.entry.provider}`'s")
+
+
+@dataclass(slots=True)
+class _Seat:
+    until: float
+    tried_since: float | None = None
+    """When a call was let through to see whether it is well again."""
+
+
+@dataclass(slots=True)
+class Benched:
+    clock: Callable[[], float]
+    trial: float = 60.0
+    """Seconds after which a trial that never ended counts as none."""
+    _seats: dict[str, _Seat] = field(default_factory=dict[str, _Seat])
+
+    def sit(self, model: str, seconds: float) -> None:
+        """Not asked for so long; a longer wait that already holds is kept."""
+        until = self.clock() + seconds
+        known = self._seats.get(model)
+        self._seats[model] = _Seat(max(until, 0.0 if known is None else known.until))
+
+    def rise(self, model: str) -> None:
+        """It answered."""
+        self._seats.pop(model, None)
+
+    def now(self) -> frozenset[str]:
+        """Those to be passed by."""
+        return frozenset(model for model, seat in self._seats.items() if not self._may_try(seat))
+
+    def trying(self, model: str) -> None:
+        """A call is about to ask it: until that has ended, it is the only one."""
+        seat = self._seats.get(model)
+        if seat is not None:
+            seat.tried_since = self.clock()
+
+    def _may_try(self, seat: _Seat) -> bool:
+        now = self.clock()
+        if now < seat.until:
+            return False
+        return seat.tried_since is None or now - seat.tried_since > self.trial

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from context.session.sessions import archive_of, opened, summary, talked, texts, user
-from ullage.context.session.lock import locked
+from ullage.context.session.session_file import locked
 
 pytestmark = pytest.mark.requirement("S2:compact:persist")
 

@@ -13,7 +13,7 @@ import pytest
 from context.session.crashing import Quick
 from context.session.sessions import opened, talked, user
 from ullage.context.session import Session
-from ullage.context.session.lock import locked
+from ullage.context.session.session_file import locked
 from ullage.errors import StoreFailed
 
 pytestmark = pytest.mark.requirement("S2:compact:persist")
@@ -67,7 +67,7 @@ def test_processes_killed_at_random_moments_lose_nothing():
 HOLDING = """
 import sys, time
 from pathlib import Path
-from ullage.context.session.lock import locked
+from ullage.context.session.session_file import locked
 with locked(Path(sys.argv[1]), 5):
     print("held", flush=True)
     time.sleep(60)

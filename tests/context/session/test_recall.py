@@ -7,7 +7,7 @@ import pytest
 from context.session.crashing import Quick
 from context.session.sessions import archive_of, opened, summary, user
 from ullage.context.session import RECALL, Draft, LetGo, Recalled, RecallSource, Recollection, Session
-from ullage.context.session.files import Stamp
+from ullage.context.session.session_file import Stamp
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.messages import Format, Media, Message, Text, Thinking, ToolCall, ToolResult, Unknown
 from ullage.models import shipped

@@ -1,15 +1,9 @@
 """Session files, their archives, and recall of what was compacted."""
 
-from .failure import SessionChanged
-from .files import Files
-from .listed import listed
-from .passages import LetGo, Passage
-from .recalled import Recalled
-from .recollection import Recollection
-from .record import Archive, Draft, Generation, Record
+from .archive import Verified
+from .recall import RECALL, LetGo, Passage, Recalled, Recalling, RecallSource, Recollection
 from .session import Session
-from .source import RECALL, Recalling, RecallSource
-from .verifying import Verified
+from .session_file import Archive, Draft, Files, Generation, Record, SessionChanged, listed
 
 __all__ = [
     "RECALL",

@@ -1,22 +1,59 @@
-"""Where do the lines lie that were let go?
-
-In a folder beside the session's file that is named for both the file and the session, so that no two sessions share
+"""In a folder beside the session's file that is named for both the file and the session, so that no two sessions share
 one. Each archive is the exact bytes that were replaced, under a name made of the generation and their hash, and is
 never changed. A copy of the whole file is laid beside them before an earlier state is brought back.
+
+Finds the lines that a compaction has read in the file as it is now, and says what stands there afterwards: the
+compaction's own line, then the new messages, with those that were kept as they are between them. Writes nothing.
+
+Backwards the archives lead; forwards, to where the file was before it was brought back, a copy of the whole file.
+
+A compaction put some lines into the place of others, and those others lie in its archive. To undo the latest one, and
+then the one before it, gives back every earlier state, with whatever was appended since behind it.
+
+Looks at every line's checksum, at the numbers of the messages and at the archives, one generation after the other.
+Mends nothing.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from .files import Files, put
-from .line import Line
-from .mending import sift
-from .record import Archive, Generation
+from ullage.errors import InvalidArguments
 
-__all__ = ["Archives", "Kept"]
+from .session_file import (
+    Archive,
+    Draft,
+    Files,
+    Generation,
+    Line,
+    Pen,
+    Record,
+    Sifted,
+    compaction_line,
+    message_line,
+    put,
+    sift,
+)
+
+__all__ = [
+    "Archived",
+    "Archives",
+    "Kept",
+    "Region",
+    "Unwound",
+    "Value",
+    "Verified",
+    "accounted",
+    "composed",
+    "find_region",
+    "generation_of",
+    "narrowed",
+    "state_at",
+    "unwind",
+    "verified",
+]
 
 _NAME = re.compile(r"(\d{4,})-([0-9a-f]{16})(?:\.whole(\d{4,}))?\.jsonl")
 _PLAIN = re.compile(r"[0-9A-Za-z]{1,64}")
@@ -112,3 +149,220 @@ class Archives:
             return self.files.read(self.folder / name)[0] if _NAME.fullmatch(name) else None
         except FileNotFoundError:
             return None
+
+
+Value = Record | Draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Lines that stand together, and what is around them."""
+
+    before: tuple[Line, ...]
+    old: tuple[Line, ...]
+    after: tuple[Line, ...]
+
+    @property
+    def last(self) -> int:
+        """The greatest number among them."""
+        return max(line.seq for line in self.old)
+
+
+def narrowed(old: Sequence[Record], new: Sequence[Value]) -> tuple[tuple[Record, ...], tuple[Value, ...]]:
+    """The same without what stays at either end; one old record remains at the least, to say where."""
+    _check(old, new)
+    first, last = 0, 0
+    while first < len(old) - 1 and first < len(new) and new[first] == old[first]:
+        first += 1
+    while last < min(len(old) - first - 1, len(new) - first) and new[-1 - last] == old[-1 - last]:
+        last += 1
+    return tuple(old[first : len(old) - last]), tuple(new[first : len(new) - last])
+
+
+def find_region(lines: Sequence[Line], records: Sequence[Record]) -> Region | None:
+    """Where the records stand one behind the other, byte for byte; None where they no longer do.
+
+    Lines of earlier compactions right before them belong to them.
+    """
+    start = next((at for at, line in enumerate(lines) if line.raw == records[0].line), None)
+    if start is None:
+        return None
+    end, wanted = start, list(reversed(records))
+    while wanted:
+        if end == len(lines) or not _goes_on(lines[end], wanted):
+            return None
+        end += 1
+    while start and lines[start - 1].generation is not None:
+        start -= 1
+    return Region(before=tuple(lines[:start]), old=tuple(lines[start:end]), after=tuple(lines[end:]))
+
+
+def composed(region: Region, values: Sequence[Value], generation: Generation) -> tuple[Line, ...]:
+    """The lines of the whole file afterwards. Which ids the generation has is found here."""
+    pen = Pen(session=generation.session, ts=generation.ts, generation=generation.number)
+    numbers = {line.id: line.seq for line in region.old}
+    kept = {line.id: line for line in region.old}
+    new = [
+        kept[value.id]
+        if isinstance(value, Record)
+        else message_line(pen, value, seq=numbers.get(value.of or "", region.last), place=place)
+        for place, value in enumerate(values)
+    ]
+    # Lines of a type that is not known here: nobody knows what would be lost with them.
+    new += [line for line in region.old if line.record is None and line.generation is None]
+    marked = compaction_line(replace(generation, ids=tuple(line.id for line in new)), seq=region.last)
+    return *region.before, marked, *new, *region.after
+
+
+def _check(old: Sequence[Record], new: Sequence[Value]) -> None:
+    kept = [value.id for value in new if isinstance(value, Record)]
+    foreign = set(kept) - {record.id for record in old}
+    if not old or foreign or len(set(kept)) < len(kept):
+        raise InvalidArguments(
+            "only records that are replaced can be kept among the new ones, each once",
+            suggestion="give the records of the snapshot from `first` to before `last`, and drafts",
+        )
+    if list(old) == list(new):
+        raise InvalidArguments("nothing would be replaced")
+
+
+def _goes_on(line: Line, wanted: list[Record]) -> bool:
+    """Whether it is the next of the wanted, which it then leaves, or no message at all."""
+    if line.record is None:
+        return True
+    return line.raw == wanted.pop().line
+
+
+Archived = Callable[[Generation], Sequence[Line] | None]
+"""The lines that a compaction let go, in order; None where they are not to be had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwound:
+    lines: tuple[Line, ...]
+    generation: int
+    """Of the state; above the wanted one where an archive is missing."""
+    undone: tuple[Generation, ...]
+    """The latest first."""
+    missing: Generation | None = None
+
+
+def generation_of(lines: Sequence[Line]) -> int:
+    return max((line.generation.number for line in lines if line.generation), default=0)
+
+
+def unwind(lines: Sequence[Line], archived: Archived, to: int = 0) -> Unwound:
+    """As near to the wanted generation as the archives lead."""
+    undone: list[Generation] = []
+    while (latest := _latest(lines)) is not None and latest.number > to:
+        before = archived(latest)
+        if before is None or generation_of(before) >= latest.number:
+            return Unwound(lines=tuple(lines), generation=latest.number, undone=tuple(undone), missing=latest)
+        lines = _undone(lines, latest, before)
+        undone.append(latest)
+    return Unwound(lines=tuple(lines), generation=generation_of(lines), undone=tuple(undone))
+
+
+def _latest(lines: Sequence[Line]) -> Generation | None:
+    found = [line.generation for line in lines if line.generation is not None]
+    return max(found, key=lambda generation: generation.number, default=None)
+
+
+def _undone(lines: Sequence[Line], latest: Generation, before: Sequence[Line]) -> list[Line]:
+    """By ids, so that a line that was lost in between does not cost its neighbour."""
+    replaced = frozenset(latest.ids)
+    result: list[Line] = []
+    for line in lines:
+        if line.generation is latest:
+            result += before
+        elif line.id not in replaced:
+            result.append(line)
+    return result
+
+
+_Lines = Sequence[Line]
+
+
+def state_at(lines: _Lines, generation: int, archived: Archived, wholes: Iterable[_Lines]) -> tuple[Line, ...] | None:
+    """With whatever was appended since behind it; None where nothing leads there. Of the copies, the latest first."""
+    back = unwind(lines, archived, generation)
+    if back.generation == generation:
+        return back.lines
+    origin = unwind(lines, archived).lines
+    found = (_continued(whole, generation, archived, origin) for whole in wholes)
+    return next((state for state in found if state is not None), None)
+
+
+def _continued(whole: _Lines, generation: int, archived: Archived, origin: _Lines) -> tuple[Line, ...] | None:
+    """The state that a copy leads to, and behind it what the origin of today has more than the copy's."""
+    there, begun = unwind(whole, archived, generation), unwind(whole, archived).lines
+    is_same = [line.raw for line in begun] == [line.raw for line in origin[: len(begun)]]
+    return (*there.lines, *origin[len(begun) :]) if there.generation == generation and is_same else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    messages: int
+    """That are active."""
+    originals: int
+    """That are active or lie in archives."""
+    generations: int
+    """That can be undone."""
+    faults: tuple[str, ...]
+    """In sentences."""
+    notes: tuple[str, ...]
+    """What is as it was wished but should be known."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+
+def verified(sifted: Sifted, unwound: Unwound, fault: Callable[[Archive], str | None]) -> Verified:
+    """Of the file as it lies there, and of what its archives make of it. `fault` looks at one of them."""
+    seen = {line.raw: line for line in (*sifted.lines, *unwound.lines)}
+    numbers = [line.seq for line in unwound.lines if line.record is not None and not line.record.generation]
+    missing = unwound.missing
+    faults = (
+        *_of_bytes(sifted),
+        *(f"message {line.seq} has another checksum than its bytes" for line in seen.values() if not line.sound),
+        *_of_archive(missing, fault),
+        *_of_numbers(numbers, complete=missing is None),
+    )
+    return Verified(
+        messages=sum(line.record is not None for line in sifted.lines),
+        originals=len(numbers),
+        generations=len(unwound.undone),
+        faults=faults,
+        notes=() if missing is None or missing.archive else (f"what generation {missing.number} let go was not kept",),
+    )
+
+
+def accounted(unwound: Unwound) -> frozenset[int]:
+    """The numbers of the messages that the archives hold, and of those of which nobody can say whether they would."""
+    held = frozenset(line.seq for line in unwound.lines if line.record is not None)
+    unknown = (line.seq for line in unwound.lines if unwound.missing is not None and line.generation is unwound.missing)
+    return held | frozenset(range(1, 1 + max(unknown, default=0)))
+
+
+def _of_bytes(sifted: Sifted) -> Iterator[str]:
+    if sifted.corrupt:
+        yield f"{len(sifted.corrupt.splitlines())} lines cannot be read"
+    if sifted.rest:
+        yield f"the last {len(sifted.rest)} bytes are no whole line"
+
+
+def _of_archive(missing: Generation | None, fault: Callable[[Archive], str | None]) -> Iterator[str]:
+    """Why a generation that should be undone cannot be."""
+    if missing is not None and missing.archive is not None:
+        yield f"generation {missing.number} cannot be undone: {fault(missing.archive) or 'it leads nowhere'}"
+
+
+def _of_numbers(numbers: Sequence[int], *, complete: bool) -> Iterator[str]:
+    """Without gaps where every original is at hand; in order in any case."""
+    for before, number in zip([0, *numbers], numbers, strict=False):
+        if number <= before:
+            yield f"message {number} stands behind message {before}"
+        elif complete and number > before + 1:
+            lost = f"message {before + 1}" if number == before + 2 else f"messages {before + 1} to {number - 1}"
+            yield f"{lost} cannot be found"

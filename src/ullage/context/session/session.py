@@ -1,14 +1,16 @@
-"""How does a conversation outlive its process, and lose nothing when it is compacted?
-
-A session is a file of lines, appended to by any number of processes. A compaction lays the lines that it lets go into
-an archive and then swaps the file as a whole; whenever the machine stops, there is the old file or the new one. What is
-let go, and when, is decided elsewhere.
+"""A session is a file of lines, appended to by any number of processes. A compaction lays the lines that it lets go
+into an archive and then swaps the file as a whole; whenever the machine stops, there is the old file or the new
+one. What is let go, and when, is decided elsewhere.
 
 Everything here blocks, for as long as a disk takes: call it in a thread where an event loop must not wait. Safe between
 threads.
+
+Reads each archive once, when it is first asked for, and leaves out what is active: an archive also holds what stayed,
+what a compaction that came too late did not replace, and what was brought back. For one thread at a time.
 """
 
 import contextlib
+import json
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -17,26 +19,87 @@ from pathlib import Path
 from threading import RLock
 from types import TracebackType
 
-from ullage.errors import InvalidArguments, StoreFailed
-from ullage.messages import Format
+from ullage.errors import InvalidArguments, StoreFailed, UnreadableRequest
+from ullage.messages import Format, Message, Text, detect_messages, read_message
 from ullage.tool import Json, JsonObject
 
-from ..entry import Kind
-from .archive import Archives
-from .failure import SessionChanged
-from .file import Clock, SessionFile
-from .files import Files
-from .line import Line, Pen, message_line, window_line
-from .memory import Memory
-from .mending import sift
-from .recalled import Recalled
-from .record import Draft, Generation, Header, Record, WindowNote
-from .replacing import Value, composed, find_region, narrowed
-from .restoring import state_at
-from .unwinding import Unwound, generation_of, unwind
-from .verifying import Verified, accounted, verified
+from ..token_weights import Kind
+from .archive import (
+    Archives,
+    Unwound,
+    Value,
+    Verified,
+    accounted,
+    composed,
+    find_region,
+    generation_of,
+    narrowed,
+    state_at,
+    unwind,
+    verified,
+)
+from .recall import LetGo, Recalled, Recollection
+from .session_file import (
+    Clock,
+    Draft,
+    Files,
+    Generation,
+    Header,
+    Line,
+    Pen,
+    Record,
+    SessionChanged,
+    SessionFile,
+    WindowNote,
+    message_line,
+    sift,
+    window_line,
+)
 
-__all__ = ["Session"]
+__all__ = ["Memory", "Session"]
+
+
+class Memory:
+    def __init__(self, archives: Archives, format: Format | None, model: str | None) -> None:  # noqa: A002
+        self._archives = archives
+        self._format = format
+        self._model = model
+        self._seen = set[str]()
+        """Names of archives."""
+        self._archived: dict[str, LetGo] = {}
+        """Originals that lie in archives."""
+        self._recollection = Recollection()
+
+    def of(self, active: Sequence[Record]) -> Recollection:
+        """What was let go, given what is active."""
+        self._look(active)
+        present = {record.id for record in active}
+        gone = {name: found for name, found in self._archived.items() if name not in present}
+        self._recollection.hold(gone, (self._message(record) for record in active))
+        return self._recollection
+
+    def _look(self, active: Sequence[Record]) -> None:
+        """The latest generation that has a message in its archive is the one that let it go."""
+        found: dict[str, tuple[Record, int]] = {}
+        for kept in self._archives.kept():
+            if not kept.whole and kept.name not in self._seen:
+                self._seen.add(kept.name)
+                originals = (line.record for line in self._archives.read(kept) if line.record is not None)
+                found |= {record.id: (record, kept.generation) for record in originals if not record.generation}
+        if self._format is None and found:
+            natives = (record.message for record in (*(record for record, _ in found.values()), *active))
+            self._format = detect_messages(natives, model=self._model)
+        for record, generation in found.values():
+            self._archived[record.id] = LetGo(
+                id=record.id, number=record.seq, message=self._message(record), generation=generation
+            )
+
+    def _message(self, record: Record) -> Message:
+        """One that cannot be read is searched as the JSON that it is."""
+        try:
+            return read_message(record.message, self._format or Format.ULLAGE)
+        except UnreadableRequest:
+            return Message(role="user", parts=(Text(json.dumps(record.message, ensure_ascii=False)),))
 
 
 def _now() -> datetime:

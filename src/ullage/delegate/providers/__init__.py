@@ -1,9 +1,8 @@
 """The HTTP formats of model providers."""
 
+from .answer_stream import failed_with
 from .anthropic import Anthropic
 from .gemini import Gemini
-from .in_band import failed_with
-from .openai_chat import OpenAIChat
-from .openai_responses import OpenAIResponses
+from .openai import OpenAIChat, OpenAIResponses
 
 __all__ = ["Anthropic", "Gemini", "OpenAIChat", "OpenAIResponses", "failed_with"]

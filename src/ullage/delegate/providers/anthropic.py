@@ -10,12 +10,8 @@ from ullage.messages import Format, ToolDefinition, read_usage, table_at, tables
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from ..exchange import Completion, Event, Finish, Outgoing, Written
-from ..strictness import is_strict
-from .gathered import Gathered, truncated
-from .in_band import fail_in_band
-from .parsed import parsed
-from .parts import before
+from ..model_call import Completion, Event, Finish, Outgoing, Written, is_strict
+from .answer_stream import Gathered, before, fail_in_band, parsed, truncated
 
 __all__ = ["Anthropic", "AnthropicReader"]
 

@@ -13,11 +13,8 @@ from ullage.messages import Format, ToolDefinition, read_usage, table_at, tables
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from ..exchange import Completion, Event, Finish, Outgoing, Written
-from .gathered import Gathered, broken_off, truncated
-from .in_band import fail_in_band
-from .parsed import parsed
-from .parts import before
+from ..model_call import Completion, Event, Finish, Outgoing, Written
+from .answer_stream import Gathered, before, broken_off, fail_in_band, parsed, truncated
 
 __all__ = ["Gemini", "GeminiReader"]
 

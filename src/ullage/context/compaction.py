@@ -1,0 +1,733 @@
+"""Compacts a history: what is dropped, in which order.
+
+The tiers, cheapest first: giant messages are truncated, old results masked, the head put into a summary; where no model
+makes one, into a digest; and what still does not fit is dropped. The user's first request and latest instructions
+survive all of them. The tail stays as it is, but for a message that alone is larger than the tail's share. How each
+tier works, its own file knows. What this returns is valid wherever what it was given is, every message that is not the
+same afterwards is reported, and nothing here is written anywhere. What takes long is done in a thread or in steps: an
+event loop goes on meanwhile.
+
+A summary by a model where one is given and answers, a digest where none is given or where the window is full. Beside
+either, the identifiers that may be needed again, and how to find the rest. A model that keeps failing rests.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+from anyio import get_cancelled_exc_class
+from anyio.to_thread import run_sync
+
+from ullage.messages import Message, Part, Text, ToolResult, faults, user_message
+from ullage.tokens import drain, patiently
+
+from .boundaries import Parting, Requests, assembled, bridges, excerpt, words_of
+from .context_options import DEFAULTS, Limits, price_per_call
+from .identifiers import identifier_steps
+from .summary import Breaker, Summarizer, SummaryFailed, summarise
+from .summary_text import Carried, Section, carried, digest, read_carried, write_sections
+from .text_protocol import read_as_tools
+from .token_weights import Entry, Scale
+from .tool_pairs import is_placeholder
+from .truncate_messages import (
+    Change,
+    Dropped,
+    Fate,
+    Shed,
+    Tier,
+    clamp,
+    difference,
+    is_cuttable,
+    mask,
+    merge_dropped,
+    noted,
+    trim,
+    water_level,
+    weight_of,
+)
+
+__all__ = ["Account", "CarriedWords", "Compaction", "Teller", "compact", "ledger_room", "request_room"]
+
+_LEDGER, _MOST_LEDGER = 0.12, 6_000
+_SUMMARY, _MOST_SUMMARY = 0.08, 4_000
+"""The share of the measure, and the tokens at most, of the identifiers and of the summary."""
+_REQUEST, _LATER = 0.15, 0.10
+"""The share of the measure that the user's first request may have to the letter, and all later ones together."""
+_SHORT, _AMPLE = 800, 0.40
+"""Tokens of a first request that is kept whole even where its share is less, and the share up to which that holds."""
+_SMALL = 8_000
+"""Tokens that both may have together in a window however small, where the tail leaves them."""
+_PROSE, _BESIDE_RECORDS = 0.5, 0.3
+"""Share of a summary's room for a digest, which says less than a model would; and of that, where records of structured
+results say more beside it."""
+_NOTHING, _MANY = "-", 10_000
+"""What stands in a frame whose own size is wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    text: str | None
+    """None where nothing can be said yet."""
+    tier: Tier = "summarise"
+    warning: str | None = None
+    """Why it is not a model's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedWords:
+    """What the user asked for, as the summary message carries it."""
+
+    request: str = ""
+    later: tuple[str, ...] = ()
+    tokens: int = 0
+    places: frozenset[int] = frozenset()
+    """Of the requests that are carried, whole or as excerpts."""
+    cut: tuple[int, ...] = ()
+    """Of those, the ones that are carried as excerpts."""
+    omitted: tuple[str, ...] = ()
+    """Later requests of an earlier summary for which there is no room any more: they become part of the summary."""
+
+    @property
+    def whole(self) -> frozenset[int]:
+        """The places of the requests that are carried to the letter."""
+        return self.places.difference(self.cut)
+
+    @property
+    def message(self) -> Message:
+        return Message(role="user", parts=tuple(Text(text) for text in (self.request, *self.later) if text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Teller:
+    scale: Scale
+    summarizer: Summarizer | None
+    breaker: Breaker
+    generation: int = 1
+    """The how-many-th compaction of the history this would be."""
+    recalls: bool = False
+    """Whether what is let go can be searched."""
+    timeout: float = DEFAULTS.summary_timeout
+    """Seconds that the summarizer may take for one answer."""
+
+    def room(self, measure: int) -> int:
+        """Tokens that an account may have, with what stands around it."""
+        frame = self.scale.count(carried("", _NOTHING, self._receipt(_MANY)))
+        return ledger_room(measure) + _summary_room(measure) + frame
+
+    def summary_room(self, measure: int) -> int:
+        """Tokens that the summary alone may have."""
+        return _summary_room(measure)
+
+    def carry(
+        self, entries: Sequence[Entry], head: Sequence[int], requests: Requests, measure: int, *, share: float = 1.0
+    ) -> CarriedWords:
+        """The user's words in a head that the summary message takes over.
+
+        The first request and the newest instruction are always among them, as excerpts where they are longer than
+        their share; older instructions as far as the share reaches. What a text cannot carry (a picture) is not. An
+        excerpt has `share` of its room; what fits the room is whole in any case.
+        """
+        count, gone = self.scale.count, set(head)
+        told = [
+            read for place in head if entries[place].kind == "summary" if (read := read_carried(_text(entries[place])))
+        ]
+        said = {
+            place: words
+            for place in (*requests.first, *requests.later)
+            if place in gone and (words := words_of(entries[place].message)) and words.strip()
+        }
+        places, cut = set[int](), list[int]()
+        asked = [place for place in requests.first if place in said]
+        request = "\n\n".join([*(one.request for one in told if one.request), *(said[place] for place in asked)])
+
+        def fitted(text: str, room: int) -> str:
+            return text if count(text) <= room else excerpt(text, int(share * room), count, recalls=self.recalls)
+
+        carried_request = fitted(request, request_room(measure))
+        places.update(asked)
+        cut += asked if carried_request != request else []
+        later = [(None, text) for one in told for text in one.later]
+        later += [(place, said[place]) for place in requests.later if place in said]
+        room, kept, omitted = int(_LATER * measure), list[str](), list[str]()
+        for place, text in reversed(later):
+            # The newest is carried in any case, and cut where it must be.
+            whole = text if kept else fitted(text, room)
+            size = count(whole)
+            if size <= room and whole:
+                kept.append(whole)
+                room -= size
+                if place is not None:
+                    places.add(place)
+                    cut += [place] if whole != text else []
+            elif place is None:
+                omitted.append(text)
+        carried_later = tuple(reversed(kept))
+        return CarriedWords(
+            request=carried_request,
+            later=carried_later,
+            tokens=count(carried("", "", "", request=carried_request, later=carried_later))
+            - count(carried("", "", "")),
+            places=frozenset(places),
+            cut=tuple(sorted(cut)),
+            omitted=tuple(reversed(omitted)),
+        )
+
+    async def tell(  # noqa: PLR0913
+        self,
+        head: Sequence[Entry],
+        beside: Sequence[Entry],
+        *,
+        measure: int,
+        must: bool,
+        words: CarriedWords = CarriedWords(),  # noqa: B008
+        verbatim: Collection[int] = (),
+        spare: int = 0,
+    ) -> Account:
+        """The account of a head, for a reader who still has what is beside it.
+
+        Args:
+            head: The entries that are dropped.
+            beside: The entries that stay.
+            measure: Tokens that the shares of the account are taken of.
+            must: Whether a digest is made where no model answers.
+            words: The user's words that are written before the summary.
+            verbatim: The indexes in `head` of the messages whose whole text is among `words`: a digest does not repeat
+                their text, only their results.
+            spare: Tokens that the tail left, of which a small window's account takes some.
+        """
+        room = _summary_room(measure)
+        more = max(0, min(spare, _SMALL - room - ledger_room(measure)))
+        whole = ledger_room(measure) + room + more
+        earlier, rest = _earlier(head)
+        if words.omitted:
+            before = earlier or Carried("")
+            again = write_sections({Section.ASKED: words.omitted})
+            earlier = replace(before, summary=f"{before.summary}\n\n{again}".strip())
+        summary, warning = await self._summary(rest, earlier, room)
+        if summary is not None:
+            return Account(text=await self._carried(rest, earlier, (summary, words), (beside, whole), by_model=True))
+        if self.summarizer is not None and not must:
+            return Account(text=None, warning=warning)
+        repeated = {id(head[index]) for index in verbatim}
+        messages = [_without_texts(entry.message) if id(entry) in repeated else entry.message for entry in rest]
+        said = await run_sync(
+            partial(
+                digest,
+                messages,
+                room=int(_PROSE * room) + more // 3,
+                count=self.scale.count,
+                earlier=earlier,
+                beside_records=_BESIDE_RECORDS,
+            )
+        )
+        text = await self._carried(rest, earlier, (said, words), (beside, whole), by_model=False)
+        return Account(text=text, tier="digest", warning=warning)
+
+    async def _carried(
+        self,
+        rest: Sequence[Entry],
+        earlier: Carried | None,
+        told: tuple[str, CarriedWords],
+        around: tuple[Sequence[Entry], int],
+        *,
+        by_model: bool,
+    ) -> str:
+        """The summary with the identifiers, which have what it leaves of the room, and with how to find the rest."""
+        (summary, words), (beside, room) = told, around
+        ledger = await patiently(
+            identifier_steps(
+                [entry.message for entry in rest],
+                room=max(0, room - self.scale.count(summary)),
+                count=self.scale.count,
+                earlier=(earlier.identifiers,) if earlier else (),
+                beside=[words.message, *(entry.message for entry in beside)],
+                alone=not by_model,
+            )
+        )
+        return carried(summary, ledger, self._receipt(len(rest)), request=words.request, later=words.later)
+
+    def _receipt(self, messages: int) -> str:
+        how = "; recall(query) finds them" if self.recalls else ""
+        return f"{messages} messages let go, generation {self.generation}{how}"
+
+    async def _summary(
+        self, head: Sequence[Entry], earlier: Carried | None, room: int
+    ) -> tuple[str | None, str | None]:
+        """A model's summary; else why there is none."""
+        if self.summarizer is None:
+            return None, None
+        if not self.breaker.allows():
+            return None, "the head was not summarised: the model that does it failed too often and rests"
+        try:
+            said = await summarise(
+                head,
+                earlier,
+                self.summarizer,
+                count=self.scale.count,
+                room=room,
+                timeout=self.timeout,
+                failures=self.breaker.left,
+            )
+        except SummaryFailed as failed:
+            self.breaker.failed(failed.calls)
+            return None, f"the head was not summarised: {failed.reason}"
+        except get_cancelled_exc_class():
+            # Whoever waits less long than a model that hangs takes would ask it before every call.
+            self.breaker.failed()
+            raise
+        self.breaker.succeeded()
+        return said, None
+
+
+def _earlier(head: Sequence[Entry]) -> tuple[Carried | None, list[Entry]]:
+    """What summaries in a head tell, which is brought up to date rather than summarised again, and the rest."""
+    told, rest = list[Carried](), list[Entry]()
+    for entry in head:
+        read = read_carried(_text(entry)) if entry.kind == "summary" else None
+        if read is not None:
+            told.append(read)
+        elif entry.kind != "bridge":
+            rest.append(entry)
+    whole = Carried("\n\n".join(one.summary for one in told), "\n".join(one.identifiers for one in told))
+    return (whole if told else None), rest
+
+
+def _without_texts(message: Message) -> Message:
+    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Text)))
+
+
+def _text(entry: Entry) -> str:
+    return "".join(part.text for part in entry.message.parts if isinstance(part, Text))
+
+
+def ledger_room(measure: int) -> int:
+    """Tokens that identifiers may have."""
+    return min(_MOST_LEDGER, int(_LEDGER * measure))
+
+
+def request_room(measure: int) -> int:
+    """Tokens that the user's first request may have to the letter."""
+    return max(int(_REQUEST * measure), min(_SHORT, int(_AMPLE * measure)))
+
+
+def _summary_room(measure: int) -> int:
+    return min(_MOST_SUMMARY, int(_SUMMARY * measure))
+
+
+_GIANT = 0.10
+"""The share of the measure above which one part is a giant."""
+_LEAST_HEAD = 2
+"""Messages that are worth a summary."""
+_BRIDGES = 2
+"""That mostly stand between a summary, what stays of the head, and the tail."""
+_LEAST_ACCOUNT, _LEAST_EXCERPT = 0.4, 0.5
+"""The share of its room that a summary has at least where the tail and the user's words leave it less, and that an
+excerpt of these words has then."""
+_LEAST_NOTE = 0.25
+"""The share of a ledger's room that the identifiers of what was truncated or masked have at least."""
+_FRAME = 16
+"""Tokens of a message beside its text."""
+_ATTEMPTS = 4
+"""How often the tail is cut anew, for what the summary carries depends on where that is."""
+_SPARE = 0.05
+"""The share of the window that is left free beside the reserve where something is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    entries: tuple[Entry, ...]
+    """What remains, in order; what was not touched is the same object."""
+    sheds: tuple[Shed, ...] = ()
+    """By which means; none where nothing was dropped."""
+    warning: str | None = None
+    dropped: tuple[Dropped, ...] = ()
+    """Every message of the history before that is not what it was, in order."""
+    origins: tuple[int | None, ...] = field(default=(), repr=False)
+    """The place in the history before of each entry that remains; None for what was made."""
+    fates: Mapping[int, Fate] = field(default_factory=dict[int, Fate], repr=False)
+    """What the summary has of messages that are gone, by their places."""
+
+    @property
+    def compacted(self) -> bool:
+        return bool(self.sheds)
+
+
+async def compact(entries: Sequence[Entry], limits: Limits, scale: Scale, teller: Teller) -> Compaction:
+    """What is left of a history that has reached its threshold, or the history itself with a warning."""
+    return await _Work(entries=tuple(entries), limits=limits, scale=scale, teller=teller).run()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parted:
+    head: tuple[Entry, ...]
+    """What is dropped."""
+    gone: tuple[int, ...]
+    """The places of what is dropped."""
+    places: tuple[int, ...]
+    """Of what remains: what stays of the time before the tail, and the tail."""
+    words: CarriedWords
+    """Of the user's that the summary message takes over."""
+    measure: int
+    """What the shares of a summary are taken of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """One history on its way to fewer tokens. What is found out about it is found out once."""
+
+    entries: tuple[Entry, ...]
+    limits: Limits
+    scale: Scale
+    teller: Teller
+
+    @property
+    def is_over(self) -> bool:
+        return self.limits.is_over(weight_of(self.entries))
+
+    @cached_property
+    def parting(self) -> Parting:
+        return Parting(self.entries)
+
+    def _parting_of(self, entries: tuple[Entry, ...]) -> Parting:
+        return self.parting if entries is self.entries else Parting(entries)
+
+    async def run(self) -> Compaction:
+        if self.limits.is_irreducible and not self.is_over:
+            return self._untouched(self._hopeless())
+        eased = await run_sync(self._masked, self._untouched())
+        does = weight_of(eased.entries) <= self.limits.goal and await run_sync(self._is_cheapest, eased)
+        kept = await self._noted(self.entries, eased) if does else None
+        if kept is not None and weight_of(kept.entries) <= self.limits.goal:
+            return await self._settled(kept)
+        best = await self._told()
+        if not best.compacted:
+            best = replace(kept or await self._noted(self.entries, eased), warning=best.warning)
+            if self.parted is None and weight_of(best.entries) > self.limits.goal:
+                # There is nothing to summarise: what fills the window is the last turn.
+                shortened = await run_sync(self._truncated, self._untouched(best.warning))
+                best = await self._noted(self.entries, shortened) if shortened.compacted else best
+        if self.limits.is_over(weight_of(best.entries)):
+            best = await run_sync(self._trimmed, best)
+        return await self._settled(best)
+
+    def _untouched(self, warning: str | None = None) -> Compaction:
+        return Compaction(entries=self.entries, origins=tuple(range(len(self.entries))), warning=warning)
+
+    def _hopeless(self) -> str:
+        return (
+            f"the system prompt and the tools alone weigh {self.limits.fixed:,} tokens, and the threshold is "
+            f"{self.limits.soft:,}: nothing is let go before the window is full"
+        )
+
+    async def _noted(self, before: tuple[Entry, ...], work: Compaction) -> Compaction:
+        """With the identifiers of what was clamped and masked, which takes long and is done where it is kept."""
+        if work.entries is before:
+            return work
+        whole = ledger_room(self.limits.measure)
+        room = min(whole, max(int(_LEAST_NOTE * whole), self.limits.goal - weight_of(work.entries)))
+        entries = await patiently(noted(before, work.entries, self.scale, room))
+        note = weight_of(entries) - weight_of(work.entries)
+        *sheds, last = work.sheds
+        return replace(work, entries=entries, sheds=(*sheds, replace(last, tokens=last.tokens - note)))
+
+    def _masked(self, work: Compaction) -> Compaction:
+        """Without a summary: giants truncated, then old results masked where that is still needed.
+
+        A giant of the head is anything over a tenth of the window. In the tail it is what alone, or with the other
+        results of its turn, is larger than the tail's share.
+        """
+        giant = max(1, int(_GIANT * self.limits.measure))
+        parting = self._parting_of(work.entries)
+        start = parting.cut(self.limits.keep)
+        most, recalls = max(giant, self.limits.keep), self.teller.recalls
+        clamped = clamp(
+            work.entries,
+            self.scale,
+            giant,
+            recalls=recalls,
+            said_most=max(most, request_room(self.limits.measure)),
+            tail=start,
+            tail_most=_level(work.entries[start:], most),
+            reading=parting.reading,
+        )
+        work = _after(work, clamped)
+        if weight_of(work.entries) <= self.limits.goal:
+            return work
+        reading = parting.reading if clamped is None else None
+        return _after(work, mask(work.entries, self.scale, self.limits, recalls=recalls, reading=reading))
+
+    def _shortened(self, work: Compaction) -> Compaction:
+        """With the last turn truncated as far as it must be, and old results masked where that is not enough."""
+        work = self._truncated(work)
+        if weight_of(work.entries) > self.limits.goal:
+            work = _after(work, mask(work.entries, self.scale, self.limits, recalls=self.teller.recalls))
+        return work if weight_of(work.entries) <= self.limits.goal else self._masked(work)
+
+    def _truncated(self, work: Compaction) -> Compaction:
+        """With the largest messages of the last turn truncated until all comes to the goal, where that can be."""
+        parting = self._parting_of(work.entries)
+        start = parting.places[-1]
+        note = int(_LEAST_NOTE * ledger_room(self.limits.measure))
+        room = self.limits.goal - weight_of(work.entries[:start]) - note - _FRAME
+        least = max(1, int(_GIANT * self.limits.measure))
+        level = max(least, _level(work.entries[start:], room, written=True))
+        return _after(
+            work,
+            clamp(
+                work.entries,
+                self.scale,
+                level,
+                recalls=self.teller.recalls,
+                exactly=True,
+                said_most=level,
+                tail=start,
+                tail_most=level,
+                reading=parting.reading,
+            ),
+        )
+
+    def _is_cheapest(self, eased: Compaction) -> bool:
+        """Whether going on with what was clamped and masked costs no more than going on with a summary of the head.
+
+        Masking asks no model, but leaves more: it is read with every call, and the next compaction comes sooner.
+        """
+        parted = self.parted
+        if parted is None or not eased.sheds:
+            return True
+        calls = max(1, sum(entry.message.role == "assistant" for entry in self.entries))
+        growth, prices, fixed = weight_of(self.entries) / calls, self.limits.prices, self.limits.fixed
+        asked = weight_of(parted.head) + prices.output * self.teller.summary_room(parted.measure)
+        left = self._kept_by(parted) + self.teller.room(parted.measure)
+        masked = weight_of(eased.entries)
+        summary_price = price_per_call(
+            left=fixed + left,
+            rewritten=left,
+            extra=asked if self.teller.summarizer is not None else 0.0,
+            refill=self.limits.refill,
+            growth=growth,
+            prices=prices,
+        )
+        return summary_price >= price_per_call(
+            left=fixed + masked,
+            rewritten=weight_of(eased.entries[min(shed.broke_at for shed in eased.sheds) :]),
+            extra=0.0,
+            refill=self.limits.refill,
+            growth=growth,
+            prices=prices,
+        )
+
+    async def _told(self) -> Compaction:
+        """The head as a summary, or as a digest where no model makes one and something must be let go."""
+        parted = await run_sync(lambda: self.parted)
+        if parted is None:
+            return self._untouched()
+        read = await run_sync(self._read)
+        spare = self.limits.goal - self._kept_by(parted) - self.teller.room(parted.measure) - _BRIDGES * self._bridge
+        account = await self.teller.tell(
+            [read[place] for place in parted.gone],
+            [read[place] for place in parted.places],
+            measure=parted.measure,
+            must=self.is_over,
+            words=parted.words,
+            verbatim=[index for index, place in enumerate(parted.gone) if place in parted.words.whole],
+            spare=max(0, spare),
+        )
+        if account.text is None:
+            return self._untouched(account.warning)
+        told = await run_sync(self._with_account, parted, account)
+        # What stays may itself be too much: a tail of one giant result, say. Each way begins with what is whole, for
+        # what was truncated once would be truncated anew in the middle of a value.
+        for shrink in (self._masked, self._shortened):
+            if weight_of(told.entries) > self.limits.goal:
+                shrunk = await run_sync(shrink, told)
+                if shrink == self._shortened or weight_of(shrunk.entries) <= self.limits.goal:
+                    told = await self._noted(told.entries, shrunk)
+        return told
+
+    def _read(self) -> list[Entry]:
+        """The entries as a summary is made of them: with output that arrived as text read as results."""
+        messages = read_as_tools(self.parting.reading.messages, self.parting.reading.text_results)
+        return [
+            entry if message is entry.message else replace(entry, message=message)
+            for entry, message in zip(self.entries, messages, strict=True)
+        ]
+
+    @cached_property
+    def parted(self) -> _Parted | None:
+        """None where too little would be dropped to be worth it."""
+        parting, room, goal = self.parting, self.limits.keep, self.limits.goal
+        account = self.teller.room(self.limits.measure) + _BRIDGES * self._bridge
+        parted = self._parted_at(parting, room)
+        for _ in range(_ATTEMPTS):
+            if (excess := self._kept_by(parted) + account - goal) <= 0 or room == 0:
+                break
+            room = max(0, room - excess)
+            parted = self._parted_at(parting, room)
+        excess = self._kept_by(parted) + account - goal
+        if excess > 0 and parted.words.cut:
+            # What is an excerpt anyway may be a shorter one.
+            over = excess - (1 - _LEAST_ACCOUNT) * account
+            parted = self._parted_at(parting, room, max(_LEAST_EXCERPT, 1 - max(0, over) / parted.words.tokens))
+            excess = self._kept_by(parted) + account - goal
+        if excess > 0:
+            share = max(_LEAST_ACCOUNT, 1 - excess / account)
+            parted = replace(parted, measure=int(share * parted.measure))
+            account = int(share * account)
+        gain = weight_of(parted.head) - parted.words.tokens - account
+        if len(parted.head) < _LEAST_HEAD or gain <= 0 or not (self.is_over or self._is_worth(gain)):
+            return None
+        return parted
+
+    @property
+    def _bridge(self) -> int:
+        return bridges(self.scale)("assistant").weight.tokens
+
+    def _kept_by(self, parted: _Parted) -> int:
+        """What stays beside the account: a last turn that is larger than the tail's share is truncated to that."""
+        last = self.parting.places[-1]
+        before = weight_of([self.entries[place] for place in parted.places if place < last])
+        return before + self._last_turn + parted.words.tokens
+
+    @cached_property
+    def _last_turn(self) -> int:
+        """What the last turn weighs when what is too large in it has been truncated."""
+        turn = self.entries[self.parting.places[-1] :]
+        most = max(int(_GIANT * self.limits.measure), self.limits.keep)
+        level = _level(turn, most, written=True)
+        return sum(
+            min(entry.weight.tokens, level) if is_cuttable(entry, written=True) else entry.weight.tokens
+            for entry in turn
+        )
+
+    def _parted_at(self, parting: Parting, room: int, share: float = 1.0) -> _Parted:
+        """`share` is that of its room which an excerpt of the user's words has."""
+        at, measure = parting.cut(room), self.limits.measure
+        # What the summary carries need not stay; what must stay is not carried.
+        asked = {*parting.requests.first, *parting.requests.later}
+        bound = set(parting.stays(at, carried=asked))
+        head = [place for place in range(at) if place not in bound]
+        words = self.teller.carry(self.entries, head, parting.requests, measure, share=share)
+        staying = parting.stays(at, carried=words.places)
+        left = set(staying)
+        gone = tuple(place for place in range(at) if place not in left)
+        return _Parted(
+            head=tuple(self.entries[place] for place in gone),
+            gone=gone,
+            places=(*staying, *range(at, len(self.entries))),
+            words=words,
+            measure=measure,
+        )
+
+    def _with_account(self, parted: _Parted, account: Account) -> Compaction:
+        assert account.text is not None
+        native = user_message(self.scale.format, account.text)
+        (summary,) = drain(self.scale.entries((native,)))
+        laid = assembled(replace(summary, kind="summary"), self.entries, parted.places, bridges(self.scale))
+        change = difference(account.tier, self.entries, laid)
+        place_of = {id(entry): place for place, entry in enumerate(self.entries)}
+        told: Fate = "summarised" if account.tier == "summarise" else "digested"
+        fates = dict[int, Fate]((place, told) for place in parted.gone)
+        fates.update((place, "in_summary") for place in parted.words.places)
+        fates.update((place, "excerpt_in_summary") for place in parted.words.cut)
+        return Compaction(
+            entries=change.entries,
+            sheds=(change.shed,),
+            warning=account.warning,
+            origins=tuple(place_of.get(id(entry)) for entry in laid),
+            fates=fates,
+        )
+
+    def _trimmed(self, work: Compaction) -> Compaction:
+        """With some room to spare, or every call would leave out a message and break a prompt cache for it."""
+        room = max(0, self.limits.hard - self.limits.fixed - 1)
+        wanted = max(0, room - int(_SPARE * self.limits.window))
+        trimmed = trim(work.entries, self.scale, wanted, recalls=self.teller.recalls)
+        origin_of = {id(entry): place for entry, place in zip(work.entries, work.origins, strict=True)}
+        origins = tuple(origin_of.get(id(entry)) for entry in trimmed.kept)
+        work = replace(_after(work, trimmed.change), origins=origins)
+        return work if weight_of(work.entries) <= room else _warned(work, self._too_large())
+
+    def _too_large(self) -> str:
+        return (
+            "what must stay (the system prompt, the tools, what is pinned, the user's last words) is more than the "
+            "window holds"
+        )
+
+    def _is_worth(self, gain: int) -> bool:
+        return gain >= self.limits.least_gain * (self.limits.fixed + weight_of(self.entries))
+
+    async def _settled(self, work: Compaction) -> Compaction:
+        """The work where it was worth it and broke nothing, at the weights its entries have side by side."""
+        if not work.compacted:
+            return work
+        entries = await patiently(self.scale.together(work.entries))
+        gain = weight_of(self.entries) - weight_of(entries)
+        if gain <= 0 or not (self.is_over or self._is_worth(gain)):
+            return self._untouched(work.warning)
+        if broken := await run_sync(self._broken, entries):
+            return _warned(self._untouched(work.warning), f"nothing was dropped: {broken}")
+        return self._reported(replace(work, entries=entries))
+
+    def _reported(self, work: Compaction) -> Compaction:
+        """With what became of every message, and a warning where words of the user's were cut or nothing is left."""
+        left = {place: entry for place, entry in zip(work.origins, work.entries, strict=True) if place is not None}
+        single = list[Dropped]()
+        for place, entry in enumerate(self.entries):
+            now = left.get(place)
+            if (now is not None and now.native is entry.native) or (now is None and entry.kind == "bridge"):
+                continue
+            fate = work.fates.get(place, "dropped") if now is None else _changed(now)
+            tokens = entry.weight.tokens - (now.weight.tokens if now is not None else 0)
+            single.append(Dropped(first=place + 1, last=place + 1, fate=fate, tokens=tokens))
+        work = replace(work, dropped=merge_dropped(single))
+        asked = self.parting.requests
+        own = {place + 1 for place in (*asked.first, *asked.later)}
+        cut = [one for one in single if one.first in own and one.fate in ("truncated", "excerpt_in_summary")]
+        if cut:
+            work = _warned(
+                work,
+                f"{_numbered(cut)} of the user's cut in the middle: the beginning, the end and constraints are kept",
+            )
+        if gone := [one for one in single if one.fate == "dropped"]:
+            work = _warned(work, f"{_numbered(gone)} dropped and nothing put in the place: the window is full")
+        return work
+
+    def _broken(self, entries: Sequence[Entry]) -> str | None:
+        """What a provider would refuse now and would not have refused before."""
+        were = [entry.native for entry in self.entries]
+        broken = faults([entry.native for entry in entries], self.scale.format, original=were)
+        return broken[0] if broken else None
+
+
+def _numbered(dropped: Sequence[Dropped]) -> str:
+    """`message 3`, `messages 3, 5-8`."""
+    alike = merge_dropped([replace(one, fate="dropped") for one in dropped])
+    spans = [str(one.first) if one.first == one.last else f"{one.first}-{one.last}" for one in alike]
+    return f"message{'s' * (len(dropped) > 1)} {', '.join(spans)}"
+
+
+def _changed(entry: Entry) -> Fate:
+    texts = (part.text for one in entry.message.parts for part in _inner(one) if isinstance(part, Text))
+    return "masked" if any(map(is_placeholder, texts)) else "truncated"
+
+
+def _inner(part: Part) -> tuple[Part, ...]:
+    return part.parts if isinstance(part, ToolResult) else (part,)
+
+
+def _level(entries: Sequence[Entry], room: int, *, written: bool = False) -> int:
+    """The bound at which messages that can be truncated come to `room` together with those that cannot; with `written`,
+    the model's own can."""
+    able = [entry.weight.tokens for entry in entries if is_cuttable(entry, written=written)]
+    return water_level(able, room - weight_of(entries) + sum(able))
+
+
+def _after(work: Compaction, change: Change | None) -> Compaction:
+    """A change that changes nothing is none."""
+    if change is None or not change.shed.messages:
+        return work
+    return replace(work, entries=change.entries, sheds=(*work.sheds, change.shed))
+
+
+def _warned(work: Compaction, warning: str) -> Compaction:
+    return replace(work, warning="; ".join(filter(None, (work.warning, warning))))

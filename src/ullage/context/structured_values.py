@@ -1,0 +1,726 @@
+"""Structured text (JSON, Python literals, YAML-like lines) read into values, and values written in few words.
+
+Tool results mostly are records: reservations, products, files, pods. What makes them useful later is not the single
+words but which belong together. Written here, an object is `{id=M05KNL, cabin=economy}`, objects of one shape are a
+table with one head, `[flight_number, price: HAT110, 105 | HAT172, 102]`. No value is cut within a word: a single
+word is written whole or left out, and long prose is shortened to its first words and `…`.
+
+Results as records: which values belong together, in one line for each call.
+
+A line is `- get_order(order_id=W23): {status=pending, items=[item_id, price: 77, 12.5 | 78, 3.0]}`. Where room is
+short, older results lose first what identifies nothing, then what lies deep, then give up their line; a result that a
+later one of the same call or of the same thing replaces is left out, so that what is written is the state.
+
+By its form alone, whoever said it. The order of the questions matters: a path may hold digits, dots and dashes.
+"""
+
+import re
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import lru_cache
+from json import JSONDecodeError, JSONDecoder, loads
+from typing import cast
+
+from ullage.messages import Message, ToolResult, join_texts
+from ullage.tokens import Steps
+from ullage.tool import Json
+
+from .tool_pairs import Call, pair
+
+__all__ = [
+    "MARK",
+    "Kind",
+    "Record",
+    "fit_records",
+    "is_name",
+    "is_record",
+    "kind_of",
+    "names_in",
+    "read_records",
+    "read_structure",
+    "records_of",
+    "scalars",
+    "write_value",
+]
+
+
+class Kind(Enum):
+    LINK = auto()
+    """An address in the web, or the name of a host."""
+    MAIL = auto()
+    PATH = auto()
+    FILE = auto()
+    DATE = auto()
+    NUMBER = auto()
+    """With a sign, a currency or a unit, if any."""
+    HASH = auto()
+    CODED = auto()
+    """Letters with digits: `ZFA04Y`, `user_4421`, `HAT136`."""
+    DOTTED = auto()
+    """A name within a name: `session.state`, `node:fs`."""
+    JOINED = auto()
+    """Words made one by a case or an underscore: `readFile`, `flight_number`."""
+    CAPITALS = auto()
+    FLAG = auto()
+    DASHED = auto()
+    """Words joined by dashes or strokes: `follow-up`, `read/write`."""
+    PHRASE = auto()
+    """More than one word."""
+    NAME = auto()
+    """A word that begins with a capital."""
+    WORD = auto()
+
+
+_NUMBER = re.compile(r"[#$€£¥+-]?\d[\d.,:+-]*(?:%|[a-zA-Z]{1,2})?$")
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}$")
+_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+$")
+_HOST = re.compile(
+    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|org|net|io|dev|ai|app|co|edu|gov|info|cloud|local|internal|uk|de|fr|eu|us"
+    r"|cn|jp|in|br|ch|nl|ru)(?::\d+)?$"
+)
+_PATH = re.compile(r"[A-Za-z]:\\|(?:~|\.{1,2})/\w|[~@]?\.{0,2}/[^/]*[/.]|.*/.*/|.*/[^/]*\.\w{1,5}$|@[\w-]+/")
+_FILE = re.compile(
+    r"[\w@+-][\w@.+-]*\.(?:[chrdm]|[ch]pp|cc|cs|css|csv|py[iwc]?|ipynb|[cm]?[jt]sx?|d\.ts|json[lc5]?|ya?ml|toml|ini|cfg|conf|env"
+    r"|lock|mdx?|rst|txt|log|html?|xml|svg|scss|less|vue|svelte|rs|go|rb|php|java|kt|kts|swift|scala|lua|pl|sh|bash|zsh|ps1|bat"
+    r"|sql|db|sqlite3?|parquet|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|webp|ico|mp[34]|wav|zip|gz|tgz|tar|whl|exe|dll|so|bin|proto"
+    r"|tf|gradle|patch|diff|pem|key|crt|tex|bib|ics|eml)$",
+    re.IGNORECASE,
+)
+_SHORTENED = re.compile(r"[a-zA-Z](?:\.[a-zA-Z])+$")
+"""As `e.g` and `p.m`."""
+_HASH = re.compile(r"(?=.*\d)(?:[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$", re.IGNORECASE)
+_CASED = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
+
+
+@lru_cache(maxsize=32_768)
+def kind_of(word: str) -> Kind:
+    if " " in word:
+        return Kind.PHRASE
+    if "://" in word:
+        return Kind.LINK
+    if "/" in word or "\\" in word:
+        return Kind.DATE if _DATE.match(word) else Kind.PATH if _PATH.match(word) else Kind.DASHED
+    return _of_digits(word) or _of_one_segment(word)
+
+
+def _of_digits(word: str) -> Kind | None:
+    if not any(map(str.isdigit, word)):
+        return None
+    if _DATE.match(word):
+        return Kind.DATE
+    if _NUMBER.match(word):
+        return Kind.NUMBER
+    return Kind.HASH if _HASH.match(word) else None
+
+
+def _of_one_segment(word: str) -> Kind:
+    if "@" in word and _MAIL.match(word):
+        return Kind.MAIL
+    if "." in word and _FILE.match(word):
+        return Kind.FILE
+    if "." in word and _HOST.match(word):
+        return Kind.LINK
+    if word.startswith("-"):
+        return Kind.FLAG
+    if "." in word or ":" in word:
+        return Kind.WORD if _SHORTENED.match(word) else Kind.DOTTED
+    return Kind.CODED if any(map(str.isdigit, word)) else _of_letters(word)
+
+
+def _of_letters(word: str) -> Kind:
+    if "_" in word or _CASED.search(word):
+        return Kind.JOINED
+    if "-" in word:
+        return Kind.DASHED
+    if word.isupper():
+        return Kind.CAPITALS
+    return Kind.NAME if word[:1].isupper() else Kind.WORD
+
+
+_LONGEST = 200_000
+"""Characters of a text that is read; what is longer is data."""
+_DEPTH, _ROWS = 6, 1_000
+"""Levels of a value, and items of a list, that are written."""
+_PLAIN_ROWS = 3
+"""Times as many items of a list that are shown where each is one value."""
+_PROSE, _WORD = 120, 1_000
+"""Characters of prose that is shown whole, and of a single word (a link, a key); of longer prose the first words are
+shown, of a longer word nothing."""
+_WRAPPED = re.compile(r"""\btext=(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+"""Results that a program wrote down as Python shows them: `[TextContent(type='text', text='…')]`."""
+_LINE = re.compile(
+    r"^(?P<indent> *)(?P<item>- )?(?P<key>[A-Za-z_][\w./-]{0,60}(?: [\w-]{1,20})?):(?: +(?P<value>.*))?$"
+)
+_ITEM = re.compile(r"^(?P<indent> *)- (?P<value>\S.*)$")
+_BLOCKS = ("|", "|-", "|+", ">", ">-", ">+")
+"""With which YAML begins a text of several lines."""
+_EMPTY = ("", "|", "|-", ">", ">-", "{}", "[]", "null")
+_RULE = re.compile(r"[\s|+:=-]+")
+"""A line under the head of a table."""
+_AROUND = 100
+"""Characters that may stand before JSON."""
+_CODES = frozenset({Kind.CODED, Kind.CAPITALS, Kind.HASH, Kind.MAIL, Kind.DATE, Kind.LINK, Kind.PATH, Kind.FILE})
+_STATE = re.compile(r"[A-Za-z][A-Za-z_-]{1,15}")
+_NAMED = 500
+"""Values that are looked at for names."""
+_OPENING = re.compile(r"[\[{]")
+_DELIMITER = re.compile(r"[,|={}\[\]\"]|^\s|\s$")
+_LEAST_LINES = 2
+_SCOPES = "namespace|server|owner|repo|repository|project|branch|bucket|database|channel|region"
+_NAMING = re.compile(
+    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|url|email|date|dob|uuid|slug|sku|price|amount|{_SCOPES})s?$",
+    re.IGNORECASE,
+)
+"""Keys whose values are what later calls are made of."""
+_STAMP = re.compile(r"(?:created|updated|modified|changed)(?:_?at|_?on)?$|timestamp", re.IGNORECASE)
+"""Keys whose values say when a thing was written down."""
+_BARE = re.compile(
+    rf"(?:^|[_\-a-z ])(?:id|number|code|key|name|path|date|dob|uuid|slug|sku|{_SCOPES})s?$", re.IGNORECASE
+)
+"""Keys whose values name a thing, or what it belongs to, and say nothing else about it."""
+_IDENTIFYING = re.compile(
+    r"(?:^|[_\-a-z ])(?:id|number|no|code|key|name|title|path|file|url|uri|link|email|mail|phone|date|day|time|dob"
+    r"|hash|sha|ref|uuid|slug|version|branch|amount|price|cost|total|balance|status|state|type|kind|namespace|zip|user"
+    r"|server|tool)s?$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How much of a value is written."""
+
+    wanted: Set[str] | None
+    depth: int
+    rows: int
+    strict: bool
+    bare: bool
+
+    def shows(self, key: str, value: Json) -> bool:
+        """Whether a plain value is written."""
+        if self.wanted is None or str(value) in self.wanted:
+            return True
+        if self.strict and _STAMP.search(key):
+            return False
+        return not isinstance(value, bool) and (self.names(key) or (not self.bare and _is_coded(value)))
+
+    def tells(self, value: Json) -> bool:
+        """Whether a value of an object is a word of its state (`economy`, `round_trip`): short, and often needed."""
+        return not self.bare and isinstance(value, str) and bool(_STATE.fullmatch(value))
+
+    def names(self, key: str) -> bool:
+        return bool((_BARE if self.bare else _NAMING if self.strict else _IDENTIFYING).search(key))
+
+
+def _is_coded(value: Json) -> bool:
+    """Whether a value looks like one that names something, whatever its key is."""
+    return isinstance(value, str) and " " not in value and kind_of(value) in _CODES
+
+
+def read_structure(text: str) -> Json:
+    """The value that a text holds, a list of values where it holds several; None where it is prose or code.
+
+    Nothing is cached: results are large, many, and rarely read more than twice.
+    """
+    if len(text) > _LONGEST or not (text := text.strip()):
+        return None
+    quoted = [found["quoted"] for found in _WRAPPED.finditer(text)] if "text=" in text[:400] else []
+    if quoted:
+        inner: list[Json] = [value for one in quoted if (value := read_structure(_unquoted(one))) is not None]
+        return inner[0] if len(inner) == 1 else inner or None
+    return _opened(_read_json(text) or _read_columns(text) or _read_lines(text))
+
+
+def _unquoted(quoted: str) -> str:
+    try:
+        return str(literal_eval(quoted))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return quoted[1:-1]
+
+
+def _read_json(text: str) -> Json:
+    """JSON, alone or with a few words around it."""
+    opening = _OPENING.search(text, 0, _AROUND)
+    if opening is None:
+        return None
+    try:
+        value, end = JSONDecoder().raw_decode(text, opening.start())
+    except (JSONDecodeError, RecursionError):
+        return None
+    is_most = 2 * (end - opening.start()) > len(text)
+    return cast("Json", value) if value and is_most else None
+
+
+def _read_columns(text: str) -> Json:
+    """A table as programs print it, its columns parted by strokes or by two spaces and more, as a list of objects."""
+    lines = [line for line in text.split("\n") if line.strip() and not _RULE.fullmatch(line)]
+    if len(lines) < _LEAST_LINES:
+        return None
+    parting = re.compile(r" *\| *" if lines[0].count("|") > 1 else r" {2,}|\t+")
+    head, *rows = ([cell.strip() for cell in parting.split(line.strip().strip("|"))] for line in lines)
+    whole = [row for row in rows if len(row) == len(head)]
+    if len(head) < _LEAST_LINES or len(set(head)) < len(head) or not all(head) or 5 * len(whole) < 4 * len(rows):
+        return None
+    return [{name: cell for name, cell in zip(head, row, strict=True)} for row in whole]  # noqa: C416
+
+
+def _read_lines(text: str) -> Json:
+    """Lines of the form `key: value`, nested by how far they are indented, as in YAML; None where they are few.
+
+    A key that is there already begins another object, as in a list of records with empty lines between them.
+    """
+    lines = list(_folded([line.rstrip() for line in text.split("\n") if line.strip()]))
+    keyed = sum(_LINE.match(line) is not None for line in lines)
+    if keyed < _LEAST_LINES or 2 * keyed < len(lines):
+        return None
+    top = list[Json]()
+    open_ones: list[tuple[int, dict[str, Json] | list[Json]]] = [(-1, top)]
+    for line in lines:
+        match = _LINE.match(line)
+        if match is not None:
+            indent = len(match["indent"]) + (2 if match["item"] else 0)
+            _put(
+                open_ones, indent, match["key"], (match["value"] or "").strip().strip("\"'"), begins=bool(match["item"])
+            )
+        elif (item := _ITEM.match(line)) is not None:
+            _put(open_ones, len(item["indent"]) + 2, None, item["value"].strip("\"'"), begins=True)
+    return top[0] if len(top) == 1 else top
+
+
+def _folded(lines: Sequence[str]) -> Iterator[str]:
+    """The lines, with a value that goes on over several of them in one, as YAML wraps long texts."""
+    place = 0
+    while place < len(lines):
+        line, place = lines[place], place + 1
+        match = _LINE.match(line)
+        value = (match["value"] or "").strip() if match is not None else ""
+        if match is None or not value:
+            yield line
+            continue
+        indent, more = len(match["indent"]), list[str]()
+        quote = value[0] if value[0] in "\"'" else ""
+        while place < len(lines) and len(lines[place]) - len(lines[place].lstrip()) > indent:
+            following = lines[place].strip()
+            if quote and _is_closed(" ".join((value, *more)), quote):
+                break
+            is_begun = bool(quote or more or value in _BLOCKS)
+            if not is_begun and (_LINE.match(lines[place]) or _ITEM.match(lines[place])):
+                break
+            more.append(following)
+            place += 1
+        yield " ".join((line.rstrip("|>-+ ") if value in _BLOCKS else line, *more))
+
+
+def _is_closed(text: str, quote: str) -> bool:
+    """Whether a quoted text ends where it seems to."""
+    within = text[1:-1]
+    is_escaped = quote == '"' and (len(within) - len(within.rstrip("\\"))) % 2 == 1
+    return len(text) > 1 and text.endswith(quote) and not is_escaped
+
+
+def _put(
+    open_ones: list[tuple[int, dict[str, Json] | list[Json]]], indent: int, key: str | None, value: str, *, begins: bool
+) -> None:
+    """Puts what a line says where it belongs. Of each level of indentation the last object is open."""
+    while open_ones[-1][0] > indent or (begins and open_ones[-1][0] == indent):
+        open_ones.pop()
+    level, holder = open_ones[-1]
+    if isinstance(holder, dict) and level < indent:
+        # What is indented under a key belongs to it: an object, or a list where a dash begins it.
+        last = next(reversed(holder), None)
+        inner: dict[str, Json] | list[Json] = list[Json]() if begins else dict[str, Json]()
+        if last is not None and isinstance(known := holder[last], list) and begins:
+            inner = known
+        if last is not None:
+            holder[last] = inner
+        holder = inner
+        open_ones.append((indent - 1 if begins else indent, inner))
+    if key is None:
+        if isinstance(holder, list):
+            holder.append(value)
+        return
+    if isinstance(holder, dict) and key in holder:
+        open_ones.pop()
+        holder = open_ones[-1][1]
+    if isinstance(holder, list):
+        made = dict[str, Json]()
+        holder.append(made)
+        open_ones.append((indent, made))
+        holder = made
+    holder[key] = None if value in _EMPTY else value
+
+
+def _opened(value: Json, depth: int = _DEPTH) -> Json:
+    """The value with JSON within its texts read too, and without the envelope that MCP puts around a text."""
+    if isinstance(value, dict) and depth:
+        content = value.get("content")
+        texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        if texts and all(isinstance(one, str) for one in texts):
+            inner = [read_structure(cast("str", one)) or one for one in texts]
+            return inner[0] if len(inner) == 1 else inner
+        return {key: _opened(inner, depth - 1) for key, inner in value.items()}
+    if isinstance(value, list) and depth:
+        return [_opened(inner, depth - 1) for inner in value]
+    if isinstance(value, str) and value[:1] in "[{" and value[-1:] in "]}" and depth:
+        try:
+            return _opened(cast("Json", loads(value)), depth - 1)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def is_record(value: Json) -> bool:
+    """Whether a value relates at least two others."""
+    return isinstance(value, dict | list) and sum(1 for _, _ in zip(scalars(value), range(2), strict=False)) > 1
+
+
+def is_name(key: str) -> bool:
+    """Whether what stands under a key names a thing."""
+    return _BARE.search(key) is not None
+
+
+def names_in(value: Json) -> frozenset[str]:
+    """What a value names things by."""
+    return frozenset(text for _, (key, text) in zip(range(_NAMED), scalars(value), strict=False) if is_name(key))
+
+
+def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text and number within a value, with the key that it stands under."""
+    waiting = [(key, value)]
+    while waiting:
+        name, one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend(reversed(one.items()))
+        elif isinstance(one, list):
+            waiting.extend((name, inner) for inner in reversed(one))
+        elif isinstance(one, str | int | float) and not isinstance(one, bool) and str(one).strip():
+            yield name, str(one)
+
+
+def write_value(  # noqa: PLR0913
+    value: Json,
+    *,
+    wanted: Set[str] | None = None,
+    depth: int = _DEPTH,
+    rows: int = _ROWS,
+    strict: bool = False,
+    bare: bool = False,
+) -> str:
+    """A value in few words; empty where nothing is left of it.
+
+    Args:
+        value: Of any depth; what lies deeper than `depth` levels is left out.
+        wanted: With it, only what identifies stays: values that are among the wanted and those under a key like `id`,
+            `name`, `date` or `price`; of a list of objects, only those with a wanted value, where there are any.
+        depth: Levels.
+        rows: Items of a list that are shown at most.
+        strict: Of the keys, only those that name a thing or its price.
+        bare: Of the keys, only those that name a thing; no other value is shown, whatever it looks like.
+    """
+    return _write_form(value, _Form(wanted, depth, rows, strict or bare, bare))
+
+
+def _write_form(value: Json, form: _Form) -> str:
+    if isinstance(value, dict) and form.depth:
+        return _write_object(value, form)
+    if isinstance(value, list) and form.depth:
+        return _write_list(value, form)
+    return _write_scalar(value)
+
+
+def _write_scalar(value: Json) -> str:
+    if value is None or isinstance(value, dict | list):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = " ".join(str(value).split())
+    if len(text) > _PROSE and " " in text:
+        shown = text[: _PROSE + 1].rpartition(" ")[0] or text.partition(" ")[0]
+        text = f"{shown}…"
+    if len(text) > _WORD:
+        return ""
+    return f'"{text}"' if " " in text and _DELIMITER.search(text) else text
+
+
+def _write_object(held: Mapping[str, Json], form: _Form) -> str:
+    if _is_keyed(held):
+        return _write_list([_with_key(key, cast("dict[str, Json]", one)) for key, one in held.items()], form)
+    parts = ((key, str(inner) if form.tells(inner) else _write_under(key, inner, form)) for key, inner in held.items())
+    shown = [f"{key}={text}" for key, text in parts if text]
+    return f"{{{', '.join(shown)}}}" if shown else ""
+
+
+def _write_under(key: str, value: Json, form: _Form) -> str:
+    """A value under a key, as far as it is wanted: of plain ones under a key like `prices` or `ids`, all."""
+    if not isinstance(value, dict | list):
+        return _write_scalar(value) if form.shows(key, value) else ""
+    inner = value.values() if isinstance(value, dict) else value
+    is_named = form.names(key) and not any(isinstance(one, dict | list) for one in inner)
+    return _write_form(value, replace(form, wanted=None if is_named else form.wanted, depth=form.depth - 1))
+
+
+def _is_keyed(held: Mapping[str, Json]) -> bool:
+    """Whether the keys are ids and the values the objects that they name."""
+    if len(held) < 2 and not any(map(str.isdigit, "".join(held))):
+        return False
+    inner = list(held.values())
+    if not inner or not all(isinstance(one, dict) for one in inner):
+        return False
+    return _share_keys(inner) or all(key in cast("dict[str, Json]", one).values() for key, one in held.items())
+
+
+def _with_key(key: str, held: dict[str, Json]) -> dict[str, Json]:
+    name = next((name for name, value in held.items() if value == key), "key")
+    return {name: key, **{other: value for other, value in held.items() if value != key}}
+
+
+def _share_keys(held: Sequence[Json]) -> bool:
+    keys = [set(one) for one in held if isinstance(one, dict)]
+    if not keys:
+        return False
+    return 2 * len(keys[0].intersection(*keys)) > len(keys[0].union(*keys))
+
+
+def _write_list(values: Sequence[Json], form: _Form) -> str:
+    rows = list(values)
+    if form.wanted is not None and len(rows) > 1 and all(isinstance(one, dict | list) for one in rows):
+        spoken = form.wanted
+        named = [any(text in spoken for _, text in scalars(one)) for one in rows]
+        # Where some are spoken of and others are not, the others go first.
+        rows = [one for one, is_named in zip(rows, named, strict=True) if is_named] or rows
+    is_plain = not any(isinstance(one, dict | list) for one in rows)
+    rows = rows[: _PLAIN_ROWS * form.rows if is_plain else form.rows]
+    left = len(values) - len(rows)
+    more = f" (+{left} more)" if left else ""
+    if len(rows) > 1 and all(isinstance(one, dict) for one in rows) and _share_keys(rows):
+        table = _write_table(cast("list[dict[str, Json]]", rows), form)
+        return f"[{table}]{more}" if table else ""
+    texts = [text for one in rows if (text := _write_form(one, replace(form, depth=form.depth - 1)))]
+    return f"[{', '.join(texts)}]{more}" if texts else ""
+
+
+def _write_table(rows: Sequence[dict[str, Json]], form: _Form) -> str:
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    cells = {key: [_write_under(key, row.get(key), form) for row in rows] for key in keys}
+    shown = [key for key in keys if any(cells[key])]
+    lines = (", ".join(cells[key][place] or "-" for key in shown) for place in range(len(rows)))
+    return f"{', '.join(shown)}: {' | '.join(lines)}" if shown else ""
+
+
+MARK = "- "
+"""With which a record's line begins."""
+_MOST = 150
+"""Records that are looked at, the newest."""
+_RECORDS_BARE = 12
+"""Of these, calls without a structured result; they are not carried further than to the next compaction."""
+_NAME, _HEAD = 60, 300
+"""Characters of a tool's name, and of a call that is worth a line though its result is none."""
+_SHALLOW, _MANY, _FEW, _FEWER = 3, 12, 4, 3
+"""Levels of a value, and items of a list, that are shown where room is short, shorter
+and very short."""
+_NEARLY = 0.75
+"""The share of the things that a shorter line names which a longer one must name, too."""
+_LEAST, _PART = 100, 6
+"""Tokens that a record may always have, and the part of the room that is one's at most where they do not all fit."""
+_HITS = 6
+"""Values that are spoken of, from which on a record is worth no more for another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    head: str
+    """The call, in words."""
+    value: Json = None
+    text: str = ""
+    """What an earlier ledger had of it; then there is no value."""
+    place: int = 0
+    """Of its message, from 0; earlier ledgers lie before."""
+    subject: tuple[str, str] | None = None
+    """What it is about: the first key of an object, with its value, where that names something."""
+    keys: int = 0
+    """Of the object."""
+
+    def lines(self, wanted: Set[str]) -> list[str]:
+        """The record in ever fewer words, without repetitions."""
+        if self.value is None:
+            return [f"{MARK}{self.text or self.head}"]
+        shown = (
+            write_value(self.value),
+            write_value(self.value, wanted=wanted),
+            write_value(self.value, wanted=wanted, depth=_SHALLOW, rows=_FEW),
+            write_value(self.value, wanted=wanted, rows=_FEW, strict=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEWER, strict=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEWER, depth=_SHALLOW, strict=True),
+            write_value(self.value, wanted=frozenset(), depth=_SHALLOW, bare=True),
+            write_value(self.value, wanted=frozenset(), rows=_MANY, depth=_SHALLOW, bare=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEW, bare=True),
+            write_value(self.value, wanted=frozenset(), rows=_FEWER, depth=_SHALLOW, bare=True),
+        )
+        made = [f"{MARK}{self.head}: {one}" if self.head else f"{MARK}{one}" for one in self._best(shown)]
+        return made or [f"{MARK}{self.head}"]
+
+    def _best(self, shown: Iterable[str]) -> list[str]:
+        """The longest first, without those that name far fewer things than a shorter one."""
+        named = names_in(self.value)
+        best, most = list[str](), 0
+        for text in sorted({one for one in shown if one}, key=lambda one: (len(one), one)):
+            names = sum(name in text for name in named)
+            if names >= _NEARLY * most:
+                best.append(text)
+                most = max(most, names)
+        return best[::-1]
+
+
+def records_of(messages: Sequence[Message]) -> Steps[list[Record]]:
+    """A record for each call with a structured result or with several short arguments, oldest first; of one thing, the
+    newest. A step for each result."""
+    read = list[Record]()
+    for one in pair(messages).answered:
+        if one.result is not None and (record := _record(one.call, one.result, one.place)) is not None:
+            read.append(record)
+        yield
+    found = _newest(read)[-_MOST:]
+    bare = [record.place for record in found if record.value is None][-_RECORDS_BARE:]
+    return [record for record in found if record.value is not None or record.place in bare]
+
+
+def _record(call: Call | None, result: ToolResult, place: int) -> Record | None:
+    value = read_structure(join_texts(result.parts))
+    head = _head(call) if call is not None else (result.name or "")[:_NAME]
+    if is_record(value):
+        subject, keys = None, 0
+        if isinstance(value, dict):
+            key, first = next(iter(value.items()))
+            is_plain = isinstance(first, str | int) and not isinstance(first, bool)
+            subject, keys = (key, str(first)) if is_plain and is_name(key) else None, len(value)
+        return Record(head=head, value=_without(value, call), place=place, subject=subject, keys=keys)
+    is_related = call is not None and is_record(call.asked) and len(head) <= _HEAD
+    return Record(head=head, place=place) if is_related and not result.is_error else None
+
+
+def _without(value: Json, call: Call | None) -> Json:
+    """An object, or a list of them, without what the call says already, where something else is left."""
+    asked = None if call is None else call.asked
+    if not isinstance(asked, dict):
+        return value
+    if isinstance(value, list):
+        return [_without(one, call) if isinstance(one, dict) else one for one in value]
+    if not isinstance(value, dict):
+        return value
+    left = {key: inner for key, inner in value.items() if key not in asked or asked[key] != inner}
+    return left or value
+
+
+def _head(call: Call) -> str:
+    asked = call.asked
+    inner = write_value(asked) if isinstance(asked, dict) else ""
+    return f"{' '.join(call.name.split())[:_NAME]}({inner[1:-1]})"
+
+
+def _newest(records: Sequence[Record]) -> list[Record]:
+    """Without those that a later one replaces: the same call, the same result, or an object about the same with as many
+    keys."""
+    heads, subjects, left = set[str](), dict[tuple[str, str], int](), list[Record]()
+    values = set[str]()
+    for record in reversed(records):
+        subject = record.subject
+        is_newer = subject is not None and subjects.get(subject, 0) >= record.keys
+        value = "" if record.value is None else write_value(record.value)
+        if (record.head and record.head in heads) or is_newer or value in values:
+            continue
+        heads.add(record.head)
+        values.update(filter(None, (value,)))
+        if subject is not None:
+            subjects[subject] = record.keys
+        left.append(record)
+    return left[::-1]
+
+
+def read_records(ledger: str, newer: Sequence[Record]) -> Iterator[Record]:
+    """The records of an earlier ledger that no newer one replaces."""
+    heads = {record.head for record in newer if record.head}
+    for line in ledger.split("\n"):
+        text = line.removeprefix(MARK)
+        if text != line and ": " in text and text.partition("): ")[0] + ")" not in heads:
+            yield Record(head="", text=text, place=-1)
+
+
+def fit_records(
+    records: Sequence[Record], wanted: Set[str], room: int, count: Callable[[str], int]
+) -> Steps[list[str]]:
+    """The lines of records within so many tokens, in their order."""
+    forms = list[list[tuple[str, int]]]()
+    for record in records:
+        forms.append([(line, count(line) + 1) for line in record.lines(wanted)])
+        yield
+    worths = list[float]()
+    for place, record in enumerate(records):
+        worths.append(_worth(record, wanted, (place + 1) / len(records)))
+        yield
+    fit = _Fit(forms, room)
+    if len(records) > _PART:
+        fit.bound(max(_LEAST, room // _PART))
+    fit.shorten()
+    fit.drop(worths)
+    fit.lengthen(worths)
+    return [forms[place][level][0] for place, level in enumerate(fit.levels) if level is not None]
+
+
+class _Fit:
+    """Records in the form that each has; None for those that found no place."""
+
+    def __init__(self, forms: Sequence[Sequence[tuple[str, int]]], room: int) -> None:
+        """`forms` are the lines of each record, the longest first, with their tokens."""
+        self.forms = forms
+        self.levels: list[int | None] = [0] * len(forms)
+        self.excess = sum(lines[0][1] for lines in forms) - room
+        """Tokens that are too many."""
+
+    def put(self, place: int, level: int | None) -> None:
+        """Gives a record another form, or none."""
+        now = self.levels[place]
+        self.excess -= 0 if now is None else self.forms[place][now][1]
+        self.excess += 0 if level is None else self.forms[place][level][1]
+        self.levels[place] = level
+
+    def bound(self, most: int) -> None:
+        """Where not all fit as they are, none keeps more than its part."""
+        if self.excess > 0:
+            for place, lines in enumerate(self.forms):
+                short = next((level for level, (_, tokens) in enumerate(lines) if tokens <= most), len(lines) - 1)
+                self.put(place, short)
+
+    def shorten(self) -> None:
+        """A step for each, the oldest first, then another."""
+        for level in range(1, max(map(len, self.forms), default=0)):
+            for place, lines in enumerate(self.forms):
+                if (self.levels[place] or 0) < level < len(lines) and self.excess > 0:
+                    self.put(place, level)
+
+    def drop(self, worths: Sequence[float]) -> None:
+        for place in sorted(range(len(worths)), key=worths.__getitem__):
+            if self.excess <= 0:
+                break
+            self.put(place, None)
+
+    def lengthen(self, worths: Sequence[float]) -> None:
+        """What was dropped may have left room for others to be longer: by a step for each, the worthiest first."""
+        order = sorted(range(len(worths)), key=worths.__getitem__, reverse=True)
+        grew = True
+        while grew:
+            grew = False
+            for place in order:
+                now = self.levels[place]
+                if now and self.excess + self.forms[place][now - 1][1] - self.forms[place][now][1] <= 0:
+                    self.put(place, now - 1)
+                    grew = True
+
+
+def _worth(record: Record, wanted: Set[str], age: float) -> float:
+    """The newer, from 0 for the oldest to 1, and the more spoken of, the more."""
+    if record.value is None:
+        return age - (0.0 if record.text else 1.0)
+    hits = sum(text in wanted for _, text in scalars(record.value))
+    return age + min(hits, _HITS) / _HITS

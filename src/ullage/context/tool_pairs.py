@@ -1,0 +1,378 @@
+"""By the call's id where there is one; where there is none (Gemini, older clients), by name and order among the calls
+of the turn before. Histories that are broken are read as well as they can be: a result may have no call, a call no
+result, and an id may come again in a later turn.
+
+A seam is a place between two messages where what lies before can be let go and what lies behind still makes sense to
+the provider. Each rule below names messages that hold together, first and last; a seam is where none of them would be
+torn. The rules look at neutral messages and are the same for every format; where only one format has such a thing, the
+rule says so. What must stay of the messages before a seam is not decided here.
+
+Which call it came from, how much it was, and how to get it back, in as few words as a model needs. Nothing is counted
+here.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, groupby, pairwise
+from json import dumps, loads
+from typing import cast
+
+from ullage.messages import Format, Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Unknown, join_texts
+from ullage.tool import Json
+
+__all__ = [
+    "Answered",
+    "Call",
+    "Pairing",
+    "gap",
+    "groups",
+    "is_instruction",
+    "is_marked",
+    "is_picture",
+    "is_placeholder",
+    "leading",
+    "lost_in",
+    "pair",
+    "placeholder",
+    "query_of",
+    "said_in",
+    "speaks",
+    "text_of",
+    "with_note",
+]
+
+_ID_OF_CALL = {"mcp_approval_request": "id"}
+_ID_OF_RESULT = {"mcp_approval_response": "approval_request_id"}
+"""Items of Responses that belong together by another key than `call_id`."""
+_ASKED = ("action", "operation", "arguments")
+"""Where such an item says what it asks for."""
+_PICTURED = "computer_call"
+"""Its result is a picture and can be nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Call:
+    """One of a history, and no other's equal: what it asks for may have been asked before."""
+
+    place: int
+    """Of its message."""
+    name: str
+    arguments: str
+    id: str | None = None
+    takes_text: bool = True
+    """Whether its result may be a plain text."""
+
+    @property
+    def asked(self) -> Json:
+        """The arguments, read; None where they are no JSON."""
+        try:
+            return cast("Json", loads(self.arguments))
+        except (ValueError, RecursionError):
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    place: int
+    """Of the result's message."""
+    call: Call | None
+    """None where nothing before it asked for it."""
+    result: ToolResult | None = None
+    """None where it is of a kind that no reader knows."""
+    nth: int = 0
+    """Among the results of its message."""
+    as_text: bool = False
+    """Whether the message is a text in the user's role that brings output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    answered: tuple[Answered, ...]
+    """Every result, in order."""
+    unanswered: tuple[Call, ...]
+    """Every call without one, in order."""
+
+
+def pair(messages: Sequence[Message], apart: Collection[int] = ()) -> Pairing:
+    """`apart` are places before which something was lost: what the assistant says there is another turn."""
+    work, before = _Work(), None
+    for place, message in enumerate(messages):
+        if message.role == "assistant" and (before != "assistant" or place in apart):
+            work.loose.clear()
+        before = message.role
+        work.read(place, message)
+    return Pairing(tuple(work.answered), tuple(work.unanswered))
+
+
+@dataclass(slots=True)
+class _Work:
+    waiting: defaultdict[str, list[Call]] = field(default_factory=lambda: defaultdict[str, list[Call]](list))
+    """By id; an id that comes again is answered from the latest call back."""
+    loose: list[Call] = field(default_factory=list[Call])
+    """Of the latest turn, those that may be answered without an id."""
+    answered: list[Answered] = field(default_factory=list[Answered])
+    unanswered: dict[Call, None] = field(default_factory=dict[Call, None])
+
+    def read(self, place: int, message: Message) -> None:
+        nth = 0
+        for part in message.parts:
+            match part:
+                case ToolResult():
+                    call = self._answer(part.call_id, part.name)
+                    self.answered.append(Answered(place=place, call=call, result=part, nth=nth))
+                    nth += 1
+                case ToolCall():
+                    self._ask(Call(place=place, name=part.name, arguments=part.arguments, id=part.id))
+                case Unknown():
+                    self._read_item(place, part.value)
+                case _:
+                    pass
+
+    def _read_item(self, place: int, item: Json) -> None:
+        """An item of Responses that no reader knows."""
+        kind = item.get("type") if isinstance(item, dict) else None
+        if not isinstance(item, dict) or not isinstance(kind, str):
+            return
+        answers = item.get("call_id" if kind.endswith("_output") else _ID_OF_RESULT.get(kind, ""))
+        asks = item.get(_ID_OF_CALL.get(kind, "call_id"))
+        if isinstance(answers, str):
+            self.answered.append(Answered(place=place, call=self._answer(answers, None)))
+        elif isinstance(asks, str):
+            asked = dumps({key: value for key, value in item.items() if key in _ASKED})
+            name, takes_text = kind.removesuffix("_call"), kind != _PICTURED
+            self._ask(Call(place=place, name=name, arguments=asked, id=asks, takes_text=takes_text))
+
+    def _ask(self, call: Call) -> None:
+        self.unanswered[call] = None
+        self.loose.append(call)
+        if call.id is not None:
+            self.waiting[call.id].append(call)
+
+    def _answer(self, identity: str | None, name: str | None) -> Call | None:
+        named = self.waiting.get(identity, []) if identity is not None else []
+        call = named[-1] if named else self._in_order(identity, name)
+        if call is None:
+            return None
+        del self.unanswered[call]
+        for pending in (self.loose, self.waiting.get(call.id or "", [])):
+            if call in pending:
+                pending.remove(call)
+        return call
+
+    def _in_order(self, identity: str | None, name: str | None) -> Call | None:
+        """Where either side has no id: the first of that name, or the first of all."""
+        able = (call for call in self.loose if identity is None or call.id is None)
+        first = next(able, None)
+        if first is None or first.name == name:
+            return first
+        return next((call for call in able if call.name == name), first)
+
+
+Span = tuple[int, int]
+"""The places of the first and the last of some messages that hold together."""
+Rule = Callable[[Sequence[Message]], Iterator[Span]]
+
+
+def groups(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answered] = ()) -> tuple[range, ...]:
+    """The places of what is only let go together, in order; `results` are those that arrive as text."""
+    return tuple(range(first, end) for first, end in pairwise(_seams(messages, pairing, results)))
+
+
+def _seams(messages: Sequence[Message], pairing: Pairing, results: Sequence[Answered]) -> list[int]:
+    inside = [0] * (len(messages) + 1)
+    as_text = ((one.call.place, one.place) for one in results if one.call is not None)
+    for first, last in chain(_answers(pairing), as_text, *(rule(messages) for rule in _RULES)):
+        inside[first + 1] += 1
+        inside[last + 1] -= 1
+    return [place for place, spans in enumerate(accumulate(inside)) if not spans]
+
+
+def _answers(pairing: Pairing) -> Iterator[Span]:
+    """A call and its result, and so all the calls of a turn and all their results, those of a provider's own tools too.
+    A result without a call stays behind what it stood behind: no tail begins with one."""
+    for one in pairing.answered:
+        if one.call is not None:
+            yield one.call.place, one.place
+        elif one.place:
+            yield one.place - 1, one.place
+
+
+def _items(messages: Sequence[Message]) -> Iterator[Span]:
+    """Responses: what the model says at once stands in items of their own. All that follow reasoning need it, and calls
+    that were made together are answered together."""
+    for role, places in groupby(range(len(messages)), key=lambda place: messages[place].role):
+        said = list(places)
+        if role == "assistant" and len(said) > 1 and any(_leads(messages[place]) for place in said):
+            yield said[0], said[-1]
+
+
+def _captions(messages: Sequence[Message]) -> Iterator[Span]:
+    """A picture and what the user says of it; or a result that could only be shown as the user's picture."""
+    for place, message in enumerate(messages):
+        if not is_picture(message):
+            continue
+        if place + 1 < len(messages) and speaks(messages[place + 1]):
+            yield place, place + 1
+        elif place and messages[place - 1].role in ("user", "tool"):
+            yield place - 1, place
+
+
+def _instructions(messages: Sequence[Message]) -> Iterator[Span]:
+    """What the system says on the way stands behind a turn; Anthropic takes it nowhere else."""
+    for place in range(leading(messages) + 1, len(messages)):
+        if is_instruction(messages[place]):
+            yield place - 1, place
+
+
+_RULES: tuple[Rule, ...] = (_items, _captions, _instructions)
+
+
+def leading(messages: Sequence[Message]) -> int:
+    """How many messages of the system's stand before all others (OpenAI)."""
+    return next((place for place, one in enumerate(messages) if not is_instruction(one)), len(messages))
+
+
+def is_instruction(message: Message) -> bool:
+    return message.role in ("system", "developer")
+
+
+def speaks(message: Message) -> bool:
+    """Whether it is a turn of the user's own, and brings no results."""
+    return message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts)
+
+
+def is_picture(message: Message) -> bool:
+    """Whether the user shows something and says nothing."""
+    if not speaks(message) or not any(isinstance(part, Media) for part in message.parts):
+        return False
+    return not any(isinstance(part, Text) and part.text.strip() for part in message.parts)
+
+
+def _leads(message: Message) -> bool:
+    """Whether it is reasoning alone, or calls."""
+    kinds = {type(part) for part in message.parts}
+    return ToolCall in kinds or (Thinking in kinds and kinds <= {Thinking, Unknown})
+
+
+_MARK = "let go to make room"
+_LONGEST = 1_000
+"""Characters that a placeholder never has."""
+_VALUE, _ARGUMENTS, _QUERY = 60, 160, 80
+"""Characters that are shown of one argument, of all, and of what to search for."""
+_GAP = re.compile(r"\[… ([\d,]+) tokens ")
+_WHOLE_GAP = re.compile(rf"\[… [^\n]*?{_MARK}[^\n]* …\]")
+
+
+def placeholder(call: Call, tokens: int, parts: Sequence[Part], *, recalls: bool) -> str:
+    """For the whole result of a call."""
+    how = f"{_recall(query_of(call))} brings them back" if recalls and tokens else "call it again if needed"
+    return f"[{_shown(call)} gave {_size(tokens, parts)}, {_MARK}; {how}]"
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether nothing but the line is left, and perhaps a note behind it."""
+    return text.startswith("[") and _MARK in text[:_LONGEST].partition("\n")[0]
+
+
+def is_marked(text: str) -> bool:
+    """Whether something of it was let go."""
+    return _MARK in text
+
+
+def gap(tokens: int, parts: Sequence[Part], query: str | None) -> str:
+    """For the middle of a long text, and what was shown beside it; with what to search for where that can be done."""
+    how = "" if query is None else f"; {_recall(query)} brings them back"
+    return f"[… {_size(tokens, parts)} {_MARK}{how} …]"
+
+
+def with_note(text: str, note: str) -> str:
+    """The text with a note right behind its last gap, so that its end stays its end; behind all of a placeholder."""
+    gaps = list(_WHOLE_GAP.finditer(text))
+    if not gaps:
+        return f"{text}\n{note}"
+    end = gaps[-1].end()
+    return f"{text[:end]}\n{note}{text[end:]}"
+
+
+def lost_in(text: str) -> int:
+    """The tokens that gaps in a text stand for."""
+    return sum(int(found[1].replace(",", "")) for found in _GAP.finditer(text))
+
+
+def text_of(result: ToolResult, format: Format) -> str:  # noqa: A002
+    """What a result says, in one text. Gemini's are objects; of one that holds a text and nothing else, that text."""
+    text = join_texts(result.parts)
+    held = _read(text) if format is Format.GEMINI else None
+    only = next(iter(held.values())) if isinstance(held, dict) and len(held) == 1 else None
+    return only if isinstance(only, str) else text
+
+
+def said_in(text: str) -> str:
+    """What to search for to find a text again: its first words."""
+    words = " ".join(text[: 4 * _QUERY].split())
+    return words if len(words) <= _QUERY else words[:_QUERY].rsplit(" ", 1)[0]
+
+
+def query_of(call: Call) -> str:
+    """What to search for to find the result of a call again: what it was given, of a path its end."""
+    words = " ".join(map(_brief, _leaves(_read(call.arguments))))
+    return said_in(words) or call.name
+
+
+def _brief(text: str) -> str:
+    is_path = len(text) > _VALUE and " " not in text
+    return "/".join(text.split("/")[-3:]) if is_path else text
+
+
+def _recall(query: str) -> str:
+    return f"recall({dumps(query, ensure_ascii=False)})"
+
+
+def _size(tokens: int, parts: Sequence[Part]) -> str:
+    kinds = [part.kind for part in parts if isinstance(part, Media)]
+    media = [f"{kinds.count(kind)} {kind}{'s' * (kinds.count(kind) > 1)}" for kind in dict.fromkeys(kinds)]
+    return " and ".join(([f"{tokens:,} tokens"] if tokens or not media else []) + media)
+
+
+def _shown(call: Call) -> str:
+    asked = _read(call.arguments)
+    if isinstance(asked, dict):
+        pairs = (f"{key}={_narrowed(_written(value))}" for key, value in asked.items())
+        return f"{call.name}({_clipped(', '.join(pairs), _ARGUMENTS)})"
+    return f"{call.name}({_clipped(' '.join(call.arguments.split()), _ARGUMENTS)})"
+
+
+def _written(value: Json) -> str:
+    try:
+        return dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"
+
+
+def _narrowed(value: str) -> str:
+    """Without its middle where it is long: the end of a path tells more than its beginning."""
+    return value if len(value) <= _VALUE else f"{value[: _VALUE // 3]}…{value[-_VALUE // 2 :]}"
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _read(arguments: str) -> Json:
+    """A call's arguments; a text as it is where it is no JSON."""
+    try:
+        return cast("Json", loads(arguments))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _leaves(value: Json) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting.extend(reversed(list(one.values()) if isinstance(one, dict) else one))
+        elif isinstance(one, str | int | float) and not isinstance(one, bool):
+            yield " ".join(str(one).split())

@@ -1,0 +1,548 @@
+"""What a compaction did: by which means, to which messages, and what that broke.
+
+Cuts the middle out of giant messages.
+
+A structured result is written in fewer words: its long prose is shortened, and every other value is whole or left out.
+Another one, or a text that the user pasted, is cut in its middle, at the ends of lines where there are lines: the
+beginning says what it is and the end what came of it. Of the user's own words the constraints between them are kept as
+well. The gap says how much is missing and how to get it back. What is pinned and what a provider's own tools gave is
+never cut; what the model wrote (a file in the arguments of a call, say) only in the tail, where a history would not
+come to its goal otherwise. The tail, the user's first request and last words have a bound of their own.
+
+Replaces old tool results by a line that names their call.
+
+A result is masked when it is old, when its call can be named, and when a line in its place is really less; output that
+arrives as a user's text is a result too. All that are masked at a time are masked together: each time, a provider must
+read the history anew from the first of them on, so that a small gain is none. The calls themselves stay, and what the
+user said, and what a provider ran itself.
+
+Drops what nothing else made small enough.
+
+The oldest groups are dropped, one after the other, as far as nothing that must stay is among them; then what is left is
+truncated, harder each time, the user's own words last. It always comes to an end, and says by how much the history is
+still too large.
+
+The identifiers that were in them and are nowhere else now stand behind the last of the placeholders: there the history
+was changed anyway, and a prompt cache loses nothing more by it.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from json import loads
+from typing import Literal
+
+from ullage.messages import (
+    Media,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    join_texts,
+    results_of,
+    with_arguments,
+    with_results,
+    with_texts,
+)
+from ullage.tokens import Steps
+from ullage.tool import Json
+
+from .boundaries import Parting, Reading, assembled, bridges, excerpt, read_history, tail_weights
+from .context_options import Limits
+from .identifiers import identifier_steps, is_record, read_structure, scalars, write_value
+from .summary_text import beginning, ending
+from .text_protocol import read_as_tools
+from .token_weights import Entry, Remake, Scale
+from .tool_pairs import (
+    Answered,
+    gap,
+    is_marked,
+    is_placeholder,
+    lost_in,
+    placeholder,
+    query_of,
+    said_in,
+    text_of,
+    with_note,
+)
+
+__all__ = [
+    "Change",
+    "Dropped",
+    "Fate",
+    "Shed",
+    "Tier",
+    "Trimmed",
+    "clamp",
+    "difference",
+    "is_cuttable",
+    "mask",
+    "merge_dropped",
+    "noted",
+    "trim",
+    "water_level",
+    "weight_of",
+]
+
+Tier = Literal["clamp", "mask", "summarise", "digest", "trim"]
+"""The means, cheapest first."""
+
+Fate = Literal["in_summary", "excerpt_in_summary", "summarised", "digested", "masked", "truncated", "dropped"]
+"""What became of a message: its words stand in the summary message, whole or as an excerpt; a model summarised it; it
+is part of a digest; a line stands for its results; it lost its middle; nothing is left of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shed:
+    tier: Tier
+    tokens: int
+    """That the history weighs less."""
+    messages: int
+    """That were changed or left out."""
+    broke_at: int
+    """The place of the first message that is not what it was; a prompt cache holds up to there."""
+    reread: int
+    """Tokens behind that place, which the provider must read anew once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a tier leaves of a history."""
+
+    entries: tuple[Entry, ...]
+    shed: Shed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Messages of a history that are not what they were, one after the other with the same fate."""
+
+    first: int
+    last: int
+    """The numbers of the first and the last of them in the history before, counted from 1."""
+    fate: Fate
+    tokens: int
+    """That are gone from where the messages were; what a summary has of them is not subtracted."""
+
+    def to_json(self) -> dict[str, Json]:
+        return {"first": self.first, "last": self.last, "fate": self.fate, "tokens": self.tokens}
+
+
+def merge_dropped(single: Iterable[Dropped]) -> tuple[Dropped, ...]:
+    """Neighbours of one fate as one, in order."""
+    merged = list[Dropped]()
+    for one in single:
+        before = merged[-1] if merged else None
+        if before is not None and before.fate == one.fate and before.last + 1 == one.first:
+            merged[-1] = replace(before, last=one.last, tokens=before.tokens + one.tokens)
+        else:
+            merged.append(one)
+    return tuple(merged)
+
+
+_WORTH = 0.5
+"""The share of what was won that the note may take at most."""
+
+
+def noted(before: Sequence[Entry], after: Sequence[Entry], scale: Scale, room: int) -> Steps[tuple[Entry, ...]]:
+    """The entries after, with a note where something was changed; both have the same places."""
+    changed = [place for place, entry in enumerate(after) if entry is not before[place]]
+    # What was written in fewer words says itself what belongs together.
+    masked = [place for place in changed if _is_masked(after[place])]
+    won = sum(before[place].weight.tokens - after[place].weight.tokens for place in changed)
+    places = [place for place in changed if after[place].message.role != "assistant"]
+    if not places:
+        return tuple(after)
+    # Output that arrived as text is no word of the user's.
+    read = read_as_tools([entry.message for entry in before])
+    note = yield from identifier_steps(
+        [read[place] for place in changed],
+        room=min(room, int(_WORTH * won)),
+        count=scale.count,
+        beside=[entry.message for entry in after],
+        related=[read[place] for place in masked],
+        alone=False,
+    )
+    last = places[-1]
+    return (*after[:last], _with_note(after[last], note, scale), *after[last + 1 :]) if note else tuple(after)
+
+
+def _is_masked(entry: Entry) -> bool:
+    results = [join_texts(part.parts) for part in entry.message.parts if isinstance(part, ToolResult)]
+    return any(map(is_placeholder, results or [join_texts(entry.message.parts)]))
+
+
+def _with_note(entry: Entry, note: str, scale: Scale) -> Entry:
+    texts = {
+        number: text_of(result, scale.format) for number, result in enumerate(results_of(entry.native, scale.format))
+    }
+    marked = [number for number, text in texts.items() if is_marked(text)]
+    if marked:
+        number = marked[-1]
+        native = with_results(entry.native, scale.format, {number: with_note(texts[number], note)})
+    else:
+        native = with_texts(entry.native, scale.format, lambda text: with_note(text, note) if is_marked(text) else text)
+    return scale.remade(entry, native)
+
+
+def weight_of(entries: Sequence[Entry]) -> int:
+    return sum(entry.weight.tokens for entry in entries)
+
+
+def difference(tier: Tier, before: Sequence[Entry], after: Sequence[Entry]) -> Change:
+    """Untouched entries are told by being the same objects."""
+    left = {id(entry) for entry in after}
+    broke_at = next(
+        (place for place, pair in enumerate(zip(before, after, strict=False)) if pair[0] is not pair[1]), None
+    )
+    if broke_at is None:
+        broke_at = min(len(before), len(after))
+    shed = Shed(
+        tier=tier,
+        tokens=weight_of(before) - weight_of(after),
+        messages=sum(id(entry) not in left for entry in before),
+        broke_at=broke_at,
+        reread=weight_of(after[broke_at:]),
+    )
+    return Change(tuple(after), shed)
+
+
+_CLAMP_WORTH = 100
+"""Tokens that one cut must win, or a quarter of what may be left where that is more: a giant is far above the bound."""
+_TRIES = 8
+_ROWS = (32, 16, 8, 4, 2)
+"""Items of a list that are shown where room is short, ever fewer."""
+_MOSTLY = 4
+"""The part of a result from which on a single text in it is most of what it says."""
+_WORD = re.compile(r"[\w.@:/-]+")
+
+
+def clamp(  # noqa: PLR0913
+    entries: Sequence[Entry],
+    scale: Remake,
+    most: int,
+    *,
+    recalls: bool = False,
+    last_resort: bool = False,
+    exactly: bool = False,
+    said_most: int | None = None,
+    tail: int | None = None,
+    tail_most: int | None = None,
+    reading: Reading | None = None,
+) -> Change | None:
+    """Every giant part cut down to `most` tokens; None where there is none.
+
+    For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`, or
+    the larger of both; None spares them. A result that shows something beside its words is left whole. As a last resort
+    it is not, its media are dropped too, and whatever is above the bound is a giant. So it is with `exactly`, which
+    also cuts what the model wrote in the tail; a last resort does so anywhere. The `reading` is that of the entries,
+    where there is one already.
+    """
+    exactly = exactly or last_resort
+    work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, exactly=exactly, spoken=_spoken(entries))
+    reading = reading or read_history(entries)
+    answers = {place: tuple(those) for place, those in groupby(reading.answered, key=lambda one: one.place)}
+    said = reading.requests.last.union(reading.requests.first)
+    since = len(entries) if tail is None else tail
+    left = list(entries)
+    for place, entry in enumerate(entries):
+        is_whole = place >= since or place in said
+        bound = tail_most if place >= since else said_most if place in said else most
+        if bound is not None and place in said:
+            bound = max(bound, said_most or 0)
+        written = last_resort or (exactly and place >= since)
+        if bound is not None and is_cuttable(entry, written=written) and entry.weight.tokens > bound:
+            there = answers.get(place, ())
+            left[place] = work.clamped_whole(entry, there, bound) if is_whole else work.clamped(entry, there, bound)
+    is_same = all(new is old for new, old in zip(left, entries, strict=True))
+    return None if is_same else difference("clamp", entries, left)
+
+
+def water_level(sizes: Sequence[int], room: int) -> int:
+    """The bound to which all that is larger must be cut so that everything comes to `room`; at least 1. Where all fits,
+    no less than the largest."""
+    for place, size in enumerate(ascending := sorted(sizes)):
+        share = room // (len(ascending) - place)
+        if size > share:
+            return max(1, share)
+        room -= size
+    return max(1, room, *sizes)
+
+
+def is_cuttable(entry: Entry, *, written: bool) -> bool:
+    """Whether a message may lose its middle; with `written`, one of the model's too."""
+    roles = ("user", "tool", "assistant") if written else ("user", "tool")
+    return entry.kind == "message" and not entry.pinned and entry.message.role in roles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clamping:
+    scale: Remake
+    recalls: bool
+    last_resort: bool
+    exactly: bool
+    spoken: frozenset[str]
+    """Words that a person or the model used."""
+
+    def clamped_whole(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:
+        """The message cut so that the whole of it comes to `most`, as its provider weighs it, each part to the same
+        bound."""
+        texts = [part.text for part in entry.message.parts if isinstance(part, Text)]
+        texts += [text_of(one.result, self.scale.format) for one in answers if one.result and not one.as_text]
+        if entry.message.role == "assistant":
+            texts += [text for part in entry.message.parts if isinstance(part, ToolCall) for text in _arguments(part)]
+        sizes = [self.scale.count(text) for text in texts]
+        # A provider may weigh a text more than the text alone, for its escapes say.
+        room = most * sum(sizes) // max(1, entry.weight.tokens, sum(sizes))
+        made = self.clamped(entry, answers, water_level(sizes, room))
+        if made.weight.tokens > most and made is not entry:
+            made = self.clamped(entry, answers, water_level(sizes, room * most // made.weight.tokens))
+        return made
+
+    def clamped(self, entry: Entry, answers: Sequence[Answered], most: int) -> Entry:
+        is_output = any(one.as_text for one in answers) or entry.message.role == "assistant"
+        native = with_results(entry.native, self.scale.format, dict(self._results(answers, most)))
+        change = partial(self._output if is_output else self._pasted, most=most)
+        native = with_texts(native, self.scale.format, change)
+        if entry.message.role == "assistant":
+            native = with_arguments(native, self.scale.format, change)
+        if native is entry.native:
+            return entry
+        made = self.scale.remade(entry, native)
+        return made if made.weight.tokens < entry.weight.tokens else entry
+
+    def _results(self, answers: Sequence[Answered], most: int) -> Iterator[tuple[int, str]]:
+        for one in answers:
+            if one.result is None or one.as_text or (one.call is not None and not one.call.takes_text):
+                continue
+            media = [part for part in one.result.parts if isinstance(part, Media)]
+            is_sealed = any(isinstance(part, Unknown) for part in one.result.parts)
+            if is_sealed or (media and not self.last_resort):
+                continue
+            text = text_of(one.result, self.scale.format)
+            cut = self._cut(text, said_in(text) if one.call is None else query_of(one.call), media, most)
+            if cut is not None:
+                yield one.nth, cut
+
+    def _output(self, text: str, most: int) -> str:
+        return self._cut(text, said_in(text), (), most) or text
+
+    def _pasted(self, text: str, most: int) -> str:
+        is_giant = self.scale.count(text) - most >= self._worth(most)
+        return (excerpt(text, most, self.scale.count, recalls=self.recalls) or text) if is_giant else text
+
+    def _worth(self, most: int) -> int:
+        return 1 if self.exactly else max(_CLAMP_WORTH, most // 4)
+
+    def _cut(self, text: str, query: str, media: Sequence[Part], most: int) -> str | None:
+        """The text with a gap in it, which stands for the media too; None where it is no giant."""
+        tokens = self.scale.count(text)
+        if tokens - most < self._worth(most):
+            line = gap(0, media, query if self.recalls else None)
+            return f"{text}\n{line}" if media and not is_placeholder(text) else None
+        if (condensed := self._condensed(text, tokens, query, media, most)) is not None:
+            return condensed
+        share = most / tokens
+        for _ in range(_TRIES):
+            head, tail = _ends(text, share)
+            lost = tokens - self.scale.count(head) - self.scale.count(tail)
+            lost += lost_in(text[len(head) : len(text) - len(tail)])
+            made = f"{head}{gap(lost, media, query if self.recalls else None)}\n{tail}"
+            size = self.scale.count(made)
+            if size <= most:
+                return made
+            share *= 0.95 * most / size
+        return None
+
+    def _condensed(self, text: str, tokens: int, query: str, media: Sequence[Part], most: int) -> str | None:
+        """A structured result in fewer words, as `write_value` writes it; None where it is not structured."""
+        value = read_structure(text)
+        # What is mostly one long text says more with its beginning and its end.
+        if not is_record(value) or max(len(one) for _, one in scalars(value)) > len(text) // _MOSTLY:
+            return None
+        line = gap(tokens, media, query if self.recalls else None)
+        room = most - self.scale.count(line) - 1
+        for form in sorted(filter(None, self._forms(value)), key=len, reverse=True):
+            if self.scale.count(form) <= room:
+                lost = tokens - self.scale.count(form) + lost_in(text)
+                return f"{form}\n{gap(lost, media, query if self.recalls else None)}"
+        return None
+
+    def _forms(self, value: Json) -> Iterator[str]:
+        """In more and in fewer words: all of it, what names things, and of that what was spoken of."""
+        yield write_value(value)
+        for strict in (False, True):
+            yield write_value(value, wanted=frozenset(), strict=strict)
+            yield write_value(value, wanted=self.spoken, strict=strict)
+        for rows in _ROWS:
+            yield write_value(value, wanted=self.spoken, rows=rows, strict=True)
+        yield write_value(value, wanted=frozenset(), rows=_ROWS[-1], strict=True)
+
+
+def _arguments(call: ToolCall) -> list[str]:
+    """The texts within a call's arguments."""
+    try:
+        return [text for _, text in scalars(loads(call.arguments))]
+    except (ValueError, RecursionError):
+        return [call.arguments]
+
+
+def _spoken(entries: Sequence[Entry]) -> frozenset[str]:
+    """The words of users, assistants and calls: of a result, what they name counts most."""
+    found = set[str]()
+    for entry in entries:
+        for part in entry.message.parts:
+            if isinstance(part, Text) and entry.message.role != "tool":
+                found.update(_WORD.findall(part.text))
+            elif isinstance(part, ToolCall):
+                found.update(_WORD.findall(part.arguments))
+    return frozenset(found)
+
+
+def _ends(text: str, share: float) -> tuple[str, str]:
+    """The beginning and the end of a text, together that share of it, less where the last line would be a stump."""
+    half = int(len(text) * share / 2)
+    head, tail = text[:half], text[len(text) - half :]
+    line = head.rfind("\n") + 1
+    head = head[:line] if line > half // 2 else f"{beginning(text, half)}\n"
+    line = tail.find("\n") + 1
+    return head, tail[line:] if 0 < line < half // 2 else ending(text, half)
+
+
+_NEWEST = 3
+"""Results that are never masked, however large."""
+_MASK_WORTH = 100
+"""Tokens that masking one result must win."""
+_SHORT_ERROR = 500
+"""Tokens up to which an error is kept: what failed is soon tried again by one who has forgotten."""
+_BATCH, _SHARE = 25_000, 8
+"""Tokens that masking must win in all, or that part of a small window."""
+
+
+def mask(
+    entries: Sequence[Entry], scale: Remake, limits: Limits, *, recalls: bool = False, reading: Reading | None = None
+) -> Change | None:
+    """The oldest results masked, as many as are needed to come to the goal; None where too little is to be had. The
+    `reading` is that of the entries, where there is one already."""
+    least = min(_BATCH, limits.window // _SHARE)
+    weights = tail_weights(entries)
+    batches = _batches(entries, reading or read_history(entries), weights, limits.keep)
+    if sum(entries[place].weight.tokens for place, _ in batches) < least:
+        return None
+    left, won = list(entries), 0
+    for place, answers in batches:
+        masked = _masked(entries[place], answers, scale, recalls=recalls)
+        gain = entries[place].weight.tokens - masked.weight.tokens
+        if gain > 0:
+            left[place], won = masked, won + gain
+        if won >= least and weights[0] - won <= limits.goal:
+            break
+    return difference("mask", entries, left) if won >= least else None
+
+
+def _batches(
+    entries: Sequence[Entry], reading: Reading, weights: Sequence[int], keep: int
+) -> list[tuple[int, list[Answered]]]:
+    """The results that are old enough, message by message."""
+    answered = reading.answered
+    newest = answered[-_NEWEST].place if len(answered) >= _NEWEST else 0
+    said = reading.requests.last.union(reading.requests.first)
+    able = (one for one in answered if one.place < newest and weights[one.place] > keep and one.place not in said)
+    return [
+        (place, list(those)) for place, those in groupby(able, key=lambda one: one.place) if _is_free(entries[place])
+    ]
+
+
+def _is_free(entry: Entry) -> bool:
+    """Results in the assistant's own turn are those of tools that the provider ran, and are sealed."""
+    return entry.kind == "message" and not entry.pinned and entry.message.role != "assistant"
+
+
+def _masked(entry: Entry, answers: Sequence[Answered], scale: Remake, *, recalls: bool) -> Entry:
+    lines = dict(_lines(answers, scale, recalls=recalls))
+    if not lines:
+        return entry
+    if any(one.as_text for one in answers):
+        return scale.remade(entry, with_texts(entry.native, scale.format, _first_only(lines[0])))
+    return scale.remade(entry, with_results(entry.native, scale.format, lines))
+
+
+def _first_only(line: str) -> Callable[[str], str]:
+    """Replaces the first text of a message by the line and each other one by `…`: providers refuse an empty text."""
+    lines = iter((line,))
+    return lambda text: next(lines, "…") if text.strip() else text
+
+
+def _lines(answers: Sequence[Answered], scale: Remake, *, recalls: bool) -> Iterator[tuple[int, str]]:
+    for one in answers:
+        if one.result is None or one.call is None or not one.call.takes_text:
+            continue
+        text = text_of(one.result, scale.format)
+        tokens = scale.count(text)
+        line = placeholder(one.call, tokens + lost_in(text), one.result.parts, recalls=recalls)
+        if _is_worth(one.result, text, tokens, scale.count(line)):
+            yield one.nth, line
+
+
+def _is_worth(result: ToolResult, text: str, tokens: int, line: int) -> bool:
+    if is_placeholder(text) or (result.is_error and tokens <= _SHORT_ERROR):
+        return False
+    kinds = {type(part) for part in result.parts}
+    return Unknown not in kinds and (tokens - line >= _MASK_WORTH or Media in kinds)
+
+
+_SMALLEST = 200
+"""Tokens to which a single part is clamped at the worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    change: Change
+    kept: tuple[Entry, ...]
+    """What remains as it was before any of it was truncated; as many as remain, in the same order."""
+    over: int
+    """Tokens above the room that are left all the same: what must stay is larger than that."""
+
+    @property
+    def fits(self) -> bool:
+        return not self.over
+
+
+def trim(entries: Sequence[Entry], scale: Remake, room: int, *, recalls: bool = False) -> Trimmed:
+    kept = left = tuple(entries)
+    if left and weight_of(left) > room:
+        kept = _without_the_oldest(left, scale, room)
+        left = _clamped(kept, scale, room, recalls=recalls)
+    return Trimmed(difference("trim", entries, left), kept, max(0, weight_of(left) - room))
+
+
+def _without_the_oldest(entries: Sequence[Entry], scale: Remake, room: int) -> tuple[Entry, ...]:
+    """As few groups less as the room demands, and never the last."""
+    parting, bridge = Parting(entries), bridges(scale)
+    told = [place for place, entry in enumerate(entries) if entry.kind == "summary"][:1]
+
+    def left(cut: int) -> tuple[Entry, ...]:
+        before = {*parting.stays(cut), *(place for place in told if place < cut)}
+        return assembled(None, entries, (*sorted(before), *range(cut, len(entries))), bridge)
+
+    places = parting.places
+    first = bisect_left(places, True, key=lambda cut: weight_of(left(cut)) <= room)
+    return left(places[min(first, len(places) - 1)])
+
+
+def _clamped(entries: tuple[Entry, ...], scale: Remake, room: int, *, recalls: bool) -> tuple[Entry, ...]:
+    most = max(_SMALLEST, room // 2)
+    while weight_of(entries) > room:
+        cut = partial(clamp, entries, scale, most, recalls=recalls, last_resort=True, reading=read_history(entries))
+        change = cut()
+        if change is None or weight_of(change.entries) > room:
+            change = cut(said_most=most) or change
+        entries = entries if change is None else change.entries
+        if most == _SMALLEST:
+            break
+        most = max(_SMALLEST, most // 2)
+    return entries

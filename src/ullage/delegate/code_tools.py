@@ -1,0 +1,307 @@
+"""Unified patches as git writes them, read and applied in memory: a hunk must fit where it says, or at the nearest
+place where its lines stand. What a model slipped in, `patching` writes right. Nothing is written anywhere.
+
+As git writes it: lines counted, three of context, files that are made, removed or renamed said to be. A model's own
+patch may fit and still be refused, for a wrong count or a missing mark; this one says the same and is not.
+
+With a framework and a seed that are told it; the answer must hold files and the command that runs them, and what is
+Python must at least be read as Python. Nothing is run.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import unified_diff
+
+from .checked_answers import Unfit
+
+__all__ = [
+    "SEED",
+    "FilePatch",
+    "Hunk",
+    "PatchFailed",
+    "Suite",
+    "applied",
+    "framework_for",
+    "patch_of",
+    "read_patch",
+    "read_suite",
+    "written",
+]
+
+_HEADER = re.compile(r"diff --git a/(?P<old>.+?) b/(?P<new>.+)")
+_HUNK = re.compile(r"@@ -(?P<start>\d+)(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@.*")
+_FENCE = re.compile(r"^(`{3,})[a-z]*\n(?P<body>.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
+"""Closed at the beginning of a line, where a patch has its marks: what it changes may hold fences of its own."""
+_NONE = "/dev/null"
+
+
+class PatchFailed(Exception):
+    """Why a patch cannot be used, in words that its writer can mend it by."""
+
+
+@dataclass(slots=True)
+class Hunk:
+    start: int
+    before: list[str] = field(default_factory=list[str])
+    """Lines as they are, context among them."""
+    after: list[str] = field(default_factory=list[str])
+    last_mark: str = " "
+    is_open: bool = False
+    """Whether its last line is said to have no end."""
+
+
+@dataclass(slots=True)
+class FilePatch:
+    old: str | None
+    """None for a file that is made."""
+    new: str | None
+    """None for a file that is removed."""
+    hunks: list[Hunk] = field(default_factory=list[Hunk])
+
+
+def read_patch(text: str) -> list[FilePatch]:
+    """What a patch says, without fences and words around it."""
+    fenced = [one["body"] for one in _FENCE.finditer(text) if "diff --git" in one["body"]]
+    body = "".join(fenced) if fenced else text
+    start = body.find("diff --git ")
+    if start < 0:
+        raise PatchFailed("there is no `diff --git a/… b/…` header")
+    files = list(_files(_lines(body[start:].rstrip("\n"))))
+    if not any(one.hunks or one.old != one.new for one in files):
+        raise PatchFailed("there is no hunk that begins with `@@ -start,count +start,count @@`")
+    return files
+
+
+def _lines(text: str) -> list[str]:
+    """Without what Python also takes for the end of a line."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _files(lines: list[str]) -> Iterator[FilePatch]:
+    current: FilePatch | None = None
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        header, hunk = _HEADER.fullmatch(line), _HUNK.fullmatch(line)
+        at += 1
+        if header:
+            if current is not None:
+                yield current
+            current = FilePatch(header["old"], header["new"])
+        elif hunk and current is not None:
+            read, at = _hunk(hunk, lines, at)
+            current.hunks.append(read)
+        elif current is not None and line == f"--- {_NONE}":
+            current.old = None
+        elif current is not None and line == f"+++ {_NONE}":
+            current.new = None
+    if current is not None:
+        yield current
+
+
+def _hunk(header: re.Match[str], lines: list[str], at: int) -> tuple[Hunk, int]:
+    """To where the next begins, whatever its header counts: models miscount. Only empty lines that it does not count
+    are none of its own."""
+    hunk, empty = Hunk(int(header["start"])), 0
+    while at < len(lines) and not lines[at].startswith(("diff --git ", "@@ ")):
+        line = lines[at]
+        at += 1
+        if line.startswith("\\"):
+            hunk.is_open = hunk.last_mark != "-"
+            continue
+        mark, rest = (line[0], line[1:]) if line else (" ", "")
+        if mark not in " +-":
+            raise PatchFailed(f"line `{line[:60]}` of a hunk begins with none of ` `, `+` and `-`")
+        if mark in " -":
+            hunk.before.append(rest)
+        if mark in " +":
+            hunk.after.append(rest)
+        hunk.last_mark, empty = (mark, 0) if line else (hunk.last_mark, empty + 1)
+    beyond = min(empty, max(0, len(hunk.before) - int(header["old"] or 1)))
+    if beyond:
+        del hunk.before[-beyond:], hunk.after[-beyond:]
+    return hunk, at
+
+
+def applied(files: Mapping[str, str], patches: list[FilePatch]) -> dict[str, str | None]:
+    """The new contents by path, None for what is removed; raises `PatchFailed` where one does not fit."""
+    changed = dict[str, str | None]()
+    for patch in patches:
+        there = {path: text for path, text in {**files, **changed}.items() if text is not None}
+        after = _apply(_before(there, patch), patch)
+        if patch.new is None and after:
+            raise PatchFailed(f"`{patch.old}` is to be removed, and the patch leaves lines of it")
+        if patch.old is not None and patch.old != patch.new:
+            changed[patch.old] = None
+        if patch.new is not None:
+            changed[patch.new] = after
+    return changed
+
+
+def _before(there: Mapping[str, str], patch: FilePatch) -> str:
+    if patch.new is not None and patch.new != patch.old:
+        if patch.new in there:
+            raise PatchFailed(f"`{patch.new}` is made anew, and is there already")
+        if patch.new.startswith(("/", "~")) or ".." in patch.new.split("/"):
+            raise PatchFailed(f"`{patch.new}` lies outside the project")
+    if patch.old is None:
+        return ""
+    if patch.old not in there:
+        raise PatchFailed(f"`{patch.old}` is none of the files; they are {', '.join(sorted(there))}")
+    return there[patch.old]
+
+
+def _apply(text: str, patch: FilePatch) -> str:
+    lines, shift, is_open = _lines(text), 0, bool(text) and not text.endswith("\n")
+    for number, hunk in enumerate(patch.hunks, 1):
+        wanted = max(hunk.start - 1, 0) + shift
+        at = _place(lines, hunk.before, wanted)
+        if at is None:
+            place = patch.new or patch.old
+            raise PatchFailed(f"hunk {number} of `{place}` does not fit: {_difference(lines, hunk.before, wanted)}")
+        if at + len(hunk.before) == len(lines):
+            is_open = hunk.is_open or (is_open and hunk.last_mark == " ")
+        lines[at : at + len(hunk.before)] = hunk.after
+        shift += at - wanted + len(hunk.after) - len(hunk.before)
+    return "\n".join(lines) + ("\n" if lines and not is_open else "")
+
+
+def _place(lines: list[str], before: list[str], wanted: int) -> int | None:
+    """Where the lines stand, the nearest to where they should."""
+    if not before:
+        return min(wanted + 1, len(lines)) if wanted else 0
+    last = len(lines) - len(before)
+    fitting = [at for at in range(last + 1) if lines[at : at + len(before)] == before]
+    return min(fitting, key=lambda at: abs(at - wanted), default=None)
+
+
+def _difference(lines: list[str], before: list[str], wanted: int) -> str:
+    for offset, line in enumerate(before):
+        there = lines[wanted + offset] if wanted + offset < len(lines) else None
+        if there != line:
+            found = "the file ends" if there is None else f"the file has `{there[:80]}`"
+            return f"at line {wanted + offset + 1} {found}, the patch `{line[:80]}`"
+    return "its lines are not there"
+
+
+SEED = "20250101"
+_FILE = re.compile(r"^### +`?([^\n`]+?)`?[ \t]*\n+```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"^## +Commands?[ \t]*\n+```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE | re.IGNORECASE)
+_FRAMEWORKS = {
+    ".py": "pytest",
+    ".ts": "vitest",
+    ".tsx": "vitest",
+    ".js": "node:test",
+    ".mjs": "node:test",
+    ".go": "the testing package",
+    ".rs": "cargo test",
+    ".rb": "minitest",
+    ".java": "JUnit 5",
+    ".cs": "xUnit",
+    ".php": "PHPUnit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    command: str
+    files: Mapping[str, str]
+
+
+def framework_for(files: Mapping[str, str]) -> str:
+    """What people use for most of these files; pytest where that is not known."""
+    endings = ["." + path.rpartition(".")[2] for path in files]
+    known = [_FRAMEWORKS[ending] for ending in endings if ending in _FRAMEWORKS]
+    return max(known, key=known.count, default="pytest")
+
+
+def read_suite(text: str) -> Suite:
+    """Raises `Unfit` where files or command are missing, or Python is none."""
+    command = _COMMAND.search(text)
+    if command is None or not command[1].strip():
+        raise Unfit("there is no `## Commands` with a fenced block")
+    files = {path.strip(): body for path, body in _FILE.findall(text)}
+    if not files:
+        raise Unfit("there is no `### PATH` with a fenced block under `## Files`")
+    for path, body in files.items():
+        _check(path, body)
+    return Suite(command[1].strip(), files)
+
+
+def _check(path: str, body: str) -> None:
+    if path.startswith(("/", "~")) or ".." in path.split("/"):
+        raise Unfit(f"`{path}` lies outside the project")
+    if path.endswith(".py"):
+        try:
+            ast.parse(body)
+        except (SyntaxError, ValueError) as error:
+            raise Unfit(f"`{path}` is not Python: {error}") from error
+
+
+def written(suite: Suite) -> str:
+    files = "\n".join(f"### {path}\n```\n{body.rstrip()}\n```" for path, body in suite.files.items())
+    return f"## Commands\n```\n{suite.command}\n```\n## Files\n{files}"
+
+
+_MODE = "file mode 100644"
+_OPEN = "\\ No newline at end of file\n"
+
+
+def patch_of(files: Mapping[str, str], patches: list[FilePatch]) -> str:
+    """One patch that does what these do; raises `PatchFailed` where one does not fit, or nothing changes."""
+    changed = applied(files, patches)
+    renamed = dict(_renamed(files, patches, changed))
+    said = "".join(
+        _one(renamed.get(path, path), path, files, after)
+        for path, after in changed.items()
+        if path not in renamed.values()
+    )
+    if not said:
+        raise PatchFailed("it changes nothing")
+    return said
+
+
+def _renamed(
+    files: Mapping[str, str], patches: list[FilePatch], changed: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """New names to old ones, of files that were there and are called otherwise now."""
+    for patch in patches:
+        old, new = patch.old or "", patch.new or ""
+        if old != new and old in files and changed.get(old, "") is None and changed.get(new) is not None:
+            yield new, old
+
+
+def _one(old: str, new: str, files: Mapping[str, str], after: str | None) -> str:
+    before = files.get(old)
+    if before == after and old == new:
+        return ""
+    there, then = _named("a", old, before), _named("b", new, after)
+    hunks = "".join(map(_ended, unified_diff(_patching_lines(before or ""), _patching_lines(after or ""), there, then)))
+    return f"diff --git a/{old} b/{new}\n{_about(old, new, before, after)}{hunks}"
+
+
+def _about(old: str, new: str, before: str | None, after: str | None) -> str:
+    if before is None:
+        return f"new {_MODE}\n"
+    if after is None:
+        return f"deleted {_MODE}\n"
+    return "" if old == new else f"rename from {old}\nrename to {new}\n"
+
+
+def _patching_lines(text: str) -> list[str]:
+    """With their ends; without what Python also takes for the end of a line."""
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n{_OPEN}"
+
+
+def _named(side: str, path: str, content: str | None) -> str:
+    """A name with a space in it ends in a tab, so that no time is looked for behind it."""
+    if content is None:
+        return "/dev/null"
+    return f"{side}/{path}\t" if " " in path else f"{side}/{path}"

@@ -1,0 +1,602 @@
+"""`Delegate` routes, asks the candidates in turn as `retry` decides, and tells what came of it. Who is asked is
+`route`'s matter, one attempt is `attempt`'s, money `paying`'s and `tally`'s.
+
+Kept while it goes on; `outcome` holds what is left of it.
+
+An ask as its caller puts it, and as it goes to one candidate. Who that is, and whether it answers, is not known here.
+
+Before anyone is chosen: for the model that would be asked first if the prompt were short. Weighs nothing.
+
+The metadata of a delegation: decision, parameters, rationale, usage, cost and attempts.
+
+JSON under one key of the reply's `_meta`, of a reply that failed too: for the client, never for the model. No body of a
+provider is among it.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import httpx2
+
+from ullage.errors import UllageError
+from ullage.messages import Format, Media, Message, Part, Request, Thinking, ToolDefinition, join_texts
+from ullage.models import Cost, ModelTable, Usage
+from ullage.tool import ANONYMOUS, Caller, Json, JsonObject
+
+from .attempt import Hear, attempt
+from .model_call import Attempt, Completion, Event, Happening, Observer, Outcome, Outgoing, Provider, ProviderFailed
+from .policy import Policy
+from .retry import Benched, Next, Patience, after, unanswered
+from .router import Candidate, Route, RouteRequest, Shortened, TooLong, detect_language, route, shortened, without
+from .spend_limits import (
+    NOTHING,
+    Payment,
+    Purse,
+    Unlimited,
+    as_reported,
+    believable,
+    completed,
+    dearest,
+    price_attempt,
+    spent,
+    together,
+)
+
+if TYPE_CHECKING:
+    from ullage.tokens import Meter
+
+__all__ = [
+    "DELEGATE",
+    "Ask",
+    "Course",
+    "Delegate",
+    "Trial",
+    "cost_json",
+    "counted_as",
+    "has_images",
+    "last_words",
+    "most_output",
+    "outgoing",
+    "report",
+    "report_failure",
+    "to_be_weighed",
+    "usage_json",
+]
+
+_OUTPUT = 4_096
+"""Tokens that an answer may have where nothing else limits it: what is set aside for it is what it may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    messages: tuple[Message, ...]
+    force_model: str | None = None
+    language: str | None = None
+    tier: str | None = None
+    domain: str = "default"
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: Json = None
+    output_schema: JsonObject | None = None
+    caller: Caller = ANONYMOUS
+    task: str | None = None
+    """What the caller works on, by a name of the caller's: a label in figures, and a scope of budgets."""
+    tool: str | None = None
+    """Which tool or command asks: `run`, `diff`, `summary`; a label in figures."""
+    deadline: float | None = None
+    """On the event loop's clock; None for `Delegate.longest`."""
+    cut: bool = False
+    """Whether a prompt that no window holds may be cut, whatever `Delegate.cut` says."""
+    alone: bool = False
+    """Whether only the first candidate is meant, and no fallback."""
+    prompt_tokens: int | None = None
+    """What the prompt weighs, where whoever asks knows it from what the provider said before; else it is weighed."""
+
+
+def last_words(messages: tuple[Message, ...]) -> str:
+    """The text that the user said last."""
+    users = [message for message in messages if message.role == "user"]
+    return join_texts(users[-1].parts) if users else ""
+
+
+def has_images(messages: tuple[Message, ...]) -> bool:
+    return any(isinstance(part, Media) and part.kind == "image" for message in messages for part in message.parts)
+
+
+def outgoing(candidate: Candidate, ask: Ask, *, is_open: bool = False) -> Outgoing:
+    """`is_open` where thoughts are neither to be sent sealed nor asked for."""
+    thinks = False if is_open else candidate.thinks
+    return Outgoing(
+        model=candidate.entry.model,
+        messages=_unsealed(ask.messages) if thinks is False else ask.messages,
+        max_output_tokens=most_output(candidate),
+        temperature=candidate.parameters.temperature,
+        tools=ask.tools,
+        tool_choice=ask.tool_choice,
+        output_schema=ask.output_schema,
+        thinks=thinks is True,
+    )
+
+
+def _unsealed(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Without what one of OpenAI's models thought and sealed: another account cannot open it, and a model that does not
+    think refuses it. A message that was nothing else goes with it."""
+    opened = ((message, tuple(filter(_is_open, message.parts))) for message in messages)
+    return tuple(replace(message, parts=parts) for message, parts in opened if parts or not message.parts)
+
+
+def _is_open(part: Part) -> bool:
+    return not isinstance(part, Thinking) or part.signature is None or part.sealed_as not in (None, "encrypted")
+
+
+def most_output(candidate: Candidate) -> int:
+    return candidate.parameters.max_output_tokens or _OUTPUT
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    route: Route
+    estimated: int
+    """Tokens of the prompt."""
+    deadline: float
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    warnings: list[str] = field(default_factory=list[str])
+    wait: float = 0.0
+    """Seconds waited since the last attempt."""
+    at_least: int = 0
+    """Tokens of window that the next candidate must have more than."""
+    is_over: bool = False
+    """Whether nobody else is to be asked."""
+
+    @property
+    def cost(self) -> Cost | None:
+        return together([one.cost for one in self.attempts])
+
+    def take_wait(self) -> float:
+        waited, self.wait = self.wait, 0.0
+        return waited
+
+    def outcome(self, candidate: Candidate, completion: Completion) -> Outcome:
+        """Where the last attempt answered."""
+        last = self.attempts[-1]
+        return Outcome(
+            completion=completion,
+            candidate=candidate,
+            route=self.route,
+            estimated_input=self.estimated,
+            usage=last.usage,
+            usage_reported=last.usage_reported,
+            cost=self.cost,
+            attempts=tuple(self.attempts),
+            warnings=tuple(self.warnings),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """One attempt while it runs."""
+
+    candidate: Candidate
+    hear: Hear
+    waited: float
+    so_far: Callable[[], Usage] = Usage
+    """What the provider has reported by now."""
+    started: float = field(default_factory=time.perf_counter)
+    _pieces: list[str] = field(default_factory=list[str])
+
+    def heard(self, event: Event) -> None:
+        self._pieces.append(event.text)
+        self.hear(event)
+
+    @property
+    def text(self) -> str:
+        """All that came, thinking too."""
+        return "".join(self._pieces)
+
+    def ended(
+        self, *, usage: Usage, reported: bool, cost: Cost | None, failed: ProviderFailed | None = None
+    ) -> Attempt:
+        entry = self.candidate.entry
+        return Attempt(
+            alias=self.candidate.alias,
+            provider=entry.provider,
+            model=entry.model,
+            success=failed is None,
+            milliseconds=round((time.perf_counter() - self.started) * 1000, 1),
+            waited=round(self.waited * 1000, 1),
+            kind=None if failed is None else failed.kind,
+            error=None if failed is None else failed.message,
+            status=None if failed is None else failed.status,
+            usage=usage,
+            usage_reported=reported,
+            cost=cost,
+        )
+
+
+DELEGATE = "dev.ullage/delegate"
+
+
+def report(outcome: Outcome) -> dict[str, Json]:
+    candidate = outcome.candidate
+    said: dict[str, Json] = {
+        "decision": {
+            "provider": candidate.entry.provider,
+            "model": candidate.entry.model,
+            "alias": candidate.alias,
+        },
+        "parameters": {
+            "max_output_tokens": candidate.parameters.max_output_tokens,
+            "temperature": candidate.parameters.temperature,
+        },
+        "rationale": list(outcome.route.rationale),
+        "usage": {
+            "estimated_input_tokens": outcome.estimated_input,
+            **usage_json(outcome.usage),
+            "reported": outcome.usage_reported,
+        },
+        "cost": cost_json(outcome.cost),
+        "meta": {"fallback_used": outcome.fallback_used, "attempts": [_attempt(one) for one in outcome.attempts]},
+        "finish": outcome.completion.finish,
+    }
+    if outcome.warnings:
+        said["warnings"] = list(outcome.warnings)
+    return said
+
+
+def report_failure(happened: Sequence[Happening]) -> dict[str, Json]:
+    """The same for a call that came to nothing: what was tried, and what that cost.
+
+    Args:
+        happened: the runs of the call, each of which may have answered; empty where nobody was asked.
+    """
+    attempts = [attempt for one in happened for attempt in one.attempts]
+    return {
+        "decision": None,
+        "rationale": [reason for one in happened for reason in one.route.rationale],
+        "usage": {"estimated_input_tokens": sum(one.estimated_input for one in happened)},
+        "cost": cost_json(together([one.cost for one in attempts]) if attempts else None),
+        "meta": {
+            "fallback_used": any(one.route.preferred for one in happened)
+            or len({(one.provider, one.model) for one in attempts}) > 1,
+            "attempts": [_attempt(one) for one in attempts],
+        },
+    }
+
+
+def usage_json(usage: Usage) -> dict[str, Json]:
+    total = None if usage.input is None or usage.output is None else usage.input + usage.output
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "total_tokens": total,
+        "cached_input_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "reasoning_tokens": usage.reasoning,
+    }
+
+
+def cost_json(cost: Cost | None) -> Json:
+    """Null where nobody knows the price."""
+    if cost is None:
+        return None
+    return {
+        "currency": cost.currency,
+        "input": _money(cost.input),
+        "output": _money(cost.output),
+        "total": _money(cost.total),
+        "price_source": cost.source,
+        "as_of": None if cost.date is None else cost.date.isoformat(),
+    }
+
+
+def _money(amount: Decimal | None) -> float | None:
+    """As the number that the original had; no price has so many digits that this would round it."""
+    return None if amount is None else float(amount)
+
+
+def _attempt(one: Attempt) -> dict[str, Json]:
+    said: dict[str, Json] = {
+        "alias": one.alias,
+        "provider": one.provider,
+        "model": one.model,
+        "success": one.success,
+        "latency_ms": one.milliseconds,
+    }
+    if one.waited:
+        said["waited_ms"] = one.waited
+    if not one.success:
+        said |= {"kind": one.kind, "status": one.status, "error": one.error}
+        if one.usage.input or one.usage.output:
+            said |= {"usage": usage_json(one.usage), "cost": cost_json(one.cost)}
+    return said
+
+
+_COUNTED_AS = "gpt-4o"
+"""Whose tokens are counted for a model that nobody knows."""
+
+
+def to_be_weighed(ask: Ask, policy: Policy, models: ModelTable) -> tuple[Request, str]:
+    named = policy.aliases.get(ask.force_model or policy.default_alias or "")
+    entry = policy.models.get(named or ask.force_model or "")
+    request = Request(format=Format.OPENAI_CHAT, model=None, messages=ask.messages, tools=ask.tools)
+    return request, counted_as(None if entry is None else entry.model, models)
+
+
+def counted_as(model: str | None, models: ModelTable) -> str:
+    return _COUNTED_AS if model is None or models.get(model) is None else model
+
+
+_SESSIONS = 1_000
+"""Whose language is remembered."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Delegate:
+    """Asks models for answers. One a process; many runs at a time."""
+
+    policy: Policy
+    models: ModelTable
+    meter: "Meter"
+    providers: Mapping[str, Provider]
+    off: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By provider, why it is not among them; no key is ever in it."""
+    client: httpx2.AsyncClient
+    purse: Purse = field(default_factory=Unlimited)
+    observers: tuple[Observer, ...] = ()
+    """Told of every run when it is over."""
+    patience: Patience = field(default_factory=Patience)
+    cut: bool = False
+    """Whether a prompt that no window holds is cut in its middle, and said to be, rather than refused."""
+    longest: float = 300.0
+    """Seconds over all attempts, where the caller sets no deadline; three times as many where the first model
+    reasons."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    chance: Callable[[], float] = random.random
+    benched: Benched = field(default_factory=lambda: Benched(time.monotonic))
+    _languages: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    async def plan(self, ask: Ask) -> tuple[Route, int]:
+        """The route that `run` would take now, and the tokens of the prompt, without asking anyone."""
+        estimated = await self._weigh(ask) if ask.prompt_tokens is None else ask.prompt_tokens
+        language, how = self._language(ask)
+        found = route(
+            RouteRequest(
+                prompt_tokens=estimated,
+                language=language,
+                language_from=how,
+                force_model=ask.force_model,
+                tier=ask.tier,
+                domain=ask.domain,
+                temperature=ask.temperature,
+                max_output_tokens=ask.max_output_tokens,
+                has_images=has_images(ask.messages),
+            ),
+            self.policy,
+            self.models,
+        )
+        if ask.alone:
+            return replace(found, candidates=found.candidates[:1]), estimated
+        return without(found, self.benched.now()), estimated
+
+    async def run(self, ask: Ask, hear: Hear = lambda _: None) -> Outcome:
+        """The first whole answer. Raises `ProviderFailed` that lists every attempt where nobody gave one."""
+        ask, cut, (found, estimated) = await self._held_by_a_window(ask)
+        longest = self.longest * (3 if found.candidates[0].thinks else 1)
+        deadline = anyio.current_time() + longest if ask.deadline is None else ask.deadline
+        course = Course(route=found, estimated=estimated, deadline=deadline, warnings=cut)
+        order = _Order(ask=ask, hear=hear, payment=self._payment(ask, course))
+        await order.payment.set_aside((), is_priced=self._is_priced(found.candidates[0], course))
+        try:
+            answered = await self._in_turn(order, course)
+            course.warnings += await order.payment.settle(course.attempts)
+        except BaseException as failed:
+            await self._give_up(order, course, failed)
+            raise
+        outcome = course.outcome(*answered)
+        self._tell(ask, course, outcome, None)
+        return outcome
+
+    async def _held_by_a_window(self, ask: Ask) -> tuple[Ask, list[str], tuple[Route, int]]:
+        """The ask, cut where that is wanted and needed, what is to be said of it, and its plan."""
+        try:
+            return ask, [], await self.plan(ask)
+        except TooLong as too_long:
+            found = await self._shortened(ask, too_long.room) if self.cut or ask.cut else None
+            if found is None:
+                raise
+        ask = replace(ask, messages=found.messages, prompt_tokens=None)
+        return ask, [f"the prompt was cut: {found.left_out:,} characters left out"], await self.plan(ask)
+
+    async def _shortened(self, ask: Ask, room: int) -> Shortened | None:
+        def fits(messages: tuple[Message, ...]) -> bool:
+            asked = to_be_weighed(replace(ask, messages=messages), self.policy, self.models)
+            return self.meter.weigh(*asked).total.high <= room
+
+        return await anyio.to_thread.run_sync(shortened, ask.messages, fits)
+
+    def _payment(self, ask: Ask, course: Course) -> Payment:
+        """Of what the dearest candidate would take if it used all that it may."""
+        uses = [(one, _most(one, course.estimated)) for one in course.route.candidates]
+        prices = [self._price(candidate, usage) for candidate, usage in uses]
+        estimate = dearest([usage for _, usage in uses], prices)
+        return Payment(purse=self.purse, estimate=estimate, caller=ask.caller, task=ask.task)
+
+    def _is_priced(self, candidate: Candidate, course: Course) -> bool:
+        price = self._price(candidate, _most(candidate, course.estimated))
+        return spent((), price).dollars is not None
+
+    async def _give_up(self, order: "_Order", course: Course, failed: BaseException) -> None:
+        said = failed.message if isinstance(failed, UllageError) else "was given up"
+        try:
+            # Where the fault is ours nobody knows what was spent, and the estimate stands.
+            if isinstance(failed, UllageError) or not isinstance(failed, Exception):
+                await order.payment.settle(course.attempts)
+        finally:
+            self._tell(order.ask, course, None, said)
+
+    def _tell(self, ask: Ask, course: Course, outcome: Outcome | None, error: str | None) -> None:
+        happening = Happening(
+            time=self.now(),
+            caller=ask.caller,
+            task=ask.task or ask.tool,
+            tool=ask.tool,
+            route=course.route,
+            estimated_input=course.estimated,
+            attempts=tuple(course.attempts),
+            cost=course.cost,
+            outcome=outcome,
+            error=error,
+        )
+        for observer in self.observers:
+            observer.happened(happening)
+
+    async def _in_turn(self, order: "_Order", course: Course) -> tuple[Candidate, Completion]:
+        failures = list[tuple[Candidate, ProviderFailed]]()
+        for candidate in course.route.candidates:
+            if candidate.window is not None and candidate.window <= course.at_least:
+                continue
+            try:
+                return candidate, await self._patiently(candidate, order, course)
+            except ProviderFailed as failure:
+                failures.append((candidate, failure))
+                if course.is_over:
+                    break
+        raise unanswered(failures, course.attempts)
+
+    async def _patiently(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
+        """One candidate, as often as is worth it."""
+        tries, is_priced = 0, self._is_priced(candidate, course)
+        while True:
+            tries += 1
+            course.warnings += await order.payment.set_aside(course.attempts, is_priced=is_priced)
+            try:
+                return await self._once(candidate, order, course)
+            except ProviderFailed as failed:
+                step = self._decide(failed, tries, course)
+                self._note(candidate, failed, step, course)
+                is_sealed_still = failed.kind == "sealed" and order.is_open
+                order.is_open |= failed.kind == "sealed"
+                if step.do != "retry" or is_sealed_still:
+                    raise
+                course.wait = step.wait
+                await anyio.sleep(step.wait)
+
+    def _decide(self, failed: ProviderFailed, tries: int, course: Course) -> Next:
+        left = course.deadline - anyio.current_time()
+        return after(failed, tries, self.patience, chance=self.chance(), left=left)
+
+    def _note(self, candidate: Candidate, failed: ProviderFailed, step: Next, course: Course) -> None:
+        course.is_over = step.do == "stop"
+        if step.bench:
+            self.benched.sit(candidate.entry.id, step.bench)
+        if step.larger and candidate.window is not None:
+            course.at_least = max(course.at_least, candidate.window)
+        if step.loud:
+            course.warnings.append(f"{candidate.entry.provider} {failed.message}")
+
+    async def _once(self, candidate: Candidate, order: "_Order", course: Course) -> Completion:
+        trial = Trial(candidate=candidate, hear=order.hear, waited=course.take_wait())
+        self.benched.trying(candidate.entry.id)
+        try:
+            answer = await self._asked(candidate, order, course, trial)
+        except ProviderFailed as failed:
+            course.attempts.append(self._failed(trial, course, failed))
+            raise
+        except BaseException:
+            # Cancelled in the middle: what had come was paid for.
+            course.attempts.append(self._failed(trial, course, ProviderFailed("was given up", kind="deadline")))
+            raise
+        self.benched.rise(candidate.entry.id)
+        course.attempts.append(self._answered(trial, course, answer))
+        return answer
+
+    async def _asked(self, candidate: Candidate, order: "_Order", course: Course, trial: Trial) -> Completion:
+        provider = self.providers.get(candidate.entry.provider)
+        if provider is None:
+            why = self.off.get(candidate.entry.provider)
+            raise ProviderFailed(f"is off: {why}" if why else "has no key or is not configured", kind="no_key")
+        reader = provider.wire.reader()
+        trial.so_far = reader.so_far
+        asked = outgoing(candidate, order.ask, is_open=order.is_open)
+        with anyio.move_on_at(course.deadline):
+            return await attempt(self.client, provider, asked, trial.heard, reader)
+        if reader.is_whole:
+            return reader.finish()
+        raise ProviderFailed("had not answered when the deadline came", kind="deadline")
+
+    def _answered(self, trial: Trial, course: Course, answer: Completion) -> Attempt:
+        # Counted only where the provider did not: a long answer takes its time.
+        said = believable(answer.usage)
+        came = 0 if said.output is not None else self._count(_written(trial.text, answer), trial.candidate)
+        usage, reported = completed(said, sent=course.estimated, came=came)
+        reckoned = self._price(trial.candidate, usage)
+        cost = as_reported(reckoned, answer.reported_cost, trial.candidate.entry.provider, self.now())
+        return trial.ended(usage=usage, reported=reported, cost=cost)
+
+    def _failed(self, trial: Trial, course: Course, failed: ProviderFailed) -> Attempt:
+        usage, reported, said = NOTHING, True, believable(trial.so_far())
+        if trial.text or said.input is not None or failed.may_be_billed:
+            # What is reported of an answer that broke off may be from its beginning. Where nothing came, or thoughts
+            # that nobody sees may have, the answer is booked at the most that it could have been.
+            came = self._count(trial.text, trial.candidate)
+            if trial.candidate.thinks or (not trial.text and said.output is None):
+                came = max(came, most_output(trial.candidate))
+            usage, reported = completed(said, sent=course.estimated, came=came)
+        return trial.ended(usage=usage, reported=reported, cost=self._price(trial.candidate, usage), failed=failed)
+
+    def _price(self, candidate: Candidate, usage: Usage) -> Cost | None:
+        provider = self.providers.get(candidate.entry.provider)
+        host = None if provider is None else provider.host
+        return price_attempt(usage, candidate.entry, self.models, host=host, when=self.now())
+
+    async def _weigh(self, ask: Ask) -> int:
+        """The upper edge of what the prompt weighs."""
+        from ullage.tokens import patiently
+
+        return (await patiently(self.meter.weigh_steps(*to_be_weighed(ask, self.policy, self.models)))).total.high
+
+    def _count(self, text: str, candidate: Candidate) -> int:
+        return self.meter.count(text, counted_as(candidate.entry.model, self.models)).tokens
+
+    def _language(self, ask: Ask) -> tuple[str | None, str]:
+        """Given, else detected where the policy goes by it, else the session's: one short prompt does not change the
+        language of a session."""
+        session = (ask.caller.principal, ask.caller.session)
+        said, how = ask.language, "given"
+        if said is None and self.policy.languages:
+            words = last_words(ask.messages)
+            said, how = detect_language(words), "detected"
+        if said is None:
+            return self._languages.get(session), "the session's"
+        if len(self._languages) >= _SESSIONS:
+            self._languages.clear()
+        self._languages[session] = said
+        return said, how
+
+
+@dataclass(slots=True, kw_only=True)
+class _Order:
+    """An ask that is being answered."""
+
+    ask: Ask
+    hear: Hear
+    payment: Payment
+    is_open: bool = False
+    """Whether it goes without sealed thoughts, since somebody could not take them."""
+
+
+def _written(text: str, answer: Completion) -> str:
+    """All that the model wrote: what was heard, and its calls, which nobody hears."""
+    return "".join((text, *(f"{call.name}{call.arguments}" for call in answer.tool_calls)))
+
+
+def _most(candidate: Candidate, estimated: int) -> Usage:
+    return Usage(input=estimated, output=most_output(candidate))

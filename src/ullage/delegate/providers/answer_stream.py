@@ -1,0 +1,322 @@
+"""The pieces of text, thinking and calls that a reader of any wire puts together, in the order in which they came: a
+provider takes its own thoughts back only where they stood.
+
+By its HTTP status where there is one, else by its type or code; only then by its text, and that only for what some say
+in no other way: that a prompt is too long, that an account has nothing left, today or at all, that thoughts cannot be
+opened. Details say of some what headers and codes say of others. Bodies are looked into and never passed on.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from ullage.messages import Message, Part, SealedAs, Text, Thinking, ToolCall, join_texts, tables_at
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from ..model_call import Completion, Event, FailureKind, Finish, Outgoing, ProviderFailed, TextDelta, ThinkingDelta
+
+__all__ = ["Gathered", "UnfinishedCall", "before", "broken_off", "fail_in_band", "failed_with", "parsed", "truncated"]
+
+
+@dataclass(slots=True)
+class UnfinishedCall:
+    name: str = ""
+    id: str | None = None
+    arguments: list[str] = field(default_factory=list[str])
+
+    def whole(self) -> ToolCall:
+        return ToolCall(name=self.name, arguments="".join(self.arguments) or "{}", id=self.id)
+
+
+@dataclass(slots=True)
+class Gathered:
+    calls: dict[int, UnfinishedCall] = field(default_factory=dict[int, UnfinishedCall])
+    """By whatever number the wire gives them."""
+    _said: list[list[str] | Thinking | UnfinishedCall] = field(
+        default_factory=list["list[str] | Thinking | UnfinishedCall"]
+    )
+    """Stretches of text, whole thoughts and calls, as they came."""
+    _thought: list[str] = field(default_factory=list[str])
+
+    @property
+    def text_so_far(self) -> str:
+        return "".join(piece for said in self._said if isinstance(said, list) for piece in said)
+
+    def text(self, piece: str | None) -> tuple[Event, ...]:
+        if not piece:
+            return ()
+        self.thought_ends()
+        last = self._said[-1] if self._said else None
+        if isinstance(last, list):
+            last.append(piece)
+        else:
+            self._said.append([piece])
+        return (TextDelta(piece),)
+
+    def thinking(self, piece: str | None) -> tuple[Event, ...]:
+        if not piece:
+            return ()
+        self._thought.append(piece)
+        return (ThinkingDelta(piece),)
+
+    def thought_ends(self, signature: str | None = None, sealed_as: SealedAs | None = None) -> None:
+        """Also for a signature without a thought."""
+        if self._thought or signature:
+            kind = sealed_as if signature else None
+            self._said.append(Thinking(text="".join(self._thought), signature=signature, sealed_as=kind))
+            self._thought.clear()
+
+    def call(self, number: int) -> UnfinishedCall:
+        if number not in self.calls:
+            self.thought_ends()
+            self.calls[number] = UnfinishedCall()
+            self._said.append(self.calls[number])
+        return self.calls[number]
+
+    def completion(
+        self, finish: Finish, usage: Usage, *, model: str | None = None, reported_cost: str | None = None
+    ) -> Completion:
+        self.thought_ends()
+        parts = tuple(self._parts())
+        calls = tuple(part for part in parts if isinstance(part, ToolCall))
+        return Completion(
+            text=self.text_so_far,
+            finish="tool_calls" if calls and finish in ("stop", "other") else finish,
+            tool_calls=calls,
+            message=Message(role="assistant", parts=parts),
+            usage=usage,
+            model=model,
+            reported_cost=reported_cost,
+        )
+
+    def _parts(self) -> Iterator[Part]:
+        for said in self._said:
+            match said:
+                case UnfinishedCall():
+                    yield said.whole()
+                case Thinking():
+                    yield said
+                case _:
+                    yield Text("".join(said))
+
+
+def truncated() -> ProviderFailed:
+    return ProviderFailed("the stream ended before the answer did", kind="truncated")
+
+
+def broken_off(reason: str) -> ProviderFailed:
+    """Where the provider itself says that the answer is not whole, though the stream is."""
+    return ProviderFailed(f"broke off: `{reason[:40]}`", kind="truncated")
+
+
+_TOO_LONG = re.compile(
+    r"context[ _-]?(?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens"
+    r"|input token count|exceeds? the (?:available|maximum|model)|input is too long|reduce the length|string too long",
+    re.IGNORECASE,
+)
+_NOTHING_LEFT = re.compile(
+    r"your credit balance is too low|you have reached your specified .*usage limits", re.IGNORECASE | re.DOTALL
+)
+"""As Anthropic puts it, with the status and the type of a request that is wrong."""
+_OF_A_DAY = re.compile(r"per[ -]day", re.IGNORECASE)
+"""A limit that waiting does not mend, where no wait is named: OpenRouter's free models have one."""
+_SEALED = re.compile(r"encrypted content\b.*(?:could not be verified|is not supported)", re.IGNORECASE | re.DOTALL)
+"""As OpenAI's models say that they do not think, and Azure, without a code, that it cannot open what was thought."""
+_BY_STATUS: dict[int, FailureKind] = {
+    400: "bad_request",
+    401: "unauthorized",
+    402: "exhausted",
+    403: "unauthorized",
+    404: "not_found",
+    408: "server",
+    409: "server",
+    413: "context_length",
+    422: "bad_request",
+    425: "server",
+    429: "rate_limited",
+    529: "overloaded",
+}
+_BY_WORD: dict[str, FailureKind] = {
+    "rate_limit_error": "rate_limited",
+    "rate_limit_exceeded": "rate_limited",
+    "resource_exhausted": "rate_limited",
+    "insufficient_quota": "exhausted",
+    "exceeded_current_quota_error": "exhausted",
+    "billing_hard_limit_reached": "exhausted",
+    "billing_not_active": "exhausted",
+    "billing_error": "exhausted",
+    "enforced_spend_limit_reached": "exhausted",
+    "overloaded_error": "overloaded",
+    "unavailable": "overloaded",
+    "invalid_request_error": "bad_request",
+    "invalid_argument": "bad_request",
+    "invalid_prompt": "bad_request",
+    "authentication_error": "unauthorized",
+    "permission_error": "unauthorized",
+    "permission_denied": "unauthorized",
+    "unauthenticated": "unauthorized",
+    "invalid_api_key": "unauthorized",
+    "api_key_invalid": "unauthorized",
+    "not_found_error": "not_found",
+    "model_not_found": "not_found",
+    "not_found": "not_found",
+    "invalid_encrypted_content": "sealed",
+    "context_length_exceeded": "context_length",
+    "exceed_context_size_error": "context_length",
+    "request_too_large": "context_length",
+}
+_ROUGH: dict[FailureKind, int] = {"rate_limited": 1, "bad_request": 2}
+"""What a status or a type says where a code beside it says more, and how rough that is."""
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_SAID = 200
+"""Characters of a provider's message that are handed on."""
+_SECRET = re.compile(r"(?i)\b(?:sk|key|AIza|Bearer)[-_ ]?[A-Za-z0-9*_\-.]{6,}")
+
+
+def failed_with(status: int, body: Json, retry_after: float | None = None) -> ProviderFailed:
+    """An answer with an HTTP status that is no success."""
+    said, words = _error_of(body)
+    wait = _retry_delay(body) if retry_after is None else retry_after
+    kind = _exactly(_status_kind(status), said, words, wait)
+    return ProviderFailed(
+        f"answered {status}{_tail(said)}", kind=kind, status=status, retry_after=wait, suggestion=_hint(kind)
+    )
+
+
+def fail_in_band(error: Json) -> None:
+    """Raises for an error in the middle of a stream; None and false are none."""
+    if not error:
+        return
+    said, words = _error_of(error)
+    kind = _word_kind(words) or _code_kind(error) or ("context_length" if _TOO_LONG.search(said) else "server")
+    kind = _exactly(kind, said, words)
+    raise ProviderFailed(f"broke off with an error{_tail(said)}", kind=kind, suggestion=_hint(kind))
+
+
+def _exactly(kind: FailureKind, said: str, words: tuple[str, ...], wait: float | None = None) -> FailureKind:
+    """What a status, or a type, says roughly."""
+    if kind not in _ROUGH:
+        return kind
+    word = _word_kind(words)
+    if word == "exhausted" or _NOTHING_LEFT.match(said):
+        return "exhausted"
+    if kind == "rate_limited":
+        return "exhausted" if wait is None and _OF_A_DAY.search(said) else kind
+    if word == "context_length" or _TOO_LONG.search(said):
+        return "context_length"
+    if word == "sealed" or _SEALED.search(said):
+        return "sealed"
+    return "unauthorized" if word == "unauthorized" else kind
+
+
+def _status_kind(status: int) -> FailureKind:
+    """What is neither known nor the server's trouble is this provider's way to say no; another may say yes."""
+    return _BY_STATUS.get(status) or ("server" if status >= 500 else "refused")
+
+
+def _code_kind(error: Json) -> FailureKind | None:
+    """Of a code that is an HTTP status, as some put it into a stream that has begun."""
+    code = error.get("code") if isinstance(error, Mapping) else None
+    return _status_kind(code) if isinstance(code, int) and 400 <= code < 600 else None
+
+
+def _word_kind(words: tuple[str, ...]) -> FailureKind | None:
+    """Of the most exact of them."""
+    found: list[FailureKind] = [kind for word in words if (kind := _kind_of(word.lower())) is not None]
+    return min(found, key=lambda kind: _ROUGH.get(kind, 0), default=None)
+
+
+def _kind_of(word: str) -> FailureKind | None:
+    """Google names the quotas that were exceeded, such as `GenerateRequestsPerDayPerProjectPerModel`; the wait that it
+    names beside one of a day is as short as any."""
+    if "perday" in word:
+        return "exhausted"
+    return _BY_WORD.get(word)
+
+
+def _error_of(body: Json) -> tuple[str, tuple[str, ...]]:
+    """Its message, and the words that may classify it."""
+    if isinstance(body, list) and body:
+        return _error_of(body[0])
+    if isinstance(body, str):
+        return body, ()
+    if not isinstance(body, Mapping):
+        return "", ()
+    inner = body.get("error")
+    if isinstance(inner, Mapping | str):
+        return _error_of(cast("Json", inner))
+    words = [*(body.get(key) for key in ("code", "type", "status")), *_reasons(_details(body))]
+    return _message(body), tuple(word for word in words if isinstance(word, str))
+
+
+def _details(error: JsonObject) -> list[JsonObject]:
+    """A list at Google's, one alone at Anthropic's."""
+    listed = error.get("details")
+    return [one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)]
+
+
+def _reasons(details: list[JsonObject]) -> Iterator[Json]:
+    for one in details:
+        yield from (one.get("reason"), one.get("error_code"))
+        yield from (quota.get("quotaId") for quota in tables_at(one, "violations"))
+
+
+def _retry_delay(body: Json) -> float | None:
+    """Seconds, as Google puts it in the body: `"retryDelay": "31s"`."""
+    if isinstance(body, list) and body:
+        return _retry_delay(body[0])
+    error = body.get("error") if isinstance(body, Mapping) else None
+    said = [one.get("retryDelay") for one in _details(error)] if isinstance(error, dict) else []
+    found = [_DELAY.fullmatch(one) for one in said if isinstance(one, str)]
+    return next((float(one[1]) for one in found if one), None)
+
+
+def _message(error: JsonObject) -> str:
+    said = error.get("message") or error.get("detail") or ""
+    return said if isinstance(said, str) else ""
+
+
+def _tail(said: str) -> str:
+    """What the provider said, on one line, short, and without what looks like a key."""
+    line = _SECRET.sub("***", " ".join(said.split()))[:_SAID]
+    return f": {line}" if line else ""
+
+
+def _hint(kind: FailureKind) -> str:
+    return {
+        "unauthorized": "check the provider's key, what it may be used for and whether it is paid for",
+        "exhausted": "top up the provider's account, raise its limit, or wait until that begins anew",
+        "not_found": "check the model's name and the provider's address",
+        "context_length": "shorten the prompt, or use a model with a larger window",
+        "rate_limited": "wait, or add a fallback",
+    }.get(kind, "")
+
+
+def parsed(data: str) -> JsonObject:
+    """An event's data; raises `ProviderFailed` where it is no JSON object."""
+    try:
+        value = _read(data)
+    except (ValueError, RecursionError) as error:
+        raise ProviderFailed("an event of the stream is not JSON", kind="malformed") from error
+    if not isinstance(value, dict):
+        raise ProviderFailed("an event of the stream is not an object", kind="malformed")
+    return value
+
+
+def _read(data: str) -> Json:
+    try:
+        return cast("Json", json.loads(data))
+    except ValueError:
+        # Python refuses whole numbers of more than 4,300 digits, which are JSON all the same: no answer is lost over
+        # one. As floats they are infinite, which no reader takes for a count.
+        return cast("Json", json.loads(data, parse_int=float))
+
+
+def before(outgoing: Outgoing) -> tuple[str, tuple[Message, ...]]:
+    """The system's words, and the messages without them."""
+    system = [message for message in outgoing.messages if message.role in ("system", "developer")]
+    rest = tuple(message for message in outgoing.messages if message.role not in ("system", "developer"))
+    return "\n\n".join(filter(None, (join_texts(message.parts) for message in system))), rest

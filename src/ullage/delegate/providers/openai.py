@@ -1,0 +1,312 @@
+"""`POST {base}/chat/completions`, spoken by Ollama, vLLM, llama.cpp, OpenRouter and most others. An answer is whole
+when a choice has said why it ended.
+
+`POST {base}/responses`. An answer is whole when `response.completed` or `response.incomplete` has come; what it holds
+is read from that last event, not put together from pieces.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ullage.messages import (
+    Format,
+    Message,
+    ToolDefinition,
+    read_usage,
+    table_at,
+    tables_at,
+    text_at,
+    tokens_at,
+    write_messages,
+)
+from ullage.models import Usage
+from ullage.tool import Json, JsonObject
+
+from ..model_call import Completion, Event, Finish, Outgoing, Written, is_strict
+from .answer_stream import Gathered, UnfinishedCall, before, broken_off, fail_in_band, parsed, truncated
+
+__all__ = ["ChatReader", "OpenAIChat", "OpenAIResponses", "ResponsesReader"]
+
+_FINISH: dict[str, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refusal",
+    "model_length": "length",
+}
+_HIGHEST_COST = 10_000
+"""Dollars of one answer; what is reported beyond is no price, and is not known then."""
+_UNFINISHED = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource"})
+"""What servers say of an answer that they themselves broke off."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIChat:
+    output_key: str = "max_tokens"
+    """OpenAI itself wants `max_completion_tokens`."""
+
+    def write(self, outgoing: Outgoing) -> Written:
+        body: dict[str, Json] = {
+            "model": outgoing.model,
+            "messages": list(_messages(outgoing)),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if outgoing.max_output_tokens is not None:
+            body[self.output_key] = outgoing.max_output_tokens
+        if outgoing.temperature is not None:
+            body["temperature"] = outgoing.temperature
+        if outgoing.tools:
+            body["tools"] = [_tool(tool) for tool in outgoing.tools]
+        if outgoing.tool_choice is not None:
+            body["tool_choice"] = outgoing.tool_choice
+        if outgoing.output_schema is not None:
+            strict = is_strict(outgoing.output_schema)
+            schema: dict[str, Json] = {"name": "answer", "strict": strict, "schema": dict(outgoing.output_schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return Written(path="/chat/completions", headers={}, body=body)
+
+    def reader(self) -> "ChatReader":
+        return ChatReader()
+
+    def authorize(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+
+def _messages(outgoing: Outgoing) -> Iterator[Json]:
+    """Texts alone are one text: many of those who copied this wire take no list."""
+    for message in write_messages(outgoing.messages, Format.OPENAI_CHAT):
+        parts = tables_at(message, "content")
+        texts = [text for part in parts if (text := text_at(part, "text")) is not None]
+        yield {**message, "content": "\n".join(texts)} if parts and len(texts) == len(parts) else message
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Json]:
+    function: dict[str, Json] = {"name": tool.name, "parameters": dict(tool.schema)}
+    if tool.description is not None:
+        function["description"] = tool.description
+    return {"type": "function", "function": function}
+
+
+@dataclass(slots=True)
+class ChatReader:
+    _gathered: Gathered = field(default_factory=Gathered)
+    _usage: Usage = field(default_factory=Usage)
+    _finish: str | None = None
+    _model: str | None = None
+    _cost: str | None = None
+    _places: dict[int, int] = field(default_factory=dict[int, int])
+    """By the index that the server gives, the number of the call it stands for now."""
+
+    _id: str | None = None
+    _pieces: int = 0
+    """In a row, with this id."""
+
+    def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
+        said = parsed(data)
+        fail_in_band(said.get("error"))
+        self._model = text_at(said, "model") or self._model
+        if usage := table_at(said, "usage"):
+            self._count(usage)
+        choices = tables_at(said, "choices")
+        if not choices or self._finish is not None:
+            # What comes after the reason to finish, other than the usage, is the same answer again.
+            return ()
+        self._note_identity(text_at(said, "id"), table_at(choices[0], "delta"))
+        return self._choice(choices[0])
+
+    def _note_identity(self, identity: str | None, delta: JsonObject) -> None:
+        """Drops what came so far where another completion begins in the middle of the stream: a role under another id,
+        after several pieces that shared one. Servers that give every piece an id of its own share none."""
+        if not identity:
+            return
+        if identity == self._id:
+            self._pieces += 1
+        else:
+            if self._pieces > 1 and text_at(delta, "role") is not None:
+                self._gathered, self._places = Gathered(), {}
+            self._id, self._pieces = identity, 1
+
+    def _count(self, said: JsonObject) -> None:
+        self._usage = read_usage(said, Format.OPENAI_CHAT)
+        cost = said.get("cost")
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= _HIGHEST_COST:
+            self._cost = repr(cost)
+
+    def _choice(self, choice: JsonObject) -> tuple[Event, ...]:
+        delta, gathered = table_at(choice, "delta") or table_at(choice, "message"), self._gathered
+        self._finish = text_at(choice, "finish_reason") or self._finish
+        for number, said in enumerate(tables_at(delta, "tool_calls")):
+            self._call(number, said)
+        return (
+            *gathered.thinking(text_at(delta, "reasoning_content") or text_at(delta, "reasoning")),
+            *gathered.text(text_at(delta, "content")),
+            *gathered.text(text_at(delta, "refusal")),
+        )
+
+    def _call(self, number: int, said: JsonObject) -> None:
+        place = tokens_at(said, "index")
+        function = table_at(said, "function")
+        name = text_at(function, "name") or ""
+        call = self._place(number if place is None else place, text_at(said, "id"), name)
+        call.name = call.name or name
+        call.arguments.append(text_at(function, "arguments") or "")
+
+    def _place(self, index: int, identity: str | None, name: str) -> UnfinishedCall:
+        """The call that a piece belongs to. Another id with a name is another call, whatever index it has: some servers
+        give all of them one. Without a name it is not, for others give every piece an id."""
+        call = self._gathered.call(self._places.setdefault(index, len(self._gathered.calls)))
+        if name and identity and call.id and identity != call.id:
+            self._places[index] = len(self._gathered.calls)
+            call = self._gathered.call(self._places[index])
+        call.id = call.id or identity
+        return call
+
+    @property
+    def is_whole(self) -> bool:
+        return self._finish is not None and self._finish not in _UNFINISHED
+
+    @property
+    def is_over(self) -> bool:
+        """`[DONE]`, which every wire may have, is seen before an event comes here."""
+        return False
+
+    def finish(self) -> Completion:
+        if self._finish is None:
+            raise truncated()
+        if self._finish in _UNFINISHED:
+            raise broken_off(self._finish)
+        finish = _FINISH.get(self._finish, "other")
+        return self._gathered.completion(finish, self._usage, model=self._model, reported_cost=self._cost)
+
+    def so_far(self) -> Usage:
+        return self._usage
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIResponses:
+    def write(self, outgoing: Outgoing) -> Written:
+        system, messages = before(outgoing)
+        body: dict[str, Json] = {
+            "model": outgoing.model,
+            "input": list(_items(messages)),
+            "stream": True,
+            "store": False,
+        }
+        if system:
+            body["instructions"] = system
+        if outgoing.max_output_tokens is not None:
+            body["max_output_tokens"] = outgoing.max_output_tokens
+        if outgoing.temperature is not None:
+            body["temperature"] = outgoing.temperature
+        if outgoing.tools:
+            body["tools"] = [_responses_tool(tool) for tool in outgoing.tools]
+        if outgoing.tools and outgoing.thinks:
+            # Nothing is stored: what was thought before a call goes back with its result. Others refuse to be asked.
+            body["include"] = ["reasoning.encrypted_content"]
+        if outgoing.tool_choice is not None:
+            body["tool_choice"] = outgoing.tool_choice
+        if outgoing.output_schema is not None:
+            schema: dict[str, Json] = {"type": "json_schema", "name": "answer", "schema": dict(outgoing.output_schema)}
+            body["text"] = {"format": {**schema, "strict": is_strict(outgoing.output_schema)}}
+        return Written(path="/responses", headers={}, body=body)
+
+    def reader(self) -> "ResponsesReader":
+        return ResponsesReader()
+
+    def authorize(self, key: str) -> dict[str, str]:
+        return {"authorization": f"Bearer {key}"}
+
+
+def _items(messages: tuple[Message, ...]) -> Iterator[Json]:
+    """A text of the assistant's is a list here: servers that copied this wire take no other."""
+    for item in write_messages(messages, Format.OPENAI_RESPONSES):
+        said = text_at(item, "content")
+        if item.get("role") == "assistant" and said is not None:
+            item["content"] = [{"type": "output_text", "text": said, "annotations": []}]
+        yield item
+
+
+def _responses_tool(tool: ToolDefinition) -> dict[str, Json]:
+    written: dict[str, Json] = {"type": "function", "name": tool.name, "parameters": dict(tool.schema), "strict": False}
+    if tool.description is not None:
+        written["description"] = tool.description
+    return written
+
+
+@dataclass(slots=True)
+class ResponsesReader:
+    _gathered: Gathered = field(default_factory=Gathered)
+    _last: JsonObject | None = None
+    _usage: Usage = field(default_factory=Usage)
+
+    def feed(self, event: str | None, data: str) -> tuple[Event, ...]:
+        said = parsed(data)
+        if text_at(said, "object") == "response":
+            # A whole answer that was not streamed.
+            status = text_at(said, "status") or "completed"
+            said = {"type": f"response.{status}", "response": dict(said)}
+        kind = text_at(said, "type") or event or ""
+        if kind == "error":
+            fail_in_band(said.get("error") or dict(said))
+        response = table_at(said, "response")
+        if response:
+            self._usage = read_usage(table_at(response, "usage"), Format.OPENAI_RESPONSES)
+        if kind == "response.created":
+            # A second one is the answer begun anew: what came before it is not part of it.
+            self._gathered = Gathered()
+        if kind == "response.failed":
+            fail_in_band(response.get("error") or "the response failed")
+        if kind in ("response.completed", "response.incomplete"):
+            self._last = response
+        if kind in ("response.output_text.delta", "response.refusal.delta"):
+            return self._gathered.text(text_at(said, "delta"))
+        if kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
+            return self._gathered.thinking(text_at(said, "delta"))
+        return ()
+
+    @property
+    def is_whole(self) -> bool:
+        return self._last is not None
+
+    @property
+    def is_over(self) -> bool:
+        return self._last is not None
+
+    def finish(self) -> Completion:
+        if self._last is None:
+            raise truncated()
+        last = self._last
+        whole = _output(tables_at(last, "output"))
+        if not whole.text_so_far and not whole.calls:
+            whole.text(self._gathered.text_so_far)
+        return whole.completion(_finish(last), self._usage, model=text_at(last, "model"))
+
+    def so_far(self) -> Usage:
+        return self._usage
+
+
+def _finish(response: JsonObject) -> Finish:
+    if text_at(response, "status") != "incomplete":
+        return "stop"
+    reason = text_at(table_at(response, "incomplete_details"), "reason")
+    return "refusal" if reason == "content_filter" else "length"
+
+
+def _output(items: list[JsonObject]) -> Gathered:
+    found = Gathered()
+    for place, item in enumerate(items):
+        kind = text_at(item, "type")
+        if kind == "message":
+            for part in tables_at(item, "content"):
+                found.text(text_at(part, "text") or text_at(part, "refusal"))
+        elif kind == "reasoning":
+            for summary in tables_at(item, "summary"):
+                found.thinking(text_at(summary, "text"))
+            found.thought_ends(text_at(item, "encrypted_content"), "encrypted")
+        elif kind == "function_call":
+            call = found.call(place)
+            call.name, call.id = text_at(item, "name") or "", text_at(item, "call_id")
+            call.arguments.append(text_at(item, "arguments") or "")
+    return found

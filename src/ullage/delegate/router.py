@@ -1,0 +1,428 @@
+"""Pure: a request, a policy and the model table in, a route out, with a line for each step that decided something.
+Nobody is asked here, and whether a candidate is reachable just now is not known.
+
+Precedence: the prompt must fit the window first; a forced model beats the rest; a bucket above the first beats the
+language; the language beats the first bucket and the default.
+
+The language that a text is written in, or None where that is not clear.
+
+py3langid decides, from the first part of a text without code and addresses. It is loaded when a language is first
+asked for, which takes most of a second of CPU: whoever has an event loop to keep free calls `load_detector` in a thread
+before. Where two languages are left, the verb that a prompt begins with decides. None is better than a guess: a
+session's language then holds.
+
+In the middle of the text that the user said last, because its beginning says what is wanted and its end is what was
+said last; a mark in its place says how much is gone. Everything else stays as it is.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Protocol, cast
+
+from ullage.errors import InvalidArguments
+from ullage.messages import Message, Text
+from ullage.models import Match, ModelTable
+
+from .policy import Bucket, ModelEntry, Policy
+
+__all__ = [
+    "Candidate",
+    "Parameters",
+    "Route",
+    "RouteRequest",
+    "Shortened",
+    "TooLong",
+    "detect_language",
+    "load_detector",
+    "route",
+    "shortened",
+    "without",
+]
+
+
+class TooLong(InvalidArguments):
+    """A prompt that no window holds, and the tokens that would have fitted."""
+
+    room: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    messages: tuple[Message, ...]
+    left_out: int
+    """Characters."""
+
+
+def shortened(messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]], bool]) -> Shortened | None:
+    """The most of it that fits; None where nothing of that text would."""
+    place = _place(messages)
+    if place is None:
+        return None
+    message, part = place
+    text = _text(messages, place)
+    low, high = 0, len(text) - 1
+    while low < high:
+        kept = (low + high + 1) // 2
+        low, high = (kept, high) if fits(_cut(messages, message, part, kept)) else (low, kept - 1)
+    return Shortened(_cut(messages, message, part, low), len(text) - low) if low else None
+
+
+def _place(messages: tuple[Message, ...]) -> tuple[int, int] | None:
+    """Of the longest text of the user's last message."""
+    users = [number for number, message in enumerate(messages) if message.role == "user"]
+    if not users:
+        return None
+    parts = [
+        (len(part.text), number) for number, part in enumerate(messages[users[-1]].parts) if isinstance(part, Text)
+    ]
+    return (users[-1], max(parts)[1]) if parts else None
+
+
+def _text(messages: tuple[Message, ...], place: tuple[int, int]) -> str:
+    part = messages[place[0]].parts[place[1]]
+    return part.text if isinstance(part, Text) else ""
+
+
+def _cut(messages: tuple[Message, ...], message: int, part: int, kept: int) -> tuple[Message, ...]:
+    text = _text(messages, (message, part))
+    head, tail = text[: kept - kept // 2], text[len(text) - kept // 2 :]
+    mark = f"\n[… {len(text) - kept:,} characters left out …]\n"
+    parts = list(messages[message].parts)
+    parts[part] = Text(f"{head}{mark}{tail}")
+    return (*messages[:message], replace(messages[message], parts=tuple(parts)), *messages[message + 1 :])
+
+
+_LOOKED_AT = 2_000
+"""Characters from the beginning."""
+_SHORT = 17
+"""Characters, below which a text in letters of the alphabet is too short to tell; in other scripts four are enough."""
+_LEAST = 0.4
+"""Probability that a language needs."""
+_LEAD = 2.0
+"""How many times the next one's probability it needs, since some languages differ little."""
+_COMMANDS = {
+    **dict.fromkeys(("escreva", "explique", "crie", "faça", "resuma", "traduza", "liste", "mostre"), "pt"),
+    **dict.fromkeys(("escribe", "explica", "haz", "traduce", "muestra", "resume"), "es"),
+    **dict.fromkeys(("write", "explain", "create", "make", "summarize", "summarise", "translate", "show"), "en"),
+}
+"""Verbs that prompts begin with, by the language of the policy's own examples."""
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S+@\S+", re.DOTALL)
+_NO_LETTER = re.compile(r"[\W\d_]+")
+
+
+def detect_language(text: str) -> str | None:
+    """The two-letter code of a text's language; None where there is too little of it, or no language stands out."""
+    sample = " ".join(_CODE.sub(" ", text[:_LOOKED_AT]).split())
+    letters = _NO_LETTER.sub("", sample)
+    if len(letters) < 4 or (letters.isascii() and len(sample) < _SHORT):
+        return None
+    (best, likely), (next_best, next_likely), *_ = _identifier().rank(sample)
+    if likely >= _LEAST and likely >= _LEAD * next_likely:
+        return best if len(best) == 2 else None
+    commanded = _COMMANDS.get(sample.partition(" ")[0].lower())
+    return commanded if commanded in (best, next_best) else None
+
+
+def load_detector() -> None:
+    """Makes `detect_language` quick; may be called from any thread."""
+    _identifier()
+
+
+class _Identifier(Protocol):
+    """What is used of py3langid, which has no types."""
+
+    def rank(self, text: str) -> list[tuple[str, float]]:
+        """Every language with its probability, the likeliest first."""
+        ...
+
+
+@cache
+def _identifier() -> _Identifier:
+    from py3langid import langid  # pyright: ignore[reportMissingTypeStubs]
+
+    library = cast("Any", langid)
+    return cast("_Identifier", library.LanguageIdentifier.from_model_file(library.MODEL_FILE, norm_probs=True))
+
+
+_LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.0, 2.0
+_PLAIN = "default"
+"""The domain that asks for nothing."""
+_DOMAIN_TEMPERATURES = {"code": 0.25, "creative": 0.9}
+"""For domains whose temperature the policy does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteRequest:
+    prompt_tokens: int
+    """The upper edge of what the prompt weighs, everything that goes with it included."""
+    language: str | None = None
+    """Given, or detected, or the session's; a two-letter code."""
+    language_from: str = "given"
+    """How it is known, for the rationale: `given`, `detected`, `the session's`."""
+    force_model: str | None = None
+    """An alias or a model's id."""
+    tier: str | None = None
+    domain: str = _PLAIN
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    has_images: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    max_output_tokens: int | None
+    """None where nothing limits it: the provider's own default then holds."""
+    temperature: float | None
+    """None where the model refuses one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    alias: str | None
+    entry: ModelEntry
+    parameters: Parameters
+    window: int | None
+    """None where nobody knows it; it is then taken to be large enough."""
+    thinks: bool | None = None
+    """Whether the model thinks before it answers; None where nobody knows."""
+    sees: bool | None = None
+    """Whether the model takes images; None where nobody knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    candidates: tuple[Candidate, ...]
+    """To be asked in this order; never empty."""
+    rationale: tuple[str, ...]
+    preferred: str | None = None
+    """The id of the model that the policy chose, where it is not among the candidates because it is cooling down."""
+
+
+def route(request: RouteRequest, policy: Policy, models: ModelTable) -> Route:
+    """Raises `InvalidArguments` for a model, tier or domain that is not there, and for a prompt no window holds."""
+    _check(request, policy)
+    alias, reasons = _choose(request, policy)
+    chain = list(_chain(alias, policy))
+    known = [_candidate(one, request, policy, models) for one in chain]
+    if request.has_images:
+        reasons += [f"{_named(one)}: takes no images" for one in known if one.sees is False]
+        known = [one for one in known if one.sees is not False] or _seeing(request, policy, models)
+    fitting = [one for one in known if _fits(one, request)]
+    reasons += [f"{_named(one)}: {_too_small(one, request)}" for one in known if one not in fitting]
+    if not fitting:
+        fitting = _larger(request, policy, models, known)
+        reasons += [f"window: {_named(fitting[0])} holds it"]
+    reasons += list(_settings(fitting[0], request, policy, models))
+    return Route(candidates=tuple(fitting), rationale=tuple(reasons))
+
+
+def _seeing(request: RouteRequest, policy: Policy, models: ModelTable) -> list[Candidate]:
+    """Every model that is known to take images, where none of the chain may; a forced model is not left for another."""
+    everyone = [_candidate(identity, request, policy, models) for identity in policy.models]
+    seeing = [one for one in everyone if one.sees]
+    if request.force_model is not None or not seeing:
+        whose = (
+            "no model of the policy"
+            if request.force_model is None
+            else f"neither `{request.force_model}` nor its fallbacks"
+        )
+        raise InvalidArguments(
+            f"there are images, and {whose} take them"
+            if request.force_model
+            else f"there are images, and {whose} takes them",
+            suggestion="name a model that takes images with `forceModel`, or leave `images` out",
+            options=tuple(_named(one) for one in seeing),
+        )
+    return seeing
+
+
+def _check(request: RouteRequest, policy: Policy) -> None:
+    if request.tier is not None and request.tier not in policy.tiers:
+        hint = "use one of the tiers below" if policy.tiers else "leave the tier out: the policy has none"
+        raise InvalidArguments(f"no tier is called `{request.tier}`", suggestion=hint, options=tuple(policy.tiers))
+    domains = tuple(dict.fromkeys((_PLAIN, *_DOMAIN_TEMPERATURES, *policy.temperatures)))
+    if request.domain not in domains:
+        said = f"no domain is called `{request.domain}`"
+        raise InvalidArguments(said, suggestion="use one of the domains below", options=domains)
+
+
+def _choose(request: RouteRequest, policy: Policy) -> tuple[str, list[str]]:
+    """The alias or id to begin with, and why."""
+    if request.force_model is not None:
+        _entry(request.force_model, policy)
+        return request.force_model, [f"forced: {request.force_model}"]
+    number, bucket = _bucket(request.prompt_tokens, policy)
+    rule = None if request.language is None else policy.languages.get(request.language)
+    if bucket is not None and number > 0:
+        return bucket.alias, [f"bucket: {request.prompt_tokens} tokens -> {bucket.alias}"]
+    if rule is not None and rule.alias is not None:
+        return rule.alias, [f"language: {request.language} ({request.language_from}) -> {rule.alias}"]
+    if bucket is not None:
+        return bucket.alias, [f"bucket: {request.prompt_tokens} tokens -> {bucket.alias}"]
+    if policy.default_alias is None:
+        raise InvalidArguments(
+            "the policy names no model for this", suggestion="set routing.defaultAlias", options=tuple(policy.aliases)
+        )
+    return policy.default_alias, [f"default: {policy.default_alias}"]
+
+
+def _bucket(tokens: int, policy: Policy) -> tuple[int, Bucket | None]:
+    for number, bucket in enumerate(policy.buckets):
+        if bucket.at_least <= tokens and (bucket.at_most is None or tokens <= bucket.at_most):
+            return number, bucket
+    return -1, None
+
+
+def _chain(first: str, policy: Policy) -> Iterator[str]:
+    """What is asked in turn; one model once, whatever it is called."""
+    alias = first if first in policy.aliases else _alias_of(first, policy)
+    seen = set[str]()
+    for name in (first, *policy.fallbacks.get(alias or first, ())):
+        entry = _entry(name, policy)
+        if entry.id not in seen:
+            seen.add(entry.id)
+            yield name
+
+
+def _alias_of(identity: str, policy: Policy) -> str | None:
+    return next((alias for alias, model in policy.aliases.items() if model == identity), None)
+
+
+def _entry(name: str, policy: Policy) -> ModelEntry:
+    found = policy.models.get(policy.aliases.get(name, name))
+    if found is None:
+        raise InvalidArguments(
+            f"no model of the policy is called `{name}`",
+            suggestion="use one of the names below, or leave it to the policy",
+            options=(*policy.aliases, *policy.models),
+        )
+    return found
+
+
+def _candidate(name: str, request: RouteRequest, policy: Policy, models: ModelTable) -> Candidate:
+    entry = _entry(name, policy)
+    match = models.get(entry.model)
+    alias = name if name in policy.aliases else _alias_of(name, policy)
+    window = entry.window or (None if match is None else match.card.window)
+    parameters = Parameters(
+        max_output_tokens=_output(entry, match, request, policy),
+        temperature=_temperature(entry, match, request, policy),
+    )
+    thinks = None if match is None else match.card.accepts.get("reasoning")
+    sees = None if match is None else match.card.accepts.get("images")
+    return Candidate(alias=alias, entry=entry, parameters=parameters, window=window, thinks=thinks, sees=sees)
+
+
+def _output(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> int | None:
+    tier = None if request.tier is None else policy.tiers[request.tier]
+    asked = _first(request.max_output_tokens, tier, _least(policy.cap_default, entry.cap_default))
+    return _least(entry.cap_hard, entry.max_output_tokens, None if match is None else match.card.max_output, asked)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _least(*values: int | None) -> int | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _temperature(entry: ModelEntry, match: Match | None, request: RouteRequest, policy: Policy) -> float | None:
+    if match is not None and match.card.accepts.get("temperature") is False:
+        return None
+    value, _ = _warmth(entry, request, policy)
+    return None if value is None else min(max(value, _LEAST_TEMPERATURE), _MOST_TEMPERATURE)
+
+
+def _warmth(entry: ModelEntry, request: RouteRequest, policy: Policy) -> tuple[float | None, str]:
+    """The temperature before it is held to its bounds, and who asked for it."""
+    rule = policy.languages.get(request.language or "")
+    domain = None
+    if request.domain != _PLAIN:
+        domain = policy.temperatures.get(request.domain, _DOMAIN_TEMPERATURES.get(request.domain))
+    asked = (
+        (request.temperature, "request"),
+        (domain, f"domain {request.domain}"),
+        (None if rule is None else rule.temperature, f"language {request.language}"),
+        (entry.temperature, "model"),
+        (policy.temperatures.get(_PLAIN), "default"),
+    )
+    return next(((value, who) for value, who in asked if value is not None), (None, "nobody"))
+
+
+def _fits(candidate: Candidate, request: RouteRequest) -> bool:
+    if candidate.window is None:
+        return True
+    return request.prompt_tokens + (candidate.parameters.max_output_tokens or 1) <= candidate.window
+
+
+def _too_small(candidate: Candidate, request: RouteRequest) -> str:
+    output = candidate.parameters.max_output_tokens or 1
+    return f"window of {candidate.window} is too small for {request.prompt_tokens} + {output}"
+
+
+def _larger(request: RouteRequest, policy: Policy, models: ModelTable, chain: list[Candidate]) -> list[Candidate]:
+    """Every other model that holds the prompt, the smallest window first; a forced model is not left for another."""
+    everyone = [_candidate(identity, request, policy, models) for identity in policy.models]
+    holding = [one for one in everyone if one.window is not None and _fits(one, request)]
+    if request.force_model is not None or not holding:
+        asked = chain if request.force_model is not None else everyone
+        raise _unheld(request, asked, holding)
+    return sorted(holding, key=lambda one: one.window or 0)
+
+
+def _unheld(request: RouteRequest, everyone: list[Candidate], holding: list[Candidate]) -> TooLong:
+    known = [one for one in everyone if one.window is not None]
+    largest = max((one.window or 0 for one in known), default=0)
+    whose = f"the largest window is {largest}"
+    if request.force_model is not None:
+        whose = f"neither `{request.force_model}` nor its fallbacks hold them"
+    error = TooLong(
+        f"the prompt has {request.prompt_tokens} tokens, and {whose}",
+        suggestion="shorten the prompt, or let it be cut",
+        options=tuple(_named(one) for one in holding),
+    )
+    error.room = max(((one.window or 0) - (one.parameters.max_output_tokens or 1) for one in known), default=0)
+    return error
+
+
+def _named(candidate: Candidate) -> str:
+    return candidate.alias or candidate.entry.id
+
+
+def _settings(chosen: Candidate, request: RouteRequest, policy: Policy, models: ModelTable) -> Iterator[str]:
+    temperature, who = _warmth(chosen.entry, request, policy)
+    if chosen.parameters.temperature is None:
+        if temperature is not None:
+            yield f"temperature: left out, {chosen.entry.model} refuses it"
+    else:
+        yield f"temperature: {chosen.parameters.temperature:g} ({who})"
+    if chosen.parameters.max_output_tokens is not None:
+        yield f"output: {chosen.parameters.max_output_tokens} ({_capped_by(chosen, request, policy)})"
+
+
+def _capped_by(chosen: Candidate, request: RouteRequest, policy: Policy) -> str:
+    limit = chosen.parameters.max_output_tokens
+    if request.max_output_tokens is not None:
+        asked, who = request.max_output_tokens, "request"
+    elif request.tier is not None:
+        asked, who = policy.tiers[request.tier], f"tier {request.tier}"
+    else:
+        asked, who = _least(policy.cap_default, chosen.entry.cap_default), "default"
+    return who if limit == asked else "the model's hard cap"
+
+
+def without(found: Route, identities: frozenset[str]) -> Route:
+    """The route without candidates that are not to be asked just now, unless that leaves none."""
+    left = tuple(one for one in found.candidates if one.entry.id not in identities)
+    skipped = tuple(_named(one) for one in found.candidates if one.entry.id in identities)
+    if not left or not skipped:
+        return found
+    return replace(
+        found,
+        candidates=left,
+        rationale=(*found.rationale, f"benched: {', '.join(skipped)}"),
+        preferred=found.candidates[0].entry.id,
+    )
