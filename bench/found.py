@@ -14,13 +14,13 @@ from statistics import mean
 import anyio
 from search_shape_replies import WHOLE, shown_in
 
-from ullage.gateway.definition import definition_text
-from ullage.gateway.find.find import Find
-from ullage.gateway.find.settings import FindSettings
-from ullage.gateway.find.tools import NAMES
+from ullage.gateway.find.find_settings import FindSettings
+from ullage.gateway.find.find_source import Find
+from ullage.gateway.find.tool_forms import NAMES
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Member
-from ullage.gateway.slim.wording import first_sentence
+from ullage.gateway.merge.tool_view import Member
+from ullage.gateway.slim.schema_walk import first_sentence
+from ullage.gateway.tool_source import definition_text
 from ullage.testing import FakeSource
 from ullage.tokens import Meter
 from ullage.tool import Call, Tool

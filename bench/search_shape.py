@@ -26,7 +26,7 @@ from search_shape_others import EIGHT, our_others, peer_replies
 from search_shape_replies import SIGNATURE, WHOLE, Reply, behind, weigh
 from search_shape_twins import Twins, measure_twins, report_twins
 
-from ullage.gateway.find.settings import FindSettings
+from ullage.gateway.find.find_settings import FindSettings
 
 __all__ = ["BUDGETS", "Shape", "Shapes", "measure", "report"]
 

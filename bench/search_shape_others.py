@@ -18,11 +18,9 @@ import search_peers
 from search_sets import Maker, Row, Search, Set
 from search_shape_replies import ALSO, LINE, WHOLE, Behind, Reply, weigh
 
-from ullage.gateway.find.fit import Candidate
-from ullage.gateway.find.forms import forms_of
-from ullage.gateway.find.reply import About, candidate
-from ullage.gateway.find.savings import TokenMetrics
-from ullage.gateway.merge.view import Entry
+from ullage.gateway.find.find_reply import About, Candidate, TokenMetrics, candidate
+from ullage.gateway.find.tool_forms import forms_of
+from ullage.gateway.merge.tool_view import Entry
 
 __all__ = ["EIGHT", "PEERS", "our_others", "peer_replies"]
 

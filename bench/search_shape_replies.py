@@ -12,11 +12,11 @@ from functools import cache
 
 from search_sets import Row
 
-from ullage.gateway.find.find import Find
-from ullage.gateway.find.settings import FindSettings
-from ullage.gateway.find.tools import NAMES
+from ullage.gateway.find.find_settings import FindSettings
+from ullage.gateway.find.find_source import Find
+from ullage.gateway.find.tool_forms import NAMES
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Entry, Member
+from ullage.gateway.merge.tool_view import Entry, Member
 from ullage.models import shipped
 from ullage.testing import FakeSource
 from ullage.tokens import Count, Meter

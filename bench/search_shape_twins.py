@@ -13,13 +13,11 @@ from statistics import fmean
 from search_sets import Row, Set, catalogue_file, read_rows
 from search_shape_replies import behind, shown_in, weigh
 
-from ullage.gateway.find.embedders import Embedders
-from ullage.gateway.find.forms import forms_of
-from ullage.gateway.find.indexing import Indexing
-from ullage.gateway.find.query import Ranked, rank, read_query
-from ullage.gateway.find.reply import About, Beside, candidate, compose
-from ullage.gateway.find.twins import grouped
-from ullage.gateway.merge.view import Entry
+from ullage.gateway.find.find_reply import About, Beside, candidate, compose
+from ullage.gateway.find.search_tools import Ranked, grouped, rank, read_query
+from ullage.gateway.find.tool_forms import forms_of
+from ullage.gateway.find.tool_index import Embedders, Indexing
+from ullage.gateway.merge.tool_view import Entry
 from ullage.search import Named
 
 __all__ = ["Twins", "measure_twins", "report_twins"]

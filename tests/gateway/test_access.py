@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from ullage.errors import ClientCannot, Denied, ProtocolError, UnknownTool
-from ullage.gateway.access import Guarded, asking
+from ullage.gateway.access_rules import Guarded, asking
 from ullage.gateway.merge.merge import Member, Merge
 from ullage.options import Rules
 from ullage.testing import FakeSource

@@ -5,11 +5,9 @@ import anyio
 import pytest
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find.aside import Aside
-from ullage.gateway.find.envelope import read_call
-from ullage.gateway.find.fitting import Fitting
-from ullage.gateway.find.validate import Checker
-from ullage.gateway.merge.view import Entry, Member
+from ullage.gateway.find.call_tool import Aside, Fitting, read_call
+from ullage.gateway.find.validate_arguments import Checker
+from ullage.gateway.merge.tool_view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool
 

@@ -26,7 +26,7 @@ from ullage.gateway.baseline import (
     tool_changed,
 )
 from ullage.gateway.catalog.catalog import Catalogue
-from ullage.gateway.introduction import Introduction
+from ullage.gateway.tool_source import Introduction
 from ullage.options import Server
 from ullage.store import Database
 from ullage.store.migrations import MIGRATIONS

@@ -7,21 +7,17 @@ from typing import Any
 import pytest
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find.aside import AT_ONCE, Aside
-from ullage.gateway.find.calling import UNCHECKED, Calling
-from ullage.gateway.find.envelope import read_call
-from ullage.gateway.find.fitting import TOO_COMPLEX, Fitting, fitting
-from ullage.gateway.find.forms import forms_of
-from ullage.gateway.find.heal import heal
-from ullage.gateway.find.index import Hashes
-from ullage.gateway.find.misfit import misfit
-from ullage.gateway.find.patterns import ways
-from ullage.gateway.find.settings import FindSettings
-from ullage.gateway.find.validate import STEPS, Checker
+from ullage.gateway.find.argument_repair import heal, misfit
+from ullage.gateway.find.call_tool import AT_ONCE, TOO_COMPLEX, UNCHECKED, Aside, Calling, Fitting, fitting, read_call
+from ullage.gateway.find.find_settings import FindSettings
+from ullage.gateway.find.schema_validation import ways
+from ullage.gateway.find.tool_forms import forms_of
+from ullage.gateway.find.tool_index import Hashes
+from ullage.gateway.find.validate_arguments import STEPS, Checker
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Entry, Member
-from ullage.gateway.slim.render import signature
-from ullage.gateway.step_budget import LimitLog, OutOfSteps, StepBudget
+from ullage.gateway.merge.tool_view import Entry, Member
+from ullage.gateway.slim.tool_signature import signature
+from ullage.gateway.tool_source import LimitLog, OutOfSteps, StepBudget
 from ullage.testing import FakeSource
 from ullage.tool import Call, Tool
 

@@ -5,10 +5,10 @@ from typing import Any
 import anyio
 import pytest
 
-from ullage.gateway.access import Guarded
-from ullage.gateway.cached import Bounds, Cached
+from ullage.gateway.access_rules import Guarded
+from ullage.gateway.call_cache import Bounds, Cached
 from ullage.gateway.merge import Member, Merge
-from ullage.gateway.metered import META
+from ullage.gateway.metering import META
 from ullage.gateway.results import ResultRules, ServerResults
 from ullage.options import Rules
 from ullage.testing import FakeSource

@@ -2,9 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ullage.gateway.find.candidates import Candidates
-from ullage.gateway.find.forms import Forms
-from ullage.gateway.find.reply import About
+from ullage.gateway.find.find_reply import About, Candidates
+from ullage.gateway.find.tool_forms import Forms
 from ullage.tokens import Count
 
 pytestmark = pytest.mark.requirement("S1:find")

@@ -11,12 +11,9 @@ import anyio
 import pytest
 
 from store.databases import in_processes, opened
-from ullage.gateway.catalog.catalog import Catalogue
-from ullage.gateway.catalog.forms import StoredForms
-from ullage.gateway.catalog.stored import Stored, StoredTool
-from ullage.gateway.catalog.vectors import StoredVectors
-from ullage.gateway.definition import definition_hash, definition_text
-from ullage.gateway.introduction import Introduction
+from ullage.gateway.catalog.catalog import Catalogue, Stored, StoredTool
+from ullage.gateway.catalog.index_storage import StoredForms, StoredVectors
+from ullage.gateway.tool_source import Introduction, definition_hash, definition_text
 from ullage.options import Server
 from ullage.store import MIGRATIONS, Database
 from ullage.tool import Tool

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.definition import definition, definition_hash, definition_text, revision_of, tool_of
+from ullage.gateway.tool_source import definition, definition_hash, definition_text, revision_of, tool_of
 from ullage.tool import Tool
 
 pytestmark = pytest.mark.requirement("S1:surface")

@@ -5,17 +5,14 @@ from typing import Any
 import pytest
 
 from ullage.errors import Denied, InvalidArguments, SourceFailed, UnknownTool
-from ullage.gateway.access import Guarded
-from ullage.gateway.definition import definition_text
-from ullage.gateway.find.find import Find
-from ullage.gateway.find.settings import FindSettings, Surroundings
-from ullage.gateway.find.tools import NAMES, find_tools
-from ullage.gateway.introduction import Introduction
+from ullage.gateway.access_rules import Guarded
+from ullage.gateway.find.find_settings import FindSettings, Surroundings
+from ullage.gateway.find.find_source import Find
+from ullage.gateway.find.tool_forms import NAMES, find_tools
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Member
-from ullage.gateway.pacing import Pacing
-from ullage.gateway.reference import References
-from ullage.gateway.shown import Unwritten
+from ullage.gateway.merge.tool_view import Member
+from ullage.gateway.metering import References, Unwritten
+from ullage.gateway.tool_source import Introduction, Pacing, definition_text
 from ullage.models import shipped
 from ullage.options import Rules
 from ullage.testing import FakeSource

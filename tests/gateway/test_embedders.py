@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from ullage.errors import BadConfiguration
-from ullage.gateway.find.embedders import Embedders
+from ullage.gateway.find.tool_index import Embedders
 from ullage.options import IndexKind
 from ullage.testing import FakeEmbedder
 

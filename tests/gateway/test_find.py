@@ -11,22 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ullage.errors import Denied, InvalidArguments, SourceFailed, UllageError, Unavailable, UnknownTool
-from ullage.gateway.access import Guarded
-from ullage.gateway.definition import definition_text
-from ullage.gateway.find.calling import HEALED, UNCHECKED
-from ullage.gateway.find.find import SAVINGS, Find
-from ullage.gateway.find.index import Hashes
-from ullage.gateway.find.narrow import Scope, scope_of
-from ullage.gateway.find.query import read_query
-from ullage.gateway.find.reply import LEAST_BUDGET
-from ullage.gateway.find.savings import TokenMetrics
-from ullage.gateway.find.settings import FindSettings, Surroundings
-from ullage.gateway.find.surface import Remembered
-from ullage.gateway.find.tools import NAMES, find_tools
-from ullage.gateway.introduction import Introduction
+from ullage.gateway.access_rules import Guarded
+from ullage.gateway.find.call_tool import HEALED, UNCHECKED
+from ullage.gateway.find.find_reply import LEAST_BUDGET, TokenMetrics
+from ullage.gateway.find.find_settings import FindSettings, Remembered, Surroundings
+from ullage.gateway.find.find_source import SAVINGS, Find
+from ullage.gateway.find.search_tools import Scope, read_query, scope_of
+from ullage.gateway.find.tool_forms import NAMES, find_tools
+from ullage.gateway.find.tool_index import Hashes
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Member, View
-from ullage.gateway.reference import References
+from ullage.gateway.merge.tool_view import Member, View
+from ullage.gateway.metering import References
+from ullage.gateway.tool_source import Introduction, definition_text
 from ullage.models import shipped
 from ullage.options import Rules
 from ullage.testing import FakeRecorder, FakeSource

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.find.fit import Candidate, Fitted, Piece, fit
+from ullage.gateway.find.find_reply import Candidate, Fitted, Piece, fit
 
 pytestmark = pytest.mark.requirement("S1:budget")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ullage.gateway.find.forms import Forms, FormsKept, forms_of
+from ullage.gateway.find.tool_forms import Forms, FormsKept, forms_of
 from ullage.tool import JsonObject, Tool
 
 pytestmark = pytest.mark.requirement("S1:budget")

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find.envelope import read_call
-from ullage.gateway.find.heal import Healed, heal, parsed
+from ullage.gateway.find.argument_repair import Healed, heal, parsed
+from ullage.gateway.find.call_tool import read_call
 
 pytestmark = pytest.mark.requirement("S1:heal")
 

@@ -17,16 +17,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ullage.gateway.definition import definition_hash
-from ullage.gateway.find.embedders import Embedders
-from ullage.gateway.find.find import Find
-from ullage.gateway.find.settings import FindSettings, Surroundings
-from ullage.gateway.find.surface import Mode
-from ullage.gateway.find.tools import NAMES
-from ullage.gateway.find.vectors import VectorKey
+from ullage.gateway.find.find_settings import FindSettings, Mode, Surroundings
+from ullage.gateway.find.find_source import Find
+from ullage.gateway.find.tool_forms import NAMES
+from ullage.gateway.find.tool_index import Embedders, VectorKey
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Member
-from ullage.gateway.spawn import Work
+from ullage.gateway.merge.tool_view import Member
+from ullage.gateway.tool_source import Work, definition_hash
 from ullage.models import shipped
 from ullage.search import Document
 from ullage.testing import FakeEmbedder, FakeSource

@@ -10,11 +10,9 @@ import pytest
 from store.databases import opened
 from ullage.errors import ProtocolError, SourceFailed, ToolChanged, UllageError
 from ullage.gateway.baseline import Baselines
+from ullage.gateway.catalog.cached_source import Kept
 from ullage.gateway.catalog.catalog import Catalogue
-from ullage.gateway.catalog.kept import Kept
-from ullage.gateway.definition import definition_text
-from ullage.gateway.introduction import Introduction
-from ullage.gateway.spawn import Spawn
+from ullage.gateway.tool_source import Introduction, Spawn, definition_text
 from ullage.options import Server
 from ullage.store import Database
 from ullage.testing import FakeSource, check_closing, check_source, check_watched

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from ullage.errors import StoreFailed
-from ullage.gateway.find.learning import Learning
+from ullage.gateway.find.usage_learning import Learning
 from ullage.search import Need, Use, Used
 from ullage.tool import Caller, Needs, Origin, Reply
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from store.databases import opened
 from ullage.errors import InvalidArguments, StoreFailed
-from ullage.gateway.access import Guarded
-from ullage.gateway.catalog.uses import StoredUses
-from ullage.gateway.find.find import Find
-from ullage.gateway.find.learning import Learning, UseStore
-from ullage.gateway.find.settings import FindSettings, Surroundings
-from ullage.gateway.find.tools import NAMES
+from ullage.gateway.access_rules import Guarded
+from ullage.gateway.catalog.index_storage import StoredUses
+from ullage.gateway.find.find_settings import FindSettings, Surroundings
+from ullage.gateway.find.find_source import Find
+from ullage.gateway.find.tool_forms import NAMES
+from ullage.gateway.find.usage_learning import Learning, UseStore
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Member
+from ullage.gateway.merge.tool_view import Member
 from ullage.models import shipped
 from ullage.options import Rules
 from ullage.search import Document, HybridIndex, Use, Used, restrained

@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from ullage.errors import BadConfiguration, ProtocolError, SourceFailed, UnknownResource, UnknownTool
-from ullage.gateway.merge import prompts, resources
+from ullage.gateway.merge import prompts_and_resources as prompts
+from ullage.gateway.merge import prompts_and_resources as resources
 from ullage.gateway.merge.merge import Member, Merge
-from ullage.gateway.merge.missing import Missing
-from ullage.gateway.merge.uris import Template
-from ullage.gateway.merge.view import View
+from ullage.gateway.merge.tool_names import Template
+from ullage.gateway.merge.tool_view import Missing, View
 from ullage.gateway.sanitize import sanitize_item
 from ullage.options import Rules
 from ullage.testing import FakeSource
@@ -839,7 +839,7 @@ async def test_a_log_level_reaches_every_member_that_can_be_told():
 
 
 async def test_a_server_that_failed_is_left_in_peace_for_a_while_and_then_asked_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ullage.gateway.merge.hearing._SHORTEST_PAUSE", 1.5)
+    monkeypatch.setattr("ullage.gateway.merge.polling._SHORTEST_PAUSE", 1.5)
     dead = Gated(error=SourceFailed("it crashed"))
     dead.opened.set()
     async with anyio.create_task_group() as tasks:

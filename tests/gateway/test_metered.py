@@ -10,8 +10,7 @@ import anyio
 import pytest
 
 from ullage.errors import InvalidArguments, ProtocolError, SourceFailed, UnknownTool
-from ullage.gateway.metered import META, Metered
-from ullage.gateway.reference import ASSUMED, Reference, References
+from ullage.gateway.metering import ASSUMED, META, Metered, Reference, References
 from ullage.ledger import Entry
 from ullage.models import shipped
 from ullage.testing import FakeRecorder, FakeSource

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.merge.names import LONGEST, Origin, Owned, fold, listed_names, remembered
-from ullage.gateway.merge.spelling import Book, key, nearest
-from ullage.gateway.merge.view import Entry, Member
+from ullage.gateway.merge.tool_names import LONGEST, Book, Origin, Owned, fold, key, listed_names, nearest, remembered
+from ullage.gateway.merge.tool_view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.gateway.pacing import Pacing
+from ullage.gateway.tool_source import Pacing
 
 pytestmark = pytest.mark.requirement("S1:live")
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ullage.gateway.pattern_index import PatternIndex, required_literals
-from ullage.gateway.poison import Flag, find_flags, flag_json, flag_line
+from ullage.gateway.poison import Flag, PatternIndex, find_flags, flag_json, flag_line, required_literals
 from ullage.gateway.poison_signals import SIGNALS
 from ullage.invisible_characters import has_invisible
 from ullage.tool import Json, Tool

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.find.savings import Carried, Savings, TokenMetrics
+from ullage.gateway.find.find_reply import Carried, Savings, TokenMetrics
 
 Value = Any
 """Any JSON, and whatever else a test hands on."""

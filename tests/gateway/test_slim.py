@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from ullage.gateway.slim import slim
-from ullage.gateway.slim.references import Parts
-from ullage.gateway.slim.share import share
-from ullage.gateway.slim.wording import is_name, is_said_in, repeats, spaced
+from ullage.gateway.slim.schema_walk import is_name, is_said_in, repeats, spaced
+from ullage.gateway.slim.shrink_definition import Parts, share
 from ullage.tool import Tool
 
 pytestmark = pytest.mark.requirement("S1:surface")

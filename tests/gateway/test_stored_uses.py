@@ -2,7 +2,7 @@ import pytest
 
 from store.databases import in_processes, opened
 from ullage.errors import StoreFailed
-from ullage.gateway.catalog.uses import StoredUses
+from ullage.gateway.catalog.index_storage import StoredUses
 from ullage.search import Use
 from ullage.store import MIGRATIONS, Database
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.gateway.find.surface import Decision, Mode, Remembered, Surface, decide
+from ullage.gateway.find.find_settings import Decision, Mode, Remembered, Surface, decide
 
 pytestmark = pytest.mark.requirement("S1:surface")
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from ullage.gateway.find.twins import are_twins, grouped, server_words
-from ullage.gateway.merge.view import Entry, Member
+from ullage.gateway.find.search_tools import are_twins, grouped, server_words
+from ullage.gateway.merge.tool_view import Entry, Member
 from ullage.testing import FakeSource
 from ullage.tool import Tool
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.merge.uris import Template, block_mapped, mapped, owners_of, unmapped, with_uri
+from ullage.gateway.merge.tool_names import Template, block_mapped, mapped, owners_of, unmapped, with_uri
 
 pytestmark = pytest.mark.requirement("S1:aggregate")
 

@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.find.misfit import misfit
-from ullage.gateway.find.patterns import affordable, compiled
-from ullage.gateway.find.validate import STEPS, Checker, Verdict, is_plain, plainly_fits
-from ullage.gateway.find.validators import Validators
-from ullage.gateway.step_budget import OutOfSteps, StepBudget
+from ullage.gateway.find.argument_repair import misfit
+from ullage.gateway.find.schema_validation import Validators, affordable, compiled
+from ullage.gateway.find.validate_arguments import STEPS, Checker, Verdict, is_plain, plainly_fits
+from ullage.gateway.tool_source import OutOfSteps, StepBudget
 from ullage.tool import Tool
 
 pytestmark = pytest.mark.requirement("S1:heal")
@@ -165,7 +164,7 @@ def test_a_pattern_is_asserted_where_python_can_read_it_and_skipped_where_not():
 )
 def test_a_hostile_pattern_is_not_tried(pattern: str, monkeypatch: pytest.MonkeyPatch):
     tried: list[str] = []
-    monkeypatch.setattr("ullage.gateway.find.keywords.compiled", tried.append)
+    monkeypatch.setattr("ullage.gateway.find.schema_validation.compiled", tried.append)
     assert check({"properties": {"a": {"pattern": pattern}}}, {"a": "a" * 5_000 + "!"}).fits
     assert tried == []
     check({"properties": {"a": {"pattern": "^a+$"}}}, {"a": "a"})

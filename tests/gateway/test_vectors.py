@@ -4,9 +4,8 @@ from dataclasses import replace
 import pytest
 
 from store.databases import opened
-from ullage.gateway.catalog.catalog import Catalogue
-from ullage.gateway.catalog.stored import Stored
-from ullage.gateway.catalog.vectors import StoredVectors
+from ullage.gateway.catalog.catalog import Catalogue, Stored
+from ullage.gateway.catalog.index_storage import StoredVectors
 from ullage.options import Server
 from ullage.store import Database
 from ullage.tool import Tool

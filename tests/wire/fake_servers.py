@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 from ullage.errors import ProtocolError, SourceFailed
 from ullage.gateway import Server
-from ullage.gateway.introduction import Introduction
+from ullage.gateway.tool_source import Introduction
 from ullage.testing import FakeSource
 from ullage.tool import (
     Call,

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING
 from ullage.lazy_imports import import_on_use
 from ullage.options import Access, DefinitionChanges, Rules, Server, Transport
 
-from .definition import definition
-from .failed import failed
+from .tool_source import definition, failed
 
 if TYPE_CHECKING:
-    from .access import Guarded
+    from .access_rules import Guarded
     from .baseline import Baseline, Baselines, DefinitionChange, Places, changed_parts, difference_lines, trust_command
-    from .cached import Cached
+    from .call_cache import Cached
     from .catalog import Catalogue, Kept, StoredForms, StoredUses, StoredVectors
-    from .definition import definition_hash, definition_text, tool_of
     from .find import (
         EDITION,
         NAMES,
@@ -28,23 +26,20 @@ if TYPE_CHECKING:
         Surroundings,
         TokenMetrics,
     )
-    from .introduction import Introduced, Introduction
     from .merge import Entry, Member, Merge, Missing, View
-    from .metered import META, Metered
-    from .open_calls import OpenCalls, shutting_down
-    from .reference import ASSUMED, Reference, References
+    from .metering import ASSUMED, META, Metered, OpenCalls, Reference, References, shutting_down
     from .results import READ, Budgeted, ResultReader, ResultRules, ServerResults, Vault
     from .slim import one_line, signature
-    from .underscored import Underscored
+    from .tool_source import Introduced, Introduction, Underscored, definition_hash, definition_text, tool_of
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "ASSUMED": "reference",
+            "ASSUMED": "metering",
             "Baseline": "baseline",
             "Baselines": "baseline",
             "Budgeted": "results",
-            "Cached": "cached",
+            "Cached": "call_cache",
             "Catalogue": "catalog",
             "Decision": "find",
             "DefinitionChange": "baseline",
@@ -55,23 +50,23 @@ else:
             "Find": "find",
             "FindSettings": "find",
             "FindToolResponse": "find",
-            "Guarded": "access",
+            "Guarded": "access_rules",
             "IndexKind": "find",
-            "Introduced": "introduction",
-            "Introduction": "introduction",
+            "Introduced": "tool_source",
+            "Introduction": "tool_source",
             "Kept": "catalog",
             "Learning": "find",
-            "META": "metered",
+            "META": "metering",
             "Member": "merge",
             "Merge": "merge",
-            "Metered": "metered",
+            "Metered": "metering",
             "Missing": "merge",
             "NAMES": "find",
-            "OpenCalls": "open_calls",
+            "OpenCalls": "metering",
             "Places": "baseline",
             "READ": "results",
-            "Reference": "reference",
-            "References": "reference",
+            "Reference": "metering",
+            "References": "metering",
             "ResultReader": "results",
             "ResultRules": "results",
             "ServerResults": "results",
@@ -80,17 +75,17 @@ else:
             "StoredVectors": "catalog",
             "Surroundings": "find",
             "TokenMetrics": "find",
-            "Underscored": "underscored",
+            "Underscored": "tool_source",
             "Vault": "results",
             "View": "merge",
             "changed_parts": "baseline",
-            "definition_hash": "definition",
-            "definition_text": "definition",
+            "definition_hash": "tool_source",
+            "definition_text": "tool_source",
             "difference_lines": "baseline",
             "one_line": "slim",
-            "shutting_down": "open_calls",
+            "shutting_down": "metering",
             "signature": "slim",
-            "tool_of": "definition",
+            "tool_of": "tool_source",
             "trust_command": "baseline",
         },
     )

@@ -6,10 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ullage.gateway.metered import META
-from ullage.gateway.reference import References
+from ullage.gateway.metering import META, References, weighed
 from ullage.gateway.results import Budgeted, ResultReader, ResultRules, TableQuery, Vault
-from ullage.gateway.weighing import weighed
 from ullage.models import shipped
 from ullage.testing import FakeSource
 from ullage.tokens import Meter, drain

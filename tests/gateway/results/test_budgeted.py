@@ -24,8 +24,8 @@ from gateway.results.bench_of_results import (
 )
 from store.databases import opened
 from ullage.errors import SourceFailed
-from ullage.gateway.merge.view import Entry, Member, View
-from ullage.gateway.metered import META
+from ullage.gateway.merge.tool_view import Entry, Member, View
+from ullage.gateway.metering import META
 from ullage.gateway.results import BUDGET, Budgeted, ResultRules, ServerResults, Vault
 from ullage.table import decode
 from ullage.testing import FakeSource

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from gateway.results.bench_of_results import records, said
-from ullage.gateway.results.content import contents, is_repeated
+from ullage.gateway.results.held_result import contents, is_repeated
 from ullage.tokens import drain
 from ullage.tool import Json, Reply, Structured, text_block
 

@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.errors import InvalidArguments
-from ullage.gateway.results.json_path import is_definite, read_steps, select
+from ullage.gateway.results.result_query import is_definite, read_steps, select
 from ullage.tool import Json
 
 pytestmark = pytest.mark.requirement("U:budget")

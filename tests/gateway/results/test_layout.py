@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.results.layout import boundary, survey
+from ullage.gateway.results.held_result import boundary, survey
 from ullage.tokens import drain
 
 pytestmark = pytest.mark.requirement("U:budget")

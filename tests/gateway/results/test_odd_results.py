@@ -10,7 +10,7 @@ from gateway.results.bench_of_results import Bench, as_json, handle, meta, recor
 from gateway.results.test_reader import Sqlite
 from ullage.errors import InvalidArguments
 from ullage.gateway.results import BUDGET, ResultRules, ServerResults
-from ullage.gateway.results.rejoined import LineTooLong, lines_of_parts, rejoined
+from ullage.gateway.results.paging import LineTooLong, lines_of_parts, rejoined
 from ullage.table import Continued
 from ullage.tool import Reply, Structured, text_block
 

@@ -20,9 +20,9 @@ from gateway.results.bench_of_results import (
     text,
 )
 from ullage.errors import InvalidArguments, UnknownHandle, UnknownTool
-from ullage.gateway.definition import definition_text
-from ullage.gateway.find.tools import find_tools
+from ullage.gateway.find.tool_forms import find_tools
 from ullage.gateway.results import BUDGET, READ, ResultReader, ResultRules, Vault
+from ullage.gateway.tool_source import definition_text
 from ullage.table import Row, decode
 from ullage.testing import check_source
 from ullage.tool import Call, Caller, Json, Reply

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.results.bench_of_results import ONWARD, Bench, handle, meta, said, text
 from ullage.gateway.results import BUDGET, ResultRules
-from ullage.gateway.results.content import contents
-from ullage.gateway.results.sheet import sheet_in
+from ullage.gateway.results.held_result import contents
+from ullage.gateway.results.paging import sheet_in
 from ullage.table import Row
 from ullage.tokens import drain
 from ullage.tool import Origin, Reply

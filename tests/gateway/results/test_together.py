@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from gateway.results.bench_of_results import ADA, BOB, METER, ONWARD, REFERENCES, TOY, meta, records, text
-from ullage.gateway.access import Guarded
-from ullage.gateway.find.find import Find
-from ullage.gateway.find.settings import FindSettings
-from ullage.gateway.find.tools import NAMES
+from ullage.gateway.access_rules import Guarded
+from ullage.gateway.find.find_settings import FindSettings
+from ullage.gateway.find.find_source import Find
+from ullage.gateway.find.tool_forms import NAMES
 from ullage.gateway.merge.merge import Merge
-from ullage.gateway.merge.view import Member
-from ullage.gateway.metered import Metered
+from ullage.gateway.merge.tool_view import Member
+from ullage.gateway.metering import Metered
 from ullage.gateway.results import BUDGET, Budgeted, ResultReader, ResultRules, Vault
 from ullage.options import Rules
 from ullage.testing import FakeRecorder, FakeSource

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from store.databases import ENGINES, fresh_place, opened
 from ullage.errors import StoreFailed, UnknownHandle
-from ullage.gateway.results.held import Held, Part, pack, read_shapes, unpack, write_shapes
-from ullage.gateway.results.layout import survey
-from ullage.gateway.results.shelf import MemoryShelf, StoredShelf
-from ullage.gateway.results.vault import NotKept, Vault
+from ullage.gateway.results.held_result import Held, Part, pack, read_shapes, survey, unpack, write_shapes
+from ullage.gateway.results.result_store import MemoryShelf, NotKept, StoredShelf, Vault
 from ullage.store import Database
 from ullage.tokens import drain
 

@@ -7,26 +7,37 @@ from ullage.lazy_imports import import_on_use
 from .fingerprint import fingerprint
 
 if TYPE_CHECKING:
-    from .baselines import Baseline, Baselines, Era, Offered, Verdict
-    from .difference import DefinitionChange, Kind, changed_parts, difference_lines, tool_changed, trust_command
+    from .accepted_definitions import (
+        Baseline,
+        Baselines,
+        DefinitionChange,
+        Era,
+        Kind,
+        Offered,
+        Verdict,
+        changed_parts,
+        difference_lines,
+        tool_changed,
+        trust_command,
+    )
     from .fingerprint import Places, exact_hash
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Baseline": "baselines",
-            "Baselines": "baselines",
-            "DefinitionChange": "difference",
-            "Era": "baselines",
-            "Kind": "difference",
-            "Offered": "baselines",
+            "Baseline": "accepted_definitions",
+            "Baselines": "accepted_definitions",
+            "DefinitionChange": "accepted_definitions",
+            "Era": "accepted_definitions",
+            "Kind": "accepted_definitions",
+            "Offered": "accepted_definitions",
             "Places": "fingerprint",
-            "Verdict": "baselines",
-            "changed_parts": "difference",
-            "difference_lines": "difference",
+            "Verdict": "accepted_definitions",
+            "changed_parts": "accepted_definitions",
+            "difference_lines": "accepted_definitions",
             "exact_hash": "fingerprint",
-            "tool_changed": "difference",
-            "trust_command": "difference",
+            "tool_changed": "accepted_definitions",
+            "trust_command": "accepted_definitions",
         },
     )
 

@@ -5,20 +5,18 @@ from typing import TYPE_CHECKING
 from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
+    from .cached_source import Kept
     from .catalog import Catalogue
-    from .forms import StoredForms
-    from .kept import Kept
-    from .uses import StoredUses
-    from .vectors import StoredVectors
+    from .index_storage import StoredForms, StoredUses, StoredVectors
 else:
     __getattr__ = import_on_use(
         __name__,
         {
             "Catalogue": "catalog",
-            "Kept": "kept",
-            "StoredForms": "forms",
-            "StoredUses": "uses",
-            "StoredVectors": "vectors",
+            "Kept": "cached_source",
+            "StoredForms": "index_storage",
+            "StoredUses": "index_storage",
+            "StoredVectors": "index_storage",
         },
     )
 

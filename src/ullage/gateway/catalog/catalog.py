@@ -1,42 +1,364 @@
-"""Which tools does each server have, though it may not be running?
-
-Every tool that was ever listed, with its definition and weight, in one database for all of a user's sessions and
+"""Every tool that was ever listed, with its definition and weight, in one database for all of a user's sessions and
 projects. A server stands in it under its name and its key together: two projects that configure one name differently
 each keep their own tools, and a changed configuration is another server whose tools are not known yet. Where the
 database fails, the catalogue goes on in memory and says so once. It asks no server anything.
+
+Each function does one thing within a transaction that it is given. What to do, and what when it fails, is the
+catalogue's affair.
+
+A `Renewal` decides which tools are the same, changed, new or gone. Where the result is kept is the catalogue's affair.
 """
 
+import json
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import anyio.to_thread
 
 from ullage.errors import StoreFailed
 from ullage.options import Server
-from ullage.store import Connection, Database
-from ullage.tool import JsonObject, Tool
+from ullage.store import Connection, Database, in_list, moment, seconds, storable, upsert
+from ullage.tool import Json, JsonObject, Listing, Tool
 
 from ..baseline import Baselines, DefinitionChange, Era, Offered, Places, Verdict
-from ..definition import definition
-from ..introduction import Introduction
-from .rows import (
-    claim_server,
-    delete_forgotten,
-    delete_server,
-    find_latest_server,
-    find_server,
-    load_tools,
-    save_server,
-    save_tools,
-    thin_out,
-)
-from .stored import Fresh, Renewal, Stored, fresh_of
+from ..tool_source import Introduction, definition, definition_hash, definition_text, revision_of, tool_of
 
-__all__ = ["Catalogue"]
+__all__ = [
+    "Catalogue",
+    "Fresh",
+    "Renewal",
+    "ServerRow",
+    "Stored",
+    "StoredTool",
+    "claim_server",
+    "delete_forgotten",
+    "delete_server",
+    "find_latest_server",
+    "find_server",
+    "fresh_of",
+    "load_tools",
+    "save_server",
+    "save_tools",
+    "thin_out",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTool:
+    """One tool of one server."""
+
+    id: UUID
+    """Stays while the tool keeps its name, whatever else of it changes."""
+    server_id: UUID
+    tool: Tool
+    definition_hash: str
+    token_count: int = 0
+    """What its definition weighs as a client shows it to a model."""
+    embedding: bytes | None = field(default=None, repr=False)
+    """For the index alone: never shown, never serialised."""
+    created: datetime
+    updated: datetime
+    """When its definition last changed."""
+
+    def __post_init__(self) -> None:
+        if self.token_count < 0:
+            raise ValueError(f"a definition cannot weigh {self.token_count} tokens")
+
+    def shown(self) -> dict[str, Json]:
+        """All of it that may leave the process."""
+        return {
+            "id": str(self.id),
+            "server_id": str(self.server_id),
+            "definition": definition(self.tool),
+            "token_count": self.token_count,
+            "created": self.created.isoformat(),
+            "updated": self.updated.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A server's tools as they were last listed."""
+
+    server_id: UUID
+    tools: tuple[StoredTool, ...]
+    listing: Listing
+    introduction: Introduction | None = None
+    """What the server said of itself then."""
+    changed: bool = False
+    """Whether this came of a listing that differed from the one before it."""
+    withheld: Mapping[str, DefinitionChange] = field(default_factory=dict[str, DefinitionChange])
+    """Tools that are not in `listing`, by name, because they are not as they were accepted."""
+    instructions_change: DefinitionChange | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether anything of the server waits for the user."""
+        return bool(self.withheld) or self.instructions_change is not None
+
+    @classmethod
+    def of(
+        cls,
+        server_id: UUID,
+        tools: tuple[StoredTool, ...],
+        introduction: Introduction | None,
+        *,
+        changed: bool = False,
+    ) -> "Stored":
+        listing = Listing(
+            tuple(stored.tool for stored in tools), revision_of(stored.definition_hash for stored in tools)
+        )
+        return cls(server_id=server_id, tools=tools, listing=listing, introduction=introduction, changed=changed)
+
+    def judged(self, verdict: Verdict) -> "Stored":
+        """The same without what is withheld. The revision tells what is withheld too, so that a view made of it is made
+        anew when that changes."""
+        withheld = {name: change for (kind, name), change in verdict.withheld.items() if kind == "tool"}
+        listing = self.listing
+        if withheld:
+            served = tuple(stored for stored in self.tools if stored.tool.name not in withheld)
+            hashes = (stored.definition_hash for stored in served)
+            held = sorted(f"{change.offered_hash}{change.accepted_hash}" for change in withheld.values())
+            listing = Listing(tuple(stored.tool for stored in served), revision_of((*hashes, "withheld", *held)))
+        return replace(
+            self,
+            listing=listing,
+            withheld=withheld,
+            instructions_change=verdict.withheld.get(("instructions", "")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A tool just listed."""
+
+    tool: Tool
+    definition_hash: str
+
+
+def fresh_of(tools: Iterable[Tool]) -> tuple[Fresh, ...]:
+    return tuple(Fresh(tool, definition_hash(tool)) for tool in tools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """What is needed to bring a server's tools up to date. Each definition is weighed once, so that a second try under
+    a lock weighs nothing."""
+
+    weigh: Callable[[str], int]
+    new_id: Callable[[], UUID]
+    now: datetime
+    weights: dict[str, int] = field(default_factory=dict[str, int])
+
+    def of(self, old: tuple[StoredTool, ...], listed: Sequence[Fresh], server_id: UUID) -> tuple[StoredTool, ...]:
+        """The tools as listed, with everything that is known of those already known; `old` itself where no definition
+        differs. A server that lists the same tools in another order has changed nothing that a model should read
+        again."""
+        if _hashes(old) == Counter(fresh.definition_hash for fresh in listed):
+            return old
+        known = _by_name(old)
+        return tuple(self._renewed(known.get(fresh.tool.name), fresh, server_id) for fresh in listed)
+
+    def _renewed(self, known: list[StoredTool] | None, fresh: Fresh, server_id: UUID) -> StoredTool:
+        if not known:
+            return StoredTool(
+                id=self.new_id(),
+                server_id=server_id,
+                tool=fresh.tool,
+                definition_hash=fresh.definition_hash,
+                token_count=self._weight(fresh),
+                created=self.now,
+                updated=self.now,
+            )
+        before = known.pop(0)
+        if before.definition_hash == fresh.definition_hash:
+            return before
+        return replace(
+            before,
+            tool=fresh.tool,
+            definition_hash=fresh.definition_hash,
+            token_count=self._weight(fresh),
+            embedding=None,
+            updated=self.now,
+        )
+
+    def _weight(self, fresh: Fresh) -> int:
+        if fresh.definition_hash not in self.weights:
+            self.weights[fresh.definition_hash] = self.weigh(definition_text(fresh.tool))
+        return self.weights[fresh.definition_hash]
+
+
+def _hashes(tools: Iterable[StoredTool]) -> Counter[str]:
+    return Counter(stored.definition_hash for stored in tools)
+
+
+def _by_name(tools: Iterable[StoredTool]) -> dict[str, list[StoredTool]]:
+    """A server should not list a name twice; one that does is taken as it is, in order."""
+    named: dict[str, list[StoredTool]] = {}
+    for stored in tools:
+        named.setdefault(stored.tool.name, []).append(stored)
+    return named
+
+
+_TEXTS = ("id", "server_id", "position", "name", "definition", "definition_hash", "token_count", "embedding")
+_COLUMNS = (*_TEXTS, "created", "updated")
+_CLAIM = upsert("ullage_servers", ("id", "name", "key", "created", "updated", "seen"), key='name, "key"')
+_ADD_TOOL = (
+    f"INSERT INTO ullage_tools ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{column}' for column in _COLUMNS)})"
+)
+_CHANGE_TOOL = f"UPDATE ullage_tools SET {', '.join(f'{column} = :{column}' for column in _COLUMNS)} WHERE id = :row"
+
+_INTRODUCTION = frozenset(field.name for field in fields(Introduction))
+
+_AT_ONCE = 500
+"""Rows deleted by one statement: databases limit its parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    id: UUID
+    introduction: Introduction | None
+    seen: datetime
+    """When it was last known to list these tools."""
+
+
+def find_server(connection: Connection, server: Server, *, for_update: bool = False) -> ServerRow | None:
+    query = 'SELECT id, introduction, seen FROM ullage_servers WHERE name = :name AND "key" = :key'
+    # A transaction that writes to SQLite is alone.
+    lock = " FOR UPDATE" if for_update and connection.kind == "postgresql" else ""
+    row = connection.execute(query + lock, {"name": storable(server.name), "key": server.key}).first()
+    return None if row is None else _server_row(row)
+
+
+def find_latest_server(connection: Connection, name: str) -> ServerRow | None:
+    """The one of that name that was listed last, however it was configured."""
+    query = "SELECT id, introduction, seen FROM ullage_servers WHERE name = :name ORDER BY seen DESC LIMIT 1"
+    row = connection.execute(query, {"name": storable(name)}).first()
+    return None if row is None else _server_row(row)
+
+
+def _server_row(row: Mapping[str, Any]) -> ServerRow:
+    return ServerRow(id=UUID(row["id"]), introduction=_introduction(row["introduction"]), seen=moment(row["seen"]))
+
+
+def _introduction(said: str | None) -> Introduction | None:
+    try:
+        return None if said is None else Introduction(**_known(json.loads(said)))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreFailed("the introduction of a server in the database cannot be read") from error
+
+
+def _known(said: dict[str, Any]) -> dict[str, Any]:
+    """What this version knows of what a newer one may have written."""
+    return {key: value for key, value in said.items() if key in _INTRODUCTION}
+
+
+def claim_server(connection: Connection, server: Server, *, new_id: UUID, now: datetime) -> tuple[ServerRow, bool]:
+    """The server's row, made where there is none, and whether it was; nobody else changes it in this transaction."""
+    time = seconds(now)
+    row = {"id": str(new_id), "name": storable(server.name), "key": server.key}
+    connection.execute(_CLAIM, row | {"created": time, "updated": time, "seen": time})
+    found = find_server(connection, server, for_update=True)
+    if found is None:
+        raise StoreFailed(f"the row of `{server.name}` vanished while it was being written")
+    return found, found.id == new_id
+
+
+def save_server(
+    connection: Connection, row: ServerRow, introduction: Introduction | None, *, changed: bool, now: datetime
+) -> None:
+    said = None if introduction is None else json.dumps(asdict(introduction))
+    updated = ", updated = :seen" if changed or introduction != row.introduction else ""
+    connection.execute(
+        f"UPDATE ullage_servers SET introduction = :introduction, seen = :seen{updated} WHERE id = :id",
+        {"introduction": said, "seen": seconds(now), "id": str(row.id)},
+    )
+
+
+def thin_out(connection: Connection, name: str, *, most: int) -> None:
+    """Keeps the servers of that name that were seen last. One comes with every change of its environment, and some
+    environments hold a token that is new each hour."""
+    doomed = connection.execute(
+        "SELECT id FROM ullage_servers WHERE name = :name ORDER BY seen DESC LIMIT :some OFFSET :most",
+        {"name": storable(name), "some": _AT_ONCE, "most": most},
+    ).all()
+    if doomed:
+        listed, values = in_list("id", [row[0] for row in doomed])
+        connection.execute(f"DELETE FROM ullage_servers WHERE id IN {listed}", values)
+
+
+def delete_server(connection: Connection, server: Server) -> None:
+    """Its tools go with it."""
+    connection.execute(
+        'DELETE FROM ullage_servers WHERE name = :name AND "key" = :key',
+        {"name": storable(server.name), "key": server.key},
+    )
+
+
+def delete_forgotten(connection: Connection, *, unseen_since: datetime) -> None:
+    connection.execute("DELETE FROM ullage_servers WHERE seen < :since", {"since": seconds(unseen_since)})
+
+
+def load_tools(connection: Connection, server_id: UUID) -> tuple[StoredTool, ...]:
+    query = f"SELECT {', '.join(_COLUMNS)} FROM ullage_tools WHERE server_id = :server ORDER BY position"
+    return tuple(_tool(row, server_id) for row in connection.execute(query, {"server": str(server_id)}).mappings())
+
+
+def _tool(row: Mapping[Any, Any], server_id: UUID) -> StoredTool:
+    try:
+        said = json.loads(row["definition"])
+        return StoredTool(
+            id=UUID(row["id"]),
+            server_id=server_id,
+            tool=tool_of(said),
+            definition_hash=row["definition_hash"],
+            token_count=row["token_count"],
+            embedding=row["embedding"],
+            created=moment(row["created"]),
+            updated=moment(row["updated"]),
+        )
+    except (ValueError, KeyError, AttributeError) as error:
+        raise StoreFailed(f"the definition of `{row['name']}` in the database cannot be read") from error
+
+
+def save_tools(connection: Connection, old: Sequence[StoredTool], new: Sequence[StoredTool]) -> None:
+    """Makes the rows of `old` those of `new`, writing only what differs."""
+    before = {stored.id: (position, stored.definition_hash) for position, stored in enumerate(old)}
+    staying = {stored.id for stored in new}
+    gone = [{"row": str(one)} for one in before if one not in staying]
+    added = [_row(at, stored) for at, stored in enumerate(new) if stored.id not in before]
+    changed = [
+        _row(at, stored) | {"row": str(stored.id)}
+        for at, stored in enumerate(new)
+        if stored.id in before and before[stored.id] != (at, stored.definition_hash)
+    ]
+    if gone:
+        connection.execute("DELETE FROM ullage_tools WHERE id = :row", gone)
+    if added:
+        connection.execute(_ADD_TOOL, added)
+    if changed:
+        connection.execute(_CHANGE_TOOL, changed)
+
+
+def _row(position: int, stored: StoredTool) -> dict[str, object]:
+    return {
+        "id": str(stored.id),
+        "server_id": str(stored.server_id),
+        "position": position,
+        "name": storable(stored.tool.name),
+        "definition": json.dumps(definition(stored.tool), separators=(",", ":")),
+        "definition_hash": stored.definition_hash,
+        "token_count": stored.token_count,
+        "embedding": stored.embedding,
+        "created": seconds(stored.created),
+        "updated": seconds(stored.updated),
+    }
+
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)

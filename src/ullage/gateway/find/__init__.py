@@ -6,31 +6,28 @@ from ullage.lazy_imports import import_on_use
 from ullage.options import IndexKind
 
 if TYPE_CHECKING:
-    from .embedders import Embedders
-    from .find import Find
-    from .forms import EDITION
-    from .learning import Learning
-    from .reply import FindToolResponse
-    from .savings import TokenMetrics
-    from .searching import Explained
-    from .settings import FindSettings, Surroundings
-    from .surface import Decision
-    from .tools import NAMES
+    from .find_reply import FindToolResponse, TokenMetrics
+    from .find_settings import Decision, FindSettings, Surroundings
+    from .find_source import Find
+    from .search_tools import Explained
+    from .tool_forms import EDITION, NAMES
+    from .tool_index import Embedders
+    from .usage_learning import Learning
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Decision": "surface",
-            "EDITION": "forms",
-            "Embedders": "embedders",
-            "Explained": "searching",
-            "Find": "find",
-            "FindSettings": "settings",
-            "FindToolResponse": "reply",
-            "Learning": "learning",
-            "NAMES": "tools",
-            "Surroundings": "settings",
-            "TokenMetrics": "savings",
+            "Decision": "find_settings",
+            "EDITION": "tool_forms",
+            "Embedders": "tool_index",
+            "Explained": "search_tools",
+            "Find": "find_source",
+            "FindSettings": "find_settings",
+            "FindToolResponse": "find_reply",
+            "Learning": "usage_learning",
+            "NAMES": "tool_forms",
+            "Surroundings": "find_settings",
+            "TokenMetrics": "find_reply",
         },
     )
 

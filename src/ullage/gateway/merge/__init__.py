@@ -6,16 +6,16 @@ from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
     from .merge import Merge
-    from .view import Entry, Member, Missing, View
+    from .tool_view import Entry, Member, Missing, View
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Entry": "view",
-            "Member": "view",
+            "Entry": "tool_view",
+            "Member": "tool_view",
             "Merge": "merge",
-            "Missing": "view",
-            "View": "view",
+            "Missing": "tool_view",
+            "View": "tool_view",
         },
     )
 

@@ -29,7 +29,6 @@ from ullage.tool import (
     Tool,
 )
 
-from ..failed import advised, failed
 from ..sanitize import (
     restore_arguments,
     sanitize_request,
@@ -38,14 +37,20 @@ from ..sanitize import (
     sanitized_messages,
     sanitized_result,
 )
-from ..spawn import Spawn
-from .hearing import Round
-from .offers import abilities, completes, is_logging, is_watched, set_log_level, tools_of
-from .prompts import Prompts
-from .resources import Resources
-from .seeing import see
-from .spelling import key
-from .view import Entry, Heard, Member, Missing, Peeked, View, only_unprefixed
+from ..tool_source import Spawn, advised, failed
+from .polling import Round
+from .prompts_and_resources import (
+    Prompts,
+    Resources,
+    abilities,
+    completes,
+    is_logging,
+    is_watched,
+    set_log_level,
+    tools_of,
+)
+from .tool_names import key
+from .tool_view import Entry, Heard, Member, Missing, Peeked, View, only_unprefixed, see
 
 __all__ = ["Member", "Merge", "Peeked"]
 

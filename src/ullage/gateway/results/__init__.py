@@ -6,22 +6,21 @@ from ullage.lazy_imports import import_on_use
 from ullage.options import Handling, ResultRules, ServerResults
 
 if TYPE_CHECKING:
-    from .budgeted import BUDGET, Budgeted, Holdable
-    from .query import TableQuery
-    from .reader import ResultReader
-    from .tools import READ
-    from .vault import Vault
+    from .read_result import ResultReader
+    from .result_budget import BUDGET, READ, Budgeted, Holdable
+    from .result_query import TableQuery
+    from .result_store import Vault
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "BUDGET": "budgeted",
-            "Budgeted": "budgeted",
-            "Holdable": "budgeted",
-            "READ": "tools",
-            "ResultReader": "reader",
-            "TableQuery": "query",
-            "Vault": "vault",
+            "BUDGET": "result_budget",
+            "Budgeted": "result_budget",
+            "Holdable": "result_budget",
+            "READ": "result_budget",
+            "ResultReader": "read_result",
+            "TableQuery": "result_query",
+            "Vault": "result_store",
         },
     )
 

@@ -1,0 +1,224 @@
+"""A cache of JSON by key in the database, for what is derived from definitions at some cost. All of it can be made
+again, so a database that fails is an empty cache and no error. What a form is, is not known here.
+
+In a table of the database, a row for each need and tool of a principal: the terms of the need, how often, and when
+last. Bounded in number and age. What is alike to what, and what may be kept of a query at all, `ullage.search` knows;
+what a database that fails means, whoever asks.
+
+In the row of its tool, by the server's name and the definition's hash: whatever of either changes has no vector here,
+and the transaction that changes a definition empties its place. All of it can be made again, so a database that fails
+keeps nothing and is no error. What the bytes mean is not known here.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ullage.errors import StoreFailed
+from ullage.options import MOST_USES
+from ullage.store import Connection, Database, in_list, seconds, storable, upsert
+from ullage.tool import JsonObject
+
+if TYPE_CHECKING:
+    from ullage.search import Use, Used
+
+__all__ = ["StoredForms", "StoredUses", "StoredVectors"]
+
+_SAVE = upsert(
+    "ullage_forms",
+    ("key", "form", "created"),
+    key='"key"',
+    update={"form": "excluded.form", "created": "excluded.created"},
+)
+
+_AT_ONCE = 500
+"""Keys in one statement: databases limit its parameters."""
+_AGE = timedelta(days=90)
+"""After which a form is let go: nothing says when one was last of use, and it is cheap to make."""
+
+
+class StoredForms:
+    """Blocking: to be used from a thread."""
+
+    def __init__(
+        self,
+        database: Database | None,
+        *,
+        edition: str,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`edition` names the way forms are made; those made another way are not found."""
+        self._database = database
+        self._edition = edition
+        self._clock = clock
+
+    def load(self, hashes: Iterable[str]) -> dict[str, JsonObject]:
+        """What is kept of these."""
+        wanted = {f"{self._edition}:{one}": one for one in hashes}
+        if self._database is None:
+            return {}
+        try:
+            found = self._database.read(lambda connection: _load(connection, list(wanted)))
+        except StoreFailed:
+            return {}
+        return {wanted[key]: form for key, form in found.items()}
+
+    def save(self, forms: Mapping[str, JsonObject]) -> None:
+        if self._database is None or not forms:
+            return
+        now = self._clock()
+        # Sorted, so that two processes adding the same ones never wait for each other crosswise.
+        rows = [
+            {"key": f"{self._edition}:{one}", "form": json.dumps(form), "created": seconds(now)}
+            for one, form in sorted(forms.items())
+        ]
+        try:
+            self._database.write(lambda connection: _save(connection, rows, oldest=now - _AGE))
+        except StoreFailed:
+            return
+
+
+def _load(connection: Connection, keys: list[str]) -> dict[str, JsonObject]:
+    found: dict[str, JsonObject] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        listed, values = in_list("key", keys[start : start + _AT_ONCE])
+        rows = connection.execute(f'SELECT "key", form FROM ullage_forms WHERE "key" IN {listed}', values)
+        found.update((key, json.loads(form)) for key, form in rows)
+    return found
+
+
+def _save(connection: Connection, rows: list[dict[str, str | float]], *, oldest: datetime) -> None:
+    connection.execute("DELETE FROM ullage_forms WHERE created < :oldest", {"oldest": seconds(oldest)})
+    connection.execute(_SAVE, rows)
+
+
+_COLUMNS = ("id", "principal", "server", "tool", "terms", "count", "last")
+_ADD = upsert("ullage_uses", _COLUMNS, key="id", update={"count": "ullage_uses.count + 1", "last": "excluded.last"})
+
+_USES_AGE = 180 * 86_400.0
+"""Seconds after which a use is forgotten; it counts next to nothing by then."""
+"""Rows deleted by one statement: databases limit its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUses:
+    """Blocking: to be used from a thread. Raises `StoreFailed`."""
+
+    database: Database
+    most: int = MOST_USES
+    """Of one principal."""
+
+    def load(self, principal: str, now: float) -> "tuple[Use, ...]":
+        query = (
+            "SELECT server, tool, terms, count, last FROM ullage_uses WHERE principal = :principal AND last >= :oldest "
+            "ORDER BY last DESC LIMIT :most"
+        )
+        values = {"principal": json.dumps(principal), "oldest": now - _USES_AGE, "most": self.most}
+        rows = self.database.read(lambda connection: connection.execute(query, values).mappings())
+        return tuple(map(_use, rows))
+
+    def add(self, principal: str, terms: Iterable[str], tool: "Used", now: float) -> None:
+        """One more use of the tool for what these terms say."""
+        # Names as JSON, so that no two become one.
+        said = {
+            "principal": json.dumps(principal),
+            "server": json.dumps(tool[0]),
+            "tool": json.dumps(tool[1]),
+            "terms": " ".join(sorted(terms)),
+        }
+        digest = hashlib.sha256("\n".join(said.values()).encode()).hexdigest()
+        row = {"id": digest, **said, "count": 1, "last": now}
+
+        def work(connection: Connection) -> None:
+            connection.execute(_ADD, row)
+            _thin_out(connection, said["principal"], most=self.most, oldest=now - _USES_AGE)
+
+        self.database.write(work)
+
+    def forget(self, principals: Iterable[str]) -> int:
+        """How many there were of these principals, and now are no more."""
+        listed, values = in_list("principal", map(json.dumps, principals))
+        statement = f"DELETE FROM ullage_uses WHERE principal IN {listed}"
+        return self.database.write(lambda connection: connection.execute(statement, values).rowcount) if values else 0
+
+
+def _use(row: Mapping[Any, Any]) -> "Use":
+    from ullage.search import Use
+
+    try:
+        tool = json.loads(row["server"]), json.loads(row["tool"])
+    except ValueError as error:
+        raise StoreFailed("a use in the database cannot be read") from error
+    return Use(terms=frozenset(row["terms"].split()), tool=tool, count=max(1, row["count"]), last=row["last"])
+
+
+def _thin_out(connection: Connection, principal: str, *, most: int, oldest: float) -> None:
+    connection.execute("DELETE FROM ullage_uses WHERE last < :oldest", {"oldest": oldest})
+    doomed = connection.execute(
+        "SELECT id FROM ullage_uses WHERE principal = :principal ORDER BY last DESC, id LIMIT :some OFFSET :most",
+        {"principal": principal, "some": _AT_ONCE, "most": most},
+    ).all()
+    if doomed:
+        listed, values = in_list("id", [row[0] for row in doomed])
+        connection.execute(f"DELETE FROM ullage_uses WHERE id IN {listed}", values)
+
+
+_VECTORS_SAVE = (
+    "UPDATE ullage_tools SET embedding = :embedding WHERE definition_hash = :hash "
+    "AND server_id IN (SELECT id FROM ullage_servers WHERE name = :server)"
+)
+"""Hashes in one statement, since databases limit its parameters, and rows in one transaction, since others wait."""
+
+_Key = tuple[str, str]
+"""The server's name and the hash of a definition."""
+
+
+class StoredVectors:
+    """Blocking: to be used from a thread."""
+
+    def __init__(self, database: Database | None) -> None:
+        self._database = database
+
+    def load(self, keys: Iterable[_Key]) -> dict[_Key, bytes]:
+        """What is kept of these."""
+        wanted = {(storable(server), hash_): (server, hash_) for server, hash_ in keys}
+        if self._database is None or not wanted:
+            return {}
+        hashes = sorted({hash_ for _, hash_ in wanted})
+        try:
+            found = self._database.read(lambda connection: _vectors_load(connection, hashes))
+        except StoreFailed:
+            return {}
+        return {wanted[key]: vector for key, vector in found.items() if key in wanted}
+
+    def save(self, vectors: Mapping[_Key, bytes]) -> None:
+        """Keeps these where a server of that name still has that definition."""
+        if self._database is None:
+            return
+        # Sorted, so that two processes adding the same ones never wait for each other crosswise.
+        rows = [
+            {"server": storable(server), "hash": hash_, "embedding": vector}
+            for (server, hash_), vector in sorted(vectors.items())
+        ]
+        try:
+            for start in range(0, len(rows), _AT_ONCE):
+                some = rows[start : start + _AT_ONCE]
+                self._database.write(lambda connection, some=some: connection.execute(_VECTORS_SAVE, some))
+        except StoreFailed:
+            return
+
+
+def _vectors_load(connection: Connection, hashes: list[str]) -> dict[_Key, bytes]:
+    found: dict[_Key, bytes] = {}
+    for start in range(0, len(hashes), _AT_ONCE):
+        listed, values = in_list("hash", hashes[start : start + _AT_ONCE])
+        rows = connection.execute(
+            "SELECT s.name, t.definition_hash, t.embedding FROM ullage_tools t JOIN ullage_servers s "
+            f"ON s.id = t.server_id WHERE t.definition_hash IN {listed} AND t.embedding IS NOT NULL",
+            values,
+        )
+        found.update(((server, hash_), bytes(vector)) for server, hash_, vector in rows)
+    return found

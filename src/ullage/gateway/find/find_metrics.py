@@ -1,0 +1,148 @@
+"""Counts by the one meter for the model that stands for a caller, keeps what a client carries with and without Ullage,
+and writes searches and lists into the ledger. What a saving is, `savings` knows.
+"""
+
+from collections import OrderedDict
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from ullage import ledger
+from ullage.tokens import Count, Meter
+from ullage.tool import Caller, Listing
+
+from ..merge.tool_view import View
+from ..metering import ASSUMED
+from ..tool_source import definition_text
+from .find_reply import Carried, Net, Savings
+from .find_settings import Surroundings
+from .tool_forms import FIND
+from .tool_index import Shelf
+
+if TYPE_CHECKING:
+    from .find_reply import Found, Weigh
+
+__all__ = ["Figures"]
+
+_MODELS = 20
+"""For which figures are kept."""
+_SESSIONS = 1_000
+"""Whose definitions are known to be written down; one that comes back after so many others is written again."""
+
+
+class Figures:
+    def __init__(self, meter: Meter, shelf: Shelf, around: Surroundings) -> None:
+        self._meter = meter
+        self._shelf = shelf
+        self._around = around
+        self._savings = Savings()
+        self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
+        self._recorded: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def weigh(self, caller: Caller) -> "Weigh":
+        """Counts for the model that stands for the caller."""
+        return partial(self._count, self.model(caller))
+
+    async def baseline(self, view: View, caller: Caller) -> int:
+        """What the definitions of all tools weigh that a search covers: what its reply is measured against. Our own are
+        among them, because it may return them."""
+        return sum(await self._weights(view, caller))
+
+    async def _weights(self, view: View, caller: Caller) -> tuple[int, int]:
+        model = self.model(caller)
+        return await self._shelf.weights(view, model, self.weigh(caller), stored=model == ASSUMED.counted_as)
+
+    async def carry(self, view: View, listing: Listing, instructions: str, caller: Caller) -> Carried:
+        """What each request of a client carries while this is listed."""
+        weigh, model, key = (
+            self.weigh(caller),
+            self.model(caller),
+            (view.revision, listing.revision, instructions),
+        )
+        known = self._carried.get(model)
+        if known is None or known[0] != key:
+            carried = Carried(
+                without=(await self._weights(view, caller))[0],
+                surface=await anyio.to_thread.run_sync(_weight, listing, weigh),
+                instructions=weigh(instructions).tokens,
+            )
+            if len(self._carried) >= _MODELS:
+                self._carried.clear()
+            known = self._carried[model] = key, carried
+        return known[1]
+
+    def called(self, caller: Caller) -> None:
+        """A call came: one more request of its session."""
+        known = self._carried.get(self.model(caller))
+        self._savings.called(_session(caller), known[1] if known else None)
+
+    def replied(self, caller: Caller, tokens: int) -> None:
+        """A reply of our own: every later request of its session carries it."""
+        self._savings.replied(_session(caller), tokens)
+
+    def net(self, caller: Caller, carried: Carried) -> Net:
+        return self._savings.net(_session(caller), carried)
+
+    def record_search(self, caller: Caller, found: "Found", milliseconds: float) -> None:
+        self._around.recorder.record(
+            ledger.Entry(
+                time=self._around.now(),
+                kind="search",
+                principal=caller.principal,
+                session=caller.session,
+                session_inferred=caller.session_inferred,
+                client=caller.client,
+                tool=FIND.name,
+                model=self._around.reference(caller).model,
+                tokens=found.tokens.tokens,
+                method=found.tokens.method,
+                baseline_tokens=found.metrics.baseline_tokens,
+                saved_tokens=found.metrics.tokens_saved,
+                milliseconds=milliseconds,
+                detail={"returned_tokens": found.metrics.returned_tokens},
+            )
+        )
+
+    def has_definitions(self, caller: Caller) -> bool:
+        """Whether it is written down what each request of this session carries."""
+        return _session(caller) in self._recorded
+
+    def record_definitions(self, caller: Caller, carried: Carried) -> None:
+        """Once for each session."""
+        if self.has_definitions(caller):
+            return
+        self._recorded[_session(caller)] = None
+        if len(self._recorded) > _SESSIONS:
+            self._recorded.popitem(last=False)
+        self._around.recorder.record(
+            ledger.Entry(
+                time=self._around.now(),
+                kind="definitions",
+                principal=caller.principal,
+                session=caller.session,
+                session_inferred=caller.session_inferred,
+                client=caller.client,
+                model=self._around.reference(caller).model,
+                tokens=carried.surface + carried.instructions,
+                method=self.weigh(caller)(" ").method,
+                baseline_tokens=carried.without,
+                saved_tokens=carried.saved,
+                detail={"surface": carried.surface, "instructions": carried.instructions},
+            )
+        )
+
+    def model(self, caller: Caller) -> str:
+        """That stands for the caller where texts are counted."""
+        return self._around.reference(caller).counted_as
+
+    def _count(self, model: str, text: str) -> Count:
+        return self._meter.count(text, model)
+
+
+def _weight(listing: Listing, weigh: "Weigh") -> int:
+    return sum(weigh(definition_text(tool)).tokens for tool in listing.tools)
+
+
+def _session(caller: Caller) -> tuple[str, str]:
+    return caller.principal, caller.session

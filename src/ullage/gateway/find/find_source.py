@@ -1,0 +1,320 @@
+"""`Find` lists `find_tool`, `call_tool` and `call_tool_write` in place of every tool behind it, answers searches
+within the caller's budget, and turns a call of `call_tool` into the call that is meant before anything further in
+decides on it. A small catalogue it shows as it is, and then lists nothing of its own. Tools called by their own
+names pass through untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the files it imports
+do.
+"""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from ullage.errors import InvalidArguments
+from ullage.tokens import Meter
+from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listing, Reply, Structured, Tool, text_block
+
+from ..access_rules import Consent
+from ..merge.tool_names import key
+from ..merge.tool_view import View, denied
+from ..tool_source import Passing, Work, revision_of
+from .call_tool import HEALED, Calling
+from .find_metrics import Figures
+from .find_reply import Carried
+from .find_settings import FindSettings, Searched, Standing, Surface, Surroundings, introduce, listed_own, own_entry
+from .tool_forms import FIND, NAMES
+from .tool_index import Hashes, Indexing, Latest, Shelf
+from .usage_learning import Learning
+from .validate_arguments import Checker
+
+if TYPE_CHECKING:
+    from .search_tools import Asked, Explained, Query, Searching
+
+__all__ = ["SAVINGS", "Find"]
+
+SAVINGS = "dev.ullage/savings"
+"""In a search's `meta`: what the client saved, first request and session, with everything of ours charged."""
+_MOMENT = 1.0
+"""Seconds that a list waits for a server whose tools were never heard, where it has others to show."""
+
+
+class Find(Passing[Searched]):
+    """A source of three tools around a source of many."""
+
+    def __init__(
+        self,
+        inner: Searched,
+        meter: Meter,
+        settings: FindSettings | None = None,
+        around: Surroundings | None = None,
+    ) -> None:
+        self.inner = inner
+        self.settings = settings or FindSettings()
+        self._around = around or Surroundings()
+        self._hashes = Hashes()
+        indexing = Indexing(self._around.embedders, self._around.vectors)
+        self._shelf = Shelf(self._hashes, indexing, self._around.forms, self._around.spawn)
+        self._figures = Figures(meter, self._shelf, self._around)
+        self._made_searching: Searching | None = None
+        self._calling = Calling(inner, self._hashes, Checker())
+        self._standing = Standing(
+            memory=self._around.memory,
+            weigh=lambda view: self._figures.baseline(view, self._around.lister),
+            window=lambda: self._around.reference(self._around.lister).window,
+        )
+        self._waited_for: set[str] = set()
+        """Servers that were given a moment to start."""
+        self._waited_longest_for: set[str] = set()
+        """Those that were given all the time of the settings."""
+        self._was_listed = False
+        self._shown: Listing | None = None
+        """What was last listed; None also where everybody was told to ask again."""
+        self._consent = Consent()
+        self._introduced = Latest[str]()
+        self._listed = Latest[Listing]()
+        self._listeners: list[Listener] = []
+        self._unwatch: Callable[[], None] | None = None
+
+    def replace(self, settings: FindSettings) -> None:
+        """Other settings, as after a change of configuration."""
+        if settings.mode != self.settings.mode:
+            self._standing.decided = None
+        self.settings = settings
+        self._waited_for.clear()
+        self._waited_longest_for.clear()
+        if self._around.spawn is not None:
+            self._around.spawn(self._look_again)
+
+    async def tools(self) -> Listing:
+        view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
+        listing = await self._listing(view)
+        self._was_listed = True
+        if self._note(listing) and self._around.spawn is not None and self.surface == "search":
+            self._around.spawn(self._prepare_quietly)
+        return listing
+
+    async def call(self, call: Call) -> Reply:
+        self._figures.called(call.caller)
+        try:
+            reply = await self._answer(call)
+            if self._learning is not None:
+                await self._learning.called(call.caller, reply)
+            return reply
+        finally:
+            if self._was_listed and not self._figures.has_definitions(call.caller):
+                await self._soon(partial(self._write_definitions, call.caller))
+
+    async def _answer(self, call: Call) -> Reply:
+        if call.tool not in NAMES:
+            return await self.inner.call(call)
+        entry = own_entry(call.tool, self, self.settings)
+        if entry.access == "deny":
+            raise denied(entry)
+        await self._consent.obtain(entry, call)
+        reply = await self._answer_own(call)
+        self._consent.note(entry, call, reply)
+        return reply
+
+    async def _answer_own(self, call: Call) -> Reply:
+        try:
+            return await (self._find(call) if call.tool == FIND.name else self._calling.call(call, self.settings))
+        except InvalidArguments as error:
+            text = json.dumps(error.wire(), ensure_ascii=False)
+            self._figures.replied(call.caller, self._figures.weigh(call.caller)(text).tokens)
+            raise
+
+    def instructions(self, view: View) -> str:
+        """What a model is told about the servers of a view. From then on tools are listed as was said, until the
+        settings change: a client reads this once and the list again and again."""
+        self._standing.promise(self.settings)
+        return self._introduction(view)
+
+    def _introduction(self, view: View) -> str:
+        surface, budget = self.surface, self.settings.instructions_budget
+        weigh = self._figures.weigh(self._around.lister)
+
+        def make() -> str:
+            return introduce(view, surface, lambda text: weigh(text).high, budget)
+
+        return self._introduced.of((view, surface, budget), make)
+
+    @property
+    def surface(self) -> Surface:
+        return self._standing.surface(self.settings)
+
+    @property
+    def _learning(self) -> Learning | None:
+        return self._around.learning if self.settings.learn else None
+
+    async def prepare(self) -> None:
+        """Makes everything that searches will ask for; to be run in the background."""
+        await self._shelf.prepare(await self.inner.view(), self.settings.index)
+
+    async def _prepare_quietly(self) -> None:
+        await anyio.sleep(self._around.quiet)
+        await self.prepare()
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        """Tells of changed tools only where the list itself changed."""
+        if self._unwatch is None:
+            self._unwatch = self.inner.watch(self._changed)
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    async def close(self) -> None:
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None
+        self._listeners.clear()
+        await self.inner.close()
+
+    async def _find(self, call: Call) -> Reply:
+        began = self._around.clock()
+        searching = await self._searching()
+        query = self._read(call.arguments)
+        view = await self._searched_view(searching, query, call.caller)
+        found = await searching.search(self._asked(query, view, call.caller))
+        carried = await self._carried(view, call.caller)
+        if self._was_listed:
+            self._figures.record_definitions(call.caller, carried)
+        self._figures.replied(call.caller, found.tokens.tokens)
+        self._figures.record_search(call.caller, found, (self._around.clock() - began) * 1000)
+        meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
+        if query.notes:
+            meta[HEALED] = list(query.notes)
+        return Reply(content=(text_block(found.text),), structured=Structured(json.loads(found.text)), meta=meta)
+
+    async def explain(self, arguments: JsonObject, caller: Caller) -> "tuple[Explained, ...]":
+        """What a search with these arguments comes upon, and why; nothing of it is written down."""
+        searching = await self._searching()
+        query = self._read(arguments)
+        return await searching.explain(self._asked(query, await self.inner.view(), caller))
+
+    async def _searching(self) -> "Searching":
+        """Made for the first search, in a worker thread, since a third of this package is imported for it."""
+        if self._made_searching is None:
+            self._made_searching = await anyio.to_thread.run_sync(self._make_searching)
+        return self._made_searching
+
+    def _make_searching(self) -> "Searching":
+        from .search_tools import Searching
+
+        return self._made_searching or Searching(self._shelf, self._figures, self._around.learning)
+
+    def _read(self, arguments: JsonObject) -> "Query":
+        from .search_tools import read_query
+
+        return read_query(arguments, self.settings.find_budget)
+
+    def _asked(self, query: "Query", view: View, caller: Caller) -> "Asked":
+        from .search_tools import Asked
+
+        return Asked(query=query, view=view, caller=caller, settings=self.settings)
+
+    async def _to_be_shown(self) -> View:
+        """Where tools are shown and not found, a list is the only door: the first one waits for somebody to show, later
+        ones no more than a moment for those who are still missing. A change announces them."""
+        view, longest = await self.inner.view(), self.settings.start_wait
+        known = any(not entry.member.own for entry in view.entries)
+        return await self._awaited(min(_MOMENT, longest) if known else longest)
+
+    async def _searched_view(self, searching: "Searching", query: "Query", caller: Caller) -> View:
+        """The tools to search. Servers that are still starting are waited for where nothing else matches, or where
+        the query asks for one of them; a moment also while most are.
+
+        The wait ends as soon as something matches: one server that never answers delays nobody who wants another.
+        """
+        view = await self.inner.view()
+        if len(view.missing) > len({entry.server for entry in view.entries if not entry.member.own}):
+            view = await self._awaited(min(_MOMENT, self.settings.start_wait))
+        wanted = {key(word) for word in (*query.servers, *query.text.split())}
+        seen, has_match = None, False
+        left, step = self.settings.start_wait, _MOMENT
+        while late := {one.server for one in view.missing} - self._waited_longest_for:
+            if view.revision != seen:
+                seen, has_match = view.revision, await searching.has_match(self._asked(query, view, caller))
+            if has_match and not wanted & {key(name) for name in late}:
+                break
+            if left <= 0:
+                self._waited_longest_for |= late
+                break
+            view = await self.inner.view(min(step, left))
+            left, step = left - step, 2 * step
+        return view
+
+    async def _awaited(self, longest: float) -> View:
+        """The view, after waiting for servers that are still starting: for each of them once."""
+        view = await self.inner.view()
+        late = {one.server for one in view.missing} - self._waited_for
+        if late:
+            self._waited_for |= late
+            view = await self.inner.view(longest)
+        return view
+
+    async def _write_definitions(self, caller: Caller) -> None:
+        """What a session carries in each request, written down at its first call."""
+        self._figures.record_definitions(caller, await self._carried(await self.inner.view(), caller))
+
+    async def _carried(self, view: View, caller: Caller) -> Carried:
+        listing = await self._listing(view)
+        return await self._figures.carry(view, listing, self._introduction(view), caller)
+
+    async def _listing(self, view: View) -> Listing:
+        settings = self.settings
+        surface = await self._standing.decide(view, settings)
+
+        def make() -> Listing:
+            tools = _listed(view, surface, settings)
+            return Listing(tools, revision_of(map(self._hashes.of, tools)))
+
+        if surface == "direct":
+            await self._hashes.find(entry.tool for entry in view.entries)
+        return self._listed.of((view, surface, settings), make)
+
+    def _changed(self, change: Change) -> None:
+        if change.kind != "tools":
+            self._tell(change)
+        elif self._around.spawn is not None:
+            self._around.spawn(self._look_again)
+        elif self._shown is None or self.surface == "direct" or len(self._shown.tools) > len(NAMES):
+            # Nobody can look before telling; what is listed next is then no news.
+            self._shown = None
+            self._tell(change)
+
+    async def _look_again(self) -> None:
+        view = await self.inner.view()
+        listing = await self._listing(view)
+        if self._was_listed:
+            self._note(listing)
+        if self.surface == "search":
+            await self._shelf.prepare(view, self.settings.index)
+
+    def _note(self, listing: Listing) -> bool:
+        """Whether the list is another than was last known. Whoever notices first has everybody told: one client that
+        lists in between must not keep a change from the others."""
+        before, self._shown = self._shown, listing
+        differs = before is None or before.revision != listing.revision
+        if differs and before is not None:
+            self._tell(Change("tools"))
+        return differs
+
+    def _tell(self, change: Change) -> None:
+        for listener in tuple(self._listeners):
+            listener(change)
+
+    async def _soon(self, work: Work) -> None:
+        if self._around.spawn is None:
+            await work()
+        else:
+            self._around.spawn(work)
+
+
+def _listed(view: View, surface: Surface, settings: FindSettings) -> tuple[Tool, ...]:
+    """Every tool as it is, or ours with those that the user pinned."""
+    if surface == "direct":
+        return tuple(entry.tool for entry in view.entries)
+    pinned = (entry.tool for entry in view.entries if entry.is_pinned and entry.listed not in NAMES)
+    return (*listed_own(settings), *pinned)

@@ -1,0 +1,684 @@
+"""Ranks a view's tools by a query and by what was learnt, and makes the reply of them; or says of each why it is
+there, by the same ranking, with nothing noted. How near a tool is, the index knows; what fits the budget, `reply`.
+
+Stands around the index for the time of one search: ranks with what was learnt, and notes which tools the reply really
+showed. What the query names was found by its name, and what is always listed needs no search: neither teaches
+anything. How it is remembered, `learning` knows.
+
+Reads the arguments of `find_tool` and ranks a view's tools by them. Whoever says a name gets that tool first, and
+alone where the query is nothing but a name; whoever names a server (`narrow`) gets that server's tools and no others.
+Of tools that do the same (`twins`), one takes a place and names the rest.
+
+Whoever names a server so that nothing else can be meant gets that server's tools: `github: create issue`, `create issue
+@github`, `server_name` beside the query, or a query that is nothing but the server's name. A server's name among other
+words is a word like them, for it may stand there by chance. Nothing is ranked here.
+
+Two servers of one kind, a fork beside its original, one server under two names: their tools say the same in the same
+words, and a reply that shows each of them has less room for others. Twins have the same name, the same parameters and
+nearly the same words in their descriptions, and there is evidence that they do the same and do not only say it: their
+servers are called the same, or they share words that few tools say. `search(query)` of two services says the same of
+both and is no twin. A server tells its own tools apart for a reason, so they are twins only where nothing differs.
+
+Words are compared and not meanings: who does the same in other words is not noticed and keeps a place of its own.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import islice
+
+import anyio.to_thread
+
+from ullage.errors import InvalidArguments, UnknownTool
+from ullage.search import EmbedderFailed, Hit, HybridIndex, Named, Need, Used, need_of, parts, restrained, terms
+from ullage.tool import Caller, Json, JsonObject, Tool
+
+from ..baseline import trust_command
+from ..merge.tool_names import key
+from ..merge.tool_view import Entry, View
+from ..metering import character_limit
+from .argument_repair import parsed
+from .find_metrics import Figures
+from .find_reply import LEAST_BUDGET, About, Beside, Candidates, Found, compose
+from .find_settings import FindSettings
+from .tool_forms import Forms
+from .tool_index import Latest, Shelf
+from .usage_learning import Learning
+
+__all__ = [
+    "Asked",
+    "Explained",
+    "Group",
+    "Lesson",
+    "Query",
+    "Ranked",
+    "Scope",
+    "Search",
+    "Searching",
+    "are_twins",
+    "begin",
+    "grouped",
+    "rank",
+    "read_query",
+    "scope_of",
+    "server_words",
+    "stray",
+]
+
+_ALIKE = 0.8
+"""Of all words, and of all parameters, that one of two tools has: the part that both must have."""
+_EVIDENCE = 5
+"""Telling words that both must say beyond their name, where their servers' names show nothing."""
+_SOME_EVIDENCE = 2
+"""The same where one server's name says what the other's does and more: `calendar`, `google-calendar`."""
+_LONG = 4_000
+"""Characters read of a description."""
+_MOST_COMPARED = 50
+"""Tools of one name that another of that name is compared with."""
+
+_ANY_SERVER = """
+mcp mcps server servers tool tools api apis client app service plugin agent ai js ts py python node go rust docker io
+com org net the my a an and for test demo example sample dev development prod production staging local remote main
+default backup work personal home primary secondary official fork simple smithery v
+"""
+"""Words of a server's name that do not say what it serves."""
+_ANY_TOOL = """
+a an the of to in on at for from by with and or not is are be this that it its as if you your all any each one get list
+search find create add update delete remove set read write fetch retrieve return returns use used using can will which
+when where args argument arguments parameter parameters param input output result results optional required default
+string number integer boolean object array json value values data text content id ids name names type types key keys
+query limit offset page size count max min start end date time path url file files user users item items information
+info detail details specific specified given provided new existing current available based tool server mcp true false
+none null
+"""
+"""Words that so many tools say that it is no evidence to share them."""
+_OF_ANY_SERVER, _OF_ANY_TOOL = frozenset(_ANY_SERVER.split()), frozenset(terms(_ANY_TOOL))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tools that do the same."""
+
+    first: Entry
+    """Stands for all."""
+    others: tuple[Entry, ...] = ()
+
+
+def grouped(entries: Sequence[Entry], wanted: Iterable[str] = ()) -> list[Group]:
+    """The tools in groups, in the order of the best of each. That one stands for its group, unless the words that are
+    wanted name the server of another and not its own."""
+    groups: list[list[Entry]] = []
+    of_name: dict[tuple[str, ...], list[list[Entry]]] = {}
+    for entry in entries:
+        known = of_name.setdefault(_name(entry), [])
+        group = next((group for group in known[:_MOST_COMPARED] if are_twins(group[0], entry)), None) if known else None
+        if group is None:
+            group = [entry]
+            known.append(group)
+            groups.append(group)
+        else:
+            group.append(entry)
+    words = frozenset(wanted)
+    return [Group(group[0]) if len(group) == 1 else _group(group, words) for group in groups]
+
+
+def _group(group: Sequence[Entry], wanted: frozenset[str]) -> Group:
+    first = max(group, key=lambda entry: server_words(entry.server) <= wanted)
+    return Group(first, tuple(entry for entry in group if entry is not first))
+
+
+_judged: dict[tuple[int, int], tuple[Entry, Entry, bool]] = {}
+"""Pairs of entries, by their identities, which hold as long as they are held here: the next search asks again."""
+_MOST_JUDGED = 4_096
+
+
+def are_twins(one: Entry, other: Entry) -> bool:
+    """Whether two tools do the same."""
+    known = _judged.get((id(one), id(other)))
+    if known is None:
+        if len(_judged) >= _MOST_JUDGED:
+            _judged.clear()
+        known = _judged[id(one), id(other)] = one, other, _do_the_same(one, other)
+    return known[2]
+
+
+def _do_the_same(one: Entry, other: Entry) -> bool:
+    """The cheapest to find out comes first."""
+    if _name(one) != _name(other) or one.is_read_only != other.is_read_only:
+        return False
+    if one.server == other.server:
+        return _are_the_same(one, other)
+    return _take_the_same(one.tool, other.tool) and _say_the_same(one, other)
+
+
+def _take_the_same(one: Tool, other: Tool) -> bool:
+    """Whether a call of one is a call of the other, but for what may be left out."""
+    ones, others = _parameters(one), _parameters(other)
+    return (
+        _required(one) == _required(other)
+        and _are_alike(ones.keys(), others.keys())
+        and all(_type(ones[name]) == _type(others[name]) for name in ones.keys() & others.keys())
+    )
+
+
+def _say_the_same(one: Entry, other: Entry) -> bool:
+    ones, others = _words(_description(one)), _words(_description(other))
+    if not _are_alike(ones, others) or _speak_of_two_services(one, other, ones ^ others):
+        return False
+    return len(_telling(one) & _telling(other)) >= _wanting(server_words(one.server), server_words(other.server))
+
+
+def _speak_of_two_services(one: Entry, other: Entry, differing: Set[str]) -> bool:
+    """Whether one says a word of its server's name, in its own name or description, that the other nowhere has."""
+    names = _words(" ".join(server_words(one.server) ^ server_words(other.server)))
+    return not names.isdisjoint(differing | (_words(one.original) ^ _words(other.original)))
+
+
+def _wanting(one: frozenset[str], other: frozenset[str]) -> int:
+    """How much evidence the names of two servers leave to be shown."""
+    if one <= _OF_ANY_SERVER or other <= _OF_ANY_SERVER or not (one <= other or other <= one):
+        return _EVIDENCE
+    return 0 if one == other else _SOME_EVIDENCE
+
+
+def _telling(entry: Entry) -> frozenset[str]:
+    """Words of description and parameters, beyond the name, that few tools say."""
+    said = _words(_description(entry)) | _words(" ".join(_parameters(entry.tool)))
+    return frozenset(word for word in said - _OF_ANY_TOOL - _words(entry.original) if len(word) > 1)
+
+
+def _are_alike(one: Set[str], other: Set[str]) -> bool:
+    return len(one & other) >= _ALIKE * len(one | other)
+
+
+@lru_cache(maxsize=4_096)
+def server_words(server: str) -> frozenset[str]:
+    """The words of a server's name that say what it serves, or all where none does; `@owner/name` is `name`, and case
+    parts no words: `GitHub` is one."""
+    words = frozenset(word for word in parts(server.rsplit("/", 1)[-1].casefold()) if not word.isdecimal())
+    return words - _OF_ANY_SERVER or words or frozenset({server})
+
+
+def _name(entry: Entry) -> tuple[str, ...]:
+    return _name_words(entry.original, entry.server)
+
+
+@lru_cache(maxsize=4_096)
+def _name_words(name: str, server: str) -> tuple[str, ...]:
+    """The words of a tool's name in any order, without its server's where others remain."""
+    words = parts(name)
+    return tuple(sorted([word for word in words if word not in server_words(server)] or words)) or (name,)
+
+
+def _are_the_same(one: Entry, other: Entry) -> bool:
+    return (
+        _description(one) == _description(other)
+        and one.tool.input_schema == other.tool.input_schema
+        and parts(one.original) == parts(other.original)
+    )
+
+
+def _description(entry: Entry) -> str:
+    return (entry.tool.description or entry.tool.title or "")[:_LONG]
+
+
+@lru_cache(maxsize=2_048)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+def _parameters(tool: Tool) -> dict[str, Json]:
+    properties = tool.input_schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _required(tool: Tool) -> frozenset[str]:
+    required = tool.input_schema.get("required")
+    return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+
+
+def _type(schema: Json) -> Json:
+    return schema.get("type") if isinstance(schema, dict) else None
+
+
+_BEFORE_COLON = re.compile(r"\s*([^:\n]{1,100}):(?!//)(.*)", re.DOTALL)
+_AT = re.compile(r"(?<!\S)(@[\w@./-]{1,100})(?=[\s,;:!?]|$)")
+_ONE_WORD = re.compile(r"\s*([A-Za-z][\w.-]*):\s+\S.*", re.DOTALL)
+_AROUND = (
+    "tool tools server servers mcp the of all list show me what are which available from for by in on every please"
+)
+"""Words around a server's name in a query for all of its tools: `list all tools of github`."""
+_OF_A_LIST = frozenset(_AROUND.split())
+_LISTED = frozenset({"tool", "tools", "server", "servers", "mcp"})
+"""One of which must be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    text: str
+    """What is looked for; empty where that is everything."""
+    servers: frozenset[str] = frozenset()
+    """Where; empty for everywhere."""
+
+    def holds(self, server: str) -> bool:
+        return not self.servers or server in self.servers
+
+
+def scope_of(description: str, said: Sequence[str], view: View) -> Scope:
+    """`said` are servers named as such: raises `InvalidArguments` for one that there is not. What only may name one is
+    taken for words where it does not."""
+    if said:
+        servers = frozenset(_server(name, view) for name in said)
+        return Scope("" if _named(description, view) & servers else description, servers)
+    return _marked(description, view) or _whole(description, view) or Scope(description)
+
+
+def stray(description: str, view: View) -> str | None:
+    """What stands where a server's name would and is none: `nosuch: create issue`, `create issue @nosuch`."""
+    if scope_of(description, (), view).servers:
+        return None
+    before, behind = _ONE_WORD.fullmatch(description), _AT.findall(description)
+    return before[1] if before else behind[-1].removeprefix("@") if behind else None
+
+
+def _server(name: str, view: View) -> str:
+    try:
+        return view.server(name)
+    except UnknownTool as error:
+        alike = [one for one in view.servers if server_words(one) == server_words(name)]
+        if len(alike) == 1:
+            return alike[0]
+        raise InvalidArguments(error.message, suggestion=error.suggestion, options=error.options) from error
+
+
+def _marked(text: str, view: View) -> Scope | None:
+    """`server: words`, or `words @server`."""
+    before = _BEFORE_COLON.fullmatch(text)
+    if before and (servers := _named(before[1], view)):
+        return Scope(before[2].strip(), servers)
+    found = {mark: servers for mark in _AT.findall(text) if (servers := _named(mark, view))}
+    rest = " ".join(_AT.sub(lambda mark: "" if mark[1] in found else mark[0], text).split())
+    return Scope(rest, frozenset[str]().union(*found.values())) if found else None
+
+
+def _whole(text: str, view: View) -> Scope | None:
+    """Nothing but a server's name, or that and words for all of its tools."""
+    return next((Scope("", servers) for name in _spellings(text) if (servers := _named(name, view))), None)
+
+
+def _spellings(text: str) -> Iterator[str]:
+    yield text
+    words = text.split()
+    if _LISTED.intersection(map(str.casefold, words)):
+        yield " ".join(word for word in words if word.casefold() not in _OF_A_LIST)
+
+
+def _named(text: str, view: View) -> frozenset[str]:
+    """The servers whose name this is, in whatever spelling: one, or none, or some that are called alike."""
+    spelt = key(text)
+    return frozenset(server for server in view.servers if spelt and _key(server) == spelt)
+
+
+_key = lru_cache(maxsize=8_192)(key)
+
+_ARGUMENTS = ("tool_description", "tool_keywords", "max_tokens")
+_OTHER_WORDS = ("query", "description", "tool_name", "name", "q")
+_SERVER = ("server_name", "serverName", "server")
+_MOST = 40
+"""Tools that a reply can show at all, of a common budget."""
+_MOST_OF_MUCH = 80
+"""The same for a large budget, and for a query that names a server and nothing else."""
+_MUCH = 2_000
+_DEEP = 2_000
+"""Tools looked at for those of one server."""
+_MOST_TOKENS = 100_000
+_LONGEST = 10_000
+"""Letters that are read of a description, and of keywords: what is longer is a document and no query."""
+_QUERY_ONE_WORD = re.compile(r"[\w.:/-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    description: str
+    keywords: str = ""
+    servers: tuple[str, ...] = ()
+    """To whose tools it keeps, as they were said."""
+    budget: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.description} {self.keywords}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    listed: str
+    named: bool = False
+    """Whether the query says its name."""
+    near: bool = True
+    """False where it is there for its server's sake and not for what it does."""
+    also: tuple[str, ...] = ()
+    """Others that do the same."""
+
+
+Search = Callable[[str, int], Sequence[Hit]]
+"""The documents nearest to a text, at most so many: an index's search, or something around it."""
+
+
+def read_query(arguments: JsonObject, budget: int) -> Query:
+    """Raises `InvalidArguments` where nothing is asked for, or no reply can be as small as the caller wants it.
+
+    Where the caller wants nothing, `budget` holds, but for the least that any reply takes.
+    """
+    given, budget = dict(arguments), max(budget, LEAST_BUDGET)
+    description, notes = _text(given.pop("tool_description", None)), list[str]()
+    keywords = _text(given.pop("tool_keywords", None))
+    most = _tokens(given.pop("max_tokens", None), budget)
+    servers = next((named for one in _SERVER if one in given and (named := _names(given.pop(one)))), ())
+    if not description and (other := next((one for one in _OTHER_WORDS if _text(given.get(one))), None)):
+        description = _text(given.pop(other))
+        notes.append(f"`{other}` read as `tool_description`")
+    if not description and not keywords and not servers:
+        raise InvalidArguments(
+            "`tool_description` is missing",
+            suggestion='Say what the tool should do: {"tool_description": "create an issue"}.',
+            options=_ARGUMENTS,
+        )
+    notes += [f"find_tool has no argument `{name[:40]}`; left aside" for name in given]
+    if max(len(description), len(keywords)) > _LONGEST:
+        description, keywords = description[:_LONGEST], keywords[:_LONGEST]
+        notes.append(f"only the first {_LONGEST:,} letters were read")
+    return Query(description=description, keywords=keywords, servers=servers, budget=most, notes=tuple(notes))
+
+
+def _text(value: Json) -> str:
+    """A text, or the words of a list."""
+    if isinstance(value, list):
+        return " ".join(each for each in value if isinstance(each, str)).strip()
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _names(value: Json) -> tuple[str, ...]:
+    """One name, several with commas between, or a list of them."""
+    each = value if isinstance(value, list) else value.split(",") if isinstance(value, str) else []
+    return tuple(name.strip() for name in each if isinstance(name, str) and name.strip())
+
+
+def _tokens(value: Json, budget: int) -> int:
+    number = parsed(value) if isinstance(value, str) else value
+    if number is None:
+        return budget
+    if isinstance(number, bool) or not isinstance(number, int | float) or _is_nan(number):
+        raise InvalidArguments("`max_tokens` must be a number", suggestion=f"Leave it out for {budget}.")
+    if number < LEAST_BUDGET:
+        raise InvalidArguments(
+            f"no reply fits into a `max_tokens` below {LEAST_BUDGET}",
+            suggestion=f"Give {LEAST_BUDGET} or more, or leave it out.",
+        )
+    return int(min(number, _MOST_TOKENS))
+
+
+def _is_nan(number: float) -> bool:
+    """Asked of no integer: it may be too large for a float."""
+    return isinstance(number, float) and math.isnan(number)
+
+
+def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
+    """The tools for the query, nearest first; `entries` are the view's by their listed names."""
+    scope = scope_of(query.description, query.servers, view)
+    most = _MOST if scope.text and query.budget < _MUCH else _MOST_OF_MUCH
+    found = _found(search, query, scope, entries, 2 * most)
+    groups = grouped([entries[listed] for listed in islice(found, _DEEP)], parts(query.text.casefold()))
+    return tuple(_ranked(group, found) for group in groups[:most])
+
+
+def _ranked(group: Group, found: Mapping[str, Ranked]) -> Ranked:
+    """The one that stands for all, as near as the nearest of them."""
+    if not group.others:
+        return found[group.first.listed]
+    every = [found[entry.listed] for entry in (group.first, *group.others)]
+    return Ranked(
+        listed=group.first.listed,
+        named=any(each.named for each in every),
+        near=any(each.near for each in every),
+        also=tuple(each.listed for each in every[1:]),
+    )
+
+
+def _found(search: Search, query: Query, scope: Scope, entries: Mapping[str, Entry], most: int) -> dict[str, Ranked]:
+    """Those that are named, those that are near, then what else there is of a server that was asked for."""
+    most = _DEEP if scope.servers else most
+    hits = _within(scope, entries, search(f"{scope.text} {query.keywords}".strip(), most))
+    alone = hits
+    if not scope.text:
+        # A server's name may be a tool's as well, and that of another server.
+        alone = _within(Scope(""), entries, search(query.description, _MOST))
+    elif query.keywords:
+        alone = _within(scope, entries, search(scope.text, most))
+    whole = [hit.document.id for hit in alone if hit.named >= Named.WHOLLY]
+    named = whole + [hit.document.id for hit in hits if hit.named >= Named.AMONG_OTHERS]
+    found = {listed: Ranked(listed=listed, named=True) for listed in named}
+    if whole and _is_only_a_name(scope.text):
+        return found
+    near = {hit.document.id: Ranked(listed=hit.document.id) for hit in hits}
+    rest = {listed: Ranked(listed=listed, near=False) for listed in _of_servers(scope, entries)}
+    return found | _without(found, near) | _without(found | near, rest)
+
+
+def _is_only_a_name(text: str) -> bool:
+    """One word that is made of several, as nobody speaks: `create_issue`, `github.createIssue`."""
+    return _QUERY_ONE_WORD.fullmatch(text) is not None and len(parts(text)) > 1
+
+
+def _without(known: Mapping[str, Ranked], others: Mapping[str, Ranked]) -> dict[str, Ranked]:
+    return {listed: each for listed, each in others.items() if listed not in known}
+
+
+def _within(scope: Scope, entries: Mapping[str, Entry], hits: Iterable[Hit]) -> list[Hit]:
+    return [hit for hit in hits if (entry := entries.get(hit.document.id)) and scope.holds(entry.server)]
+
+
+def _of_servers(scope: Scope, entries: Mapping[str, Entry]) -> list[str]:
+    """The tools of the servers that were asked for, in the order of their lists."""
+    return [listed for listed, entry in entries.items() if entry.server in scope.servers] if scope.servers else []
+
+
+_NAMES = re.compile(r'[^\s"\\,()\[\]]+')
+"""What may be a tool's name in a reply; the few names that have such characters are not learnt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    index: HybridIndex
+    learning: Learning | None = None
+    caller: Caller
+    need: Need = field(default_factory=Need)
+    gains: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By listed name."""
+
+    def search(self, text: str, limit: int) -> Sequence[Hit]:
+        if not self.gains:
+            return self.index.search(text, limit)
+        return restrained(self.index.search(text, limit, learnt=self.gains), self.gains)
+
+    def note(self, reply: str, found: Iterable[Ranked], entries: Mapping[str, Entry]) -> None:
+        """The reply to this search, and what it was made of."""
+        if self.learning is None or not self.need:
+            return
+        said = frozenset(_NAMES.findall(reply))
+        near = (listed for each in found if not each.named for listed in (each.listed, *each.also) if listed in said)
+        shown = (entries[listed] for listed in near)
+        self.learning.showed(self.caller, self.need, map(_used, (entry for entry in shown if not entry.is_pinned)))
+
+
+async def begin(learning: Learning | None, text: str, index: HybridIndex, view: View, caller: Caller) -> Lesson:
+    """The lesson of a search for a text; one that says nothing where nobody learns."""
+    need = Need() if learning is None else need_of(text, index.holds)
+    if learning is None or not need:
+        return Lesson(index=index, caller=caller)
+    gains = {
+        listed: gain for used, gain in (await learning.bonuses(caller, need)).items() for listed in _listed(view, used)
+    }
+    return Lesson(index=index, learning=learning, caller=caller, need=need, gains=gains)
+
+
+def _used(entry: Entry) -> Used:
+    return entry.server, entry.original
+
+
+def _listed(view: View, used: Used) -> list[str]:
+    """None for a tool that is gone."""
+    assert view.book is not None
+    return [entry.listed for entry in view.book.find(used[1], used[0]) if _used(entry) == used]
+
+
+_LETTERS = 50_000
+"""Of definitions found, above which they are weighed in a worker thread."""
+_MANY = 1_000
+"""Tools among which one is looked for in a worker thread; so it is wherever an encoder reads the query."""
+_STAND_INS = 3
+"""Times that a search is begun again: an encoder may fail, then the table, and an index of either be made meanwhile."""
+_SERVERS = 20
+"""Named to whoever found nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    query: Query
+    view: View
+    caller: Caller
+    settings: FindSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """A tool that was found."""
+
+    listed: str
+    hit: Hit | None
+    """With what gave its score; None where it is there for its server's sake and not for what it does."""
+
+
+class Searching:
+    """Of one `Find`."""
+
+    def __init__(self, shelf: Shelf, figures: Figures, learning: Learning | None) -> None:
+        self._shelf = shelf
+        self._figures = figures
+        self._learning = learning
+        self._by_name = Latest[dict[str, Entry]]()
+        self._reading = Latest[frozenset[str]]()
+        self._candidates = Candidates()
+
+    async def search(self, asked: Asked) -> Found:
+        entries = self._entries(asked.view)
+        lesson, ranked = await self._ranked(asked)
+        hits = [(each, entries[each.listed]) for each in ranked]
+        forms = await self._shelf.forms([entry for _, entry in hits])
+        baseline = await self._figures.baseline(asked.view, asked.caller)
+        work = partial(self._compose, asked, list(zip(hits, forms, strict=True)), baseline)
+        # Definitions may be of any length, and are counted when they are first found.
+        letters = sum(len(form.definition) for form in forms)
+        found = await anyio.to_thread.run_sync(work) if letters > _LETTERS else work()
+        lesson.note(found.text, ranked, entries)
+        return found
+
+    async def has_match(self, asked: Asked) -> bool:
+        """Whether any tool of the view is near what is looked for."""
+        _, ranked = await self._ranked(asked)
+        return any(each.near for each in ranked)
+
+    async def explain(self, asked: Asked) -> tuple[Explained, ...]:
+        """What the same search comes upon, nearest first."""
+        heard = dict[str, Hit]()
+        _, ranked = await self._ranked(asked, heard)
+        return tuple(
+            Explained(listed=each.listed, hit=heard.get(each.listed) if each.near else None) for each in ranked
+        )
+
+    async def _ranked(self, asked: Asked, heard: dict[str, Hit] | None = None) -> tuple[Lesson, tuple[Ranked, ...]]:
+        """With what is noted of the search; each hit goes into `heard` as it is first met. Where whatever knows what
+        texts mean fails, what stands in for it is asked, and words alone in the end."""
+        for _ in range(_STAND_INS):
+            try:
+                return await self._ranked_once(asked, heard)
+            except EmbedderFailed as error:
+                await self._shelf.give_up(error)
+                if heard is not None:
+                    heard.clear()
+        return await self._ranked_once(asked, heard)
+
+    async def _ranked_once(self, asked: Asked, heard: dict[str, Hit] | None) -> tuple[Lesson, tuple[Ranked, ...]]:
+        lesson = await self._begin(asked)
+
+        def search(text: str, limit: int) -> Sequence[Hit]:
+            hits = lesson.search(text, limit)
+            if heard is not None:
+                for hit in hits:
+                    heard.setdefault(hit.document.id, hit)
+            return hits
+
+        return lesson, await _rank(search, asked, self._entries(asked.view))
+
+    async def _begin(self, asked: Asked) -> Lesson:
+        index = await self._shelf.index(asked.view, asked.settings.index)
+        learning = self._learning if asked.settings.learn else None
+        return await begin(learning, asked.query.text, index, asked.view, asked.caller)
+
+    def _entries(self, view: View) -> dict[str, Entry]:
+        return self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
+
+    def _compose(self, asked: Asked, found: Sequence[tuple[tuple[Ranked, Entry], Forms]], baseline: int) -> Found:
+        weigh, doors = self._figures.weigh(asked.caller), not asked.settings.join_calls
+        known = self._candidates.of_model(self._figures.model(asked.caller), baseline)
+        reading = self._reading.of((asked.view,), lambda: _readers(asked.view))
+        candidates = [
+            known(form, _about(each, writes=doors and each.listed not in reading), weigh) for (each, _), form in found
+        ]
+        hint = _withheld(asked) or (_strayed(asked) if found else _hint(asked.view))
+        beside = Beside((*asked.settings.pending, *asked.view.missing), hint)
+        limit = character_limit(asked.caller)
+        return compose(
+            candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside, limit=limit
+        )
+
+
+async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
+    work = partial(rank, search, asked.view, asked.query, entries)
+    takes_long = asked.settings.index == "encoder" or len(entries) > _MANY
+    return await anyio.to_thread.run_sync(work) if takes_long else work()
+
+
+def _readers(view: View) -> frozenset[str]:
+    """The tools that change nothing."""
+    return frozenset(entry.listed for entry in view.entries if entry.is_read_only)
+
+
+def _about(each: Ranked, *, writes: bool) -> About:
+    return About(named=each.named, near=each.near, writes=writes, also=each.also)
+
+
+def _withheld(asked: Asked) -> str | None:
+    """For a query that says the name of a withheld tool: where it is, and what the user can do."""
+    words = {key(word) for word in asked.query.text.split()}
+    for entry in asked.view.changed:
+        if words & {key(entry.listed), key(entry.original)}:
+            command = trust_command(entry.server, entry.original)
+            return f"`{entry.listed}` is withheld: its definition changed. The user can accept it: {command}"
+    return None
+
+
+def _strayed(asked: Asked) -> str | None:
+    """Said to whoever may have meant to keep to one server."""
+    name = None if asked.query.servers else stray(asked.query.description, asked.view)
+    return None if name is None else f"No server is called `{name[:40]}`; all were searched."
+
+
+def _hint(view: View) -> str:
+    servers = list(view.servers or dict.fromkeys(entry.server for entry in view.entries))
+    rest = f" and {len(servers) - _SERVERS} more" if len(servers) > _SERVERS else ""
+    named = f" Servers: {', '.join(servers[:_SERVERS])}{rest}." if servers else " No server is connected."
+    return f"Nothing is near this; try other words, or a server's name.{named}"

@@ -1,0 +1,371 @@
+"""An index, the forms of its tools and what they all weigh: made when a view is first searched or prepared, and again
+only for what changed. What takes long is done in a worker thread, so that other calls go on. Nothing is ranked or
+written here.
+
+What the index before has of tools that stayed is taken over; of the rest, vectors that wait in the cache are taken and
+those that are missing are made. What was made is handed back, to be kept when nobody waits for it. Blocking: in which
+thread it runs, `index` decides.
+
+The table that comes with the package, or an encoder for those who want it: loaded when something is first embedded,
+once for all clients, in whatever thread asks. What cannot be loaded, or fails later, is said once on the log and done
+without: the table stands in for the encoder, and words alone for the table. What is made of them is not known here.
+
+Vectors as bytes, by the server's name and the hash of the definition as the server has it: the seam to whoever keeps
+them between starts. How a vector is made, and whether its bytes are of this edition, is not known here.
+
+Keeps the last thing made, with what it was made of. Told apart by identity, which costs nothing and errs only towards
+making it again.
+"""
+
+import logging
+import operator
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from ullage.errors import UllageError
+from ullage.options import IndexKind
+from ullage.search import Embedder, EmbedderFailed, load_encoder, load_table
+from ullage.tool import Tool
+
+from ..merge.tool_view import Entry, View
+from ..tool_source import Spawn, Work, definition_hash, definition_text
+from .tool_forms import Forms, FormsCache, FormsKept
+
+if TYPE_CHECKING:
+    from ullage.search import Document, HybridIndex
+
+    from .find_reply import Weigh
+
+__all__ = ["Embedders", "Hashes", "Indexed", "Indexing", "Latest", "Loader", "Shelf", "VectorCache", "VectorKey"]
+
+_log = logging.getLogger(__name__)
+
+Loader = Callable[[], Embedder]
+
+_LOADERS: Mapping[IndexKind, Loader] = {"static": load_table, "encoder": load_encoder}
+_INSTEAD: Mapping[IndexKind, tuple[IndexKind, str]] = {
+    "encoder": ("static", "tools are searched by the table that comes with the package"),
+    "static": ("words", "tools are searched by words alone"),
+}
+
+
+class Embedders:
+    """Safe to use from several threads."""
+
+    def __init__(self, loaders: Mapping[IndexKind, Loader] = _LOADERS) -> None:
+        self._loaders = loaders
+        self._turn = threading.Lock()
+        self._loaded: dict[IndexKind, Embedder | None] = {}
+
+    def of(self, kind: IndexKind) -> Embedder | None:
+        """What embeds for an index of that kind, None where nothing does; may take long."""
+        with self._turn:
+            return self._of(kind)
+
+    def give_up(self, failed: Embedder, error: Exception) -> None:
+        """Does without that one until the next start. Nothing is said of one that was given up before."""
+        with self._turn:
+            kinds: list[IndexKind] = [kind for kind, loaded in self._loaded.items() if loaded is failed]
+            if kinds:
+                instead, loss = _INSTEAD["static" if "static" in kinds else "encoder"]
+                _log.warning("search by meaning goes on without what fails: %s; %s", error, loss)
+                better = self._of(instead)
+                for kind in kinds:
+                    self._loaded[kind] = better
+
+    def _of(self, kind: IndexKind) -> Embedder | None:
+        if kind not in self._loaded and kind in self._loaders:
+            self._loaded[kind] = self._load(kind)
+        return self._loaded.get(kind)
+
+    def _load(self, kind: IndexKind) -> Embedder | None:
+        try:
+            return self._loaders[kind]()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with an install, words can be searched
+            instead, loss = _INSTEAD[kind]
+            hint = f" ({error.suggestion})" if isinstance(error, UllageError) and error.suggestion else ""
+            _log.warning("search by meaning (`%s`) cannot be loaded: %s%s; %s", kind, error, hint, loss)
+            return self._of(instead)
+
+
+VectorKey = tuple[str, str]
+"""The server's name, whose words are in the vector too, and the hash of the definition under its own name."""
+
+
+class VectorCache(Protocol):
+    """Keeps vectors between starts. Blocking: used from a thread."""
+
+    def load(self, keys: Iterable[VectorKey]) -> Mapping[VectorKey, bytes]:
+        """What is kept of these."""
+        ...
+
+    def save(self, vectors: Mapping[VectorKey, bytes]) -> None: ...
+
+
+Made = TypeVar("Made")
+
+
+class Latest(Generic[Made]):
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[object, ...], Made] | None = None
+
+    def of(self, parts: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        """What was last made, if of these very parts, else what is made now."""
+        if self._kept is None or not all(map(operator.is_, self._kept[0], parts)):
+            self._kept = parts, make()
+        return self._kept[1]
+
+
+_SOON = 100
+"""Definitions that an encoder reads in less than half a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    index: "HybridIndex"
+    made: Mapping[VectorKey, bytes]
+    """To be kept for the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    embedders: Embedders
+    cache: VectorCache | None = None
+
+    def make(self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None") -> Indexed:
+        """May take long, and very long where an encoder has much to read."""
+        made = self._make(entries, kind, before, len(entries))
+        assert made is not None
+        return made
+
+    def make_soon(self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None") -> Indexed | None:
+        """The same where it does not take very long; else None."""
+        reads = self.embedders.of(kind) is not self.embedders.of("static")
+        return self._make(entries, kind, before, _SOON if reads else len(entries))
+
+    def _make(
+        self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None", most: int
+    ) -> Indexed | None:
+        """None where more than so many have to be embedded."""
+        from ullage.search import HybridIndex, packed, unpacked
+
+        documents, embedder = [_document(entry) for entry in entries], self.embedders.of(kind)
+        if embedder is None:
+            return Indexed(HybridIndex(documents, before=before), {})
+        edition = embedder.edition
+        fresh = [*_fresh(entries, documents, edition, before)]
+        keys = {} if self.cache is None else _keys(fresh)
+        read = ((listed, unpacked(data, edition)) for listed, data in self._kept(keys))
+        vectors = {listed: vector for listed, vector in read if vector is not None}
+        if len(fresh) - len(vectors) > most:
+            return None
+        index = HybridIndex(documents, embedder, vectors=vectors, before=before)
+        made = {keys[listed]: packed(one, edition) for listed, one in index.made.items() if listed in keys}
+        return Indexed(index, made)
+
+    def keep(self, made: Mapping[VectorKey, bytes]) -> None:
+        if self.cache is not None:
+            self.cache.save(made)
+
+    def _kept(self, keys: Mapping[str, VectorKey]) -> Iterable[tuple[str, bytes]]:
+        if self.cache is None or not keys:
+            return ()
+        found = self.cache.load(keys.values())
+        return ((listed, found[key]) for listed, key in keys.items() if key in found)
+
+
+def _document(entry: Entry) -> "Document":
+    """Searched under the tool's own name; the listed one, which holds the server's too, is known when asked for."""
+    from ullage.search import document_of
+
+    tool = replace(entry.tool, name=entry.original, aliases=(entry.listed, *entry.aliases))
+    return document_of(tool, server=entry.server, document_id=entry.listed)
+
+
+def _fresh(
+    entries: Sequence[Entry], documents: "Sequence[Document]", edition: str, before: "HybridIndex | None"
+) -> Iterable[Entry]:
+    """Those of whose meaning the index before knows nothing. Our own tools stand in no catalogue and are few."""
+    known = None if before is None else before.meaning
+    held = {} if known is None or known.edition != edition else {one.id: one for one in known.documents}
+    pairs = zip(entries, documents, strict=True)
+    return (entry for entry, document in pairs if not entry.member.own and held.get(document.id) != document)
+
+
+def _keys(entries: Iterable[Entry]) -> dict[str, VectorKey]:
+    """By listed name; the hash is that of the definition as its server has it."""
+    return {
+        entry.listed: (entry.server, definition_hash(replace(entry.tool, name=entry.original))) for entry in entries
+    }
+
+
+_AT_ONCE = 50
+"""Tools whose forms are made in one go when a view is prepared."""
+_HASHES = 20_000
+
+
+class Hashes:
+    """The hashes of definitions, each found once."""
+
+    def __init__(self, most: int = _HASHES) -> None:
+        self._most = most
+        self._known: dict[int, tuple[Tool, str]] = {}
+        """By the object's identity, which holds as long as the object is held here."""
+
+    async def find(self, tools: Iterable[Tool]) -> None:
+        """Finds those that are not known yet, in a worker thread."""
+        absent = [tool for tool in tools if id(tool) not in self._known]
+        if absent:
+            await anyio.to_thread.run_sync(lambda: [self.of(tool) for tool in absent])
+
+    def of(self, tool: Tool) -> str:
+        known = self._known.get(id(tool))
+        if known is None:
+            if len(self._known) >= self._most:
+                self._known.clear()
+            known = self._known[id(tool)] = tool, definition_hash(tool)
+        return known[1]
+
+
+class Shelf:
+    """Keeps what was made of the last view."""
+
+    def __init__(
+        self, hashes: Hashes, indexing: Indexing, cache: FormsCache | None = None, spawn: Spawn | None = None
+    ) -> None:
+        self._hashes = hashes
+        self._indexing = indexing
+        self._forms = FormsKept(cache)
+        self._spawn = spawn
+        self._lock: anyio.Lock | None = None
+        self._index: tuple[str, IndexKind, HybridIndex] | None = None
+        self._stand_in: tuple[str, HybridIndex] | None = None
+        """The table's index of a view while the encoder reads it."""
+        self._weights: dict[tuple[str, str], tuple[int, int]] = {}
+
+    async def index(self, view: View, kind: IndexKind) -> "HybridIndex":
+        """Of the kind that is wanted; where it would take too long to wait for an encoder, of the table meanwhile."""
+        found = self._made_of(view, kind)
+        if found is None and kind == "encoder" and self._spawn is not None:
+            found = await self._meanwhile(view, self._spawn)
+        return await self._whole(view, kind) if found is None else found
+
+    async def give_up(self, error: EmbedderFailed) -> None:
+        """Indexes that come from now on do without the one that failed; those that were made of it are let go."""
+        self._index = self._stand_in = None
+        await anyio.to_thread.run_sync(self._indexing.embedders.give_up, error.embedder, error)
+
+    async def _meanwhile(self, view: View, spawn: Spawn) -> "HybridIndex":
+        if self._stand_in is None or self._stand_in[0] != view.revision:
+            soon = await anyio.to_thread.run_sync(self._indexing.make_soon, view.entries, "encoder", self._before)
+            if soon is not None:
+                return await self._take(view, "encoder", soon)
+            instead = await anyio.to_thread.run_sync(self._indexing.make, view.entries, "static", None)
+            self._stand_in = view.revision, instead.index
+
+            async def make() -> None:
+                await self._whole(view, "encoder")
+
+            spawn(make)
+        return self._stand_in[1]
+
+    async def _whole(self, view: View, kind: IndexKind) -> "HybridIndex":
+        found = self._made_of(view, kind)
+        if found is None:
+            async with self._one_at_a_time():
+                found = self._made_of(view, kind)
+                # Asked by identity: an index of nothing is false.
+                return await self._make(view, kind) if found is None else found
+        return found
+
+    def _made_of(self, view: View, kind: IndexKind) -> "HybridIndex | None":
+        return self._index[2] if self._index is not None and self._index[:2] == (view.revision, kind) else None
+
+    async def _make(self, view: View, kind: IndexKind) -> "HybridIndex":
+        try:
+            made = await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, self._before)
+        except EmbedderFailed as error:
+            await self.give_up(error)
+            return await self._make(view, kind)  # by what stands in for it
+        return await self._take(view, kind, made)
+
+    @property
+    def _before(self) -> "HybridIndex | None":
+        return None if self._index is None else self._index[2]
+
+    async def _take(self, view: View, kind: IndexKind, indexed: Indexed) -> "HybridIndex":
+        self._index, self._stand_in = (view.revision, kind, indexed.index), None
+        self._weights = {key: value for key, value in self._weights.items() if key[0] == view.revision}
+        if indexed.made:
+            await self._behind(partial(self._keep, indexed))
+        return indexed.index
+
+    async def _keep(self, indexed: Indexed) -> None:
+        await anyio.to_thread.run_sync(self._indexing.keep, indexed.made)
+
+    async def _behind(self, work: Work) -> None:
+        """While nobody waits, where somebody runs what nobody waits for."""
+        if self._spawn is None:
+            await work()
+        else:
+            self._spawn(work)
+
+    async def weights(self, view: View, model: str, weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
+        """What all definitions of servers weigh for a model, and what our own do; `stored` says whether the catalogue's
+        counts are that model's."""
+        key = view.revision, model
+        if key not in self._weights:
+            self._weights[key] = await anyio.to_thread.run_sync(lambda: _weights(view.entries, weigh, stored=stored))
+        return self._weights[key]
+
+    async def forms(self, entries: Sequence[Entry]) -> list[Forms]:
+        """The forms of these tools, in their order."""
+        await self._hashes.find(entry.tool for entry in entries)
+        keys = [self._hashes.of(entry.tool) for entry in entries]
+        # Held here: of another view, that is prepared meanwhile, some may be let go.
+        found = {key: forms for key in keys if (forms := self._forms.get(key)) is not None}
+        absent = {key: entry.tool for key, entry in zip(keys, entries, strict=True) if key not in found}
+        if absent:
+            found |= await anyio.to_thread.run_sync(self._forms.make, absent)
+        return [found[key] for key in keys]
+
+    async def prepare(self, view: View, kind: IndexKind) -> None:
+        """Makes everything that searches of this view will ask for, a little at a time."""
+        await self._whole(view, kind)
+        await self._hashes.find(entry.tool for entry in view.entries)
+        keys, absent = await anyio.to_thread.run_sync(self._without_forms, view)
+        for some in _portions(absent):
+            await anyio.to_thread.run_sync(self._forms.make, {key: keys[key] for key in some})
+
+    def _without_forms(self, view: View) -> tuple[Mapping[str, Tool], Sequence[str]]:
+        """The definitions of a view by their hashes, and the hashes of those whose forms are to be made."""
+        keys = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
+        self._forms.keep_only(keys)
+        return keys, [key for key in keys if self._forms.get(key) is None]
+
+    def _one_at_a_time(self) -> anyio.Lock:
+        """Made late: a lock belongs to the event loop that is running."""
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        return self._lock
+
+
+def _weights(entries: Iterable[Entry], weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
+    each = [(entry.member.own, _weight(entry, weigh, stored=stored)) for entry in entries]
+    return sum(weight for own, weight in each if not own), sum(weight for own, weight in each if own)
+
+
+def _weight(entry: Entry, weigh: "Weigh", *, stored: bool) -> int:
+    if stored and entry.token_count:
+        return entry.token_count
+    return weigh(definition_text(entry.tool)).tokens
+
+
+def _portions(keys: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE))

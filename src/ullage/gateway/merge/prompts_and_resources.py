@@ -1,0 +1,650 @@
+"""Told by what its source can do, not by what it is: a source that lacks a method has not that to offer. A server that
+answers that it does not know the question offers nothing of the kind, and that is no failure.
+
+Prompts of all members in one list, named as tools are (`names`), found in the same spellings (`spelling`).
+
+Lists of all members become one; a read, a subscription or a change goes to or comes from the one that owns the address.
+How addresses are told apart is in `uris`. An address that nobody lists is tried at each member in turn.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeGuard, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+
+from ullage.errors import BadInput, ProtocolError, ToolChanged, UllageError, Unavailable, UnknownResource
+from ullage.tool import (
+    Block,
+    Change,
+    CompletionSource,
+    Contents,
+    Json,
+    JsonObject,
+    Listing,
+    PromptMessages,
+    PromptRequest,
+    PromptSource,
+    Read,
+    ResourceSource,
+    Subscribed,
+    ToolSource,
+    Watched,
+)
+
+from ..baseline import DefinitionChange, tool_changed
+from ..sanitize import restore_arguments, sanitize_item
+from ..tool_source import Spawn
+from .polling import Question, Round, are_same_answers
+from .tool_names import (
+    NOBODY,
+    Book,
+    Origin,
+    Owned,
+    Owners,
+    block_mapped,
+    key,
+    listed_names,
+    mapped,
+    outward,
+    owners_of,
+    remembered,
+    unmapped,
+    uri_of,
+    with_uri,
+)
+from .tool_view import Member, Missing, only_unprefixed, peeked
+
+__all__ = [
+    "Logging",
+    "Place",
+    "Prompt",
+    "Prompts",
+    "Resources",
+    "abilities",
+    "completes",
+    "has_prompts",
+    "has_resources",
+    "is_logging",
+    "is_subscribed",
+    "is_watched",
+    "lenient",
+    "set_log_level",
+    "tools_of",
+]
+
+Offered = TypeVar("Offered")
+_METHOD_NOT_FOUND = -32601
+
+
+class Logging(Protocol):
+    """A source that can be told how much to log."""
+
+    async def set_log_level(self, level: str) -> None: ...
+
+
+def has_resources(source: object) -> TypeGuard[ResourceSource]:
+    return _can(source, "resources", "templates", "read")
+
+
+def has_prompts(source: object) -> TypeGuard[PromptSource]:
+    return _can(source, "prompts", "prompt")
+
+
+def completes(source: object) -> TypeGuard[CompletionSource]:
+    return _can(source, "complete")
+
+
+def is_subscribed(source: object) -> TypeGuard[Subscribed]:
+    return _can(source, "subscribe", "unsubscribe")
+
+
+def is_watched(source: object) -> TypeGuard[Watched]:
+    return _can(source, "watch")
+
+
+def is_logging(source: object) -> TypeGuard[Logging]:
+    return _can(source, "set_log_level")
+
+
+def _can(source: object, *methods: str) -> bool:
+    return all(callable(getattr(source, method, None)) for method in methods)
+
+
+class Capable(Protocol):
+    """A source that says what its server declared."""
+
+    @property
+    def capabilities(self) -> JsonObject | None:
+        """None where that is not known yet."""
+        ...
+
+
+def abilities(sources: Iterable[object]) -> dict[str, Json]:
+    """What some of the sources can do besides tools, as the protocol writes it."""
+    found: dict[str, Json] = {}
+    for source in sources:
+        found |= {key: value for key, value in _abilities(source).items() if value or key not in found}
+    return found
+
+
+def _abilities(source: object) -> dict[str, Json]:
+    """What a source has methods for, less what its server is known not to have."""
+    can: dict[str, Json] = {
+        **({"resources": {"subscribe": True} if is_subscribed(source) else {}} if has_resources(source) else {}),
+        **({"prompts": {}} if has_prompts(source) else {}),
+        **({"completions": {}} if completes(source) else {}),
+        **({"logging": {}} if is_logging(source) else {}),
+    }
+    declared = source.capabilities if _is_capable(source) else None
+    if declared is None:
+        return can
+    resources = declared.get("resources")
+    subscribes = isinstance(resources, dict) and resources.get("subscribe") is True
+    return {key: value if subscribes else {} for key, value in can.items() if key in declared}
+
+
+def _is_capable(source: object) -> TypeGuard[Capable]:
+    return hasattr(source, "capabilities")
+
+
+def tools_of(member: Member) -> Question[Listing]:
+    source: ToolSource = member.source
+    return Question(
+        source.tools,
+        peek=source.peek if peeked(source) else None,
+        recall=source.load if _recalls(source) else None,
+    )
+
+
+class Recalled(Protocol):
+    """A source that has written down what it offered."""
+
+    async def load(self) -> Listing | None: ...
+
+
+def _recalls(source: object) -> TypeGuard[Recalled]:
+    return _can(source, "load")
+
+
+async def set_log_level(source: Logging, level: str) -> None:
+    """Tells it; one that fails at that goes on logging as it did."""
+    try:
+        await source.set_log_level(level)
+    except UllageError:
+        return
+
+
+def lenient(
+    ask: Callable[[], Awaitable[tuple[Offered, ...]]],
+) -> Callable[[], Awaitable[tuple[Offered, ...]]]:
+    """The same question, to which a server that does not know it answers with nothing."""
+
+    async def asked() -> tuple[Offered, ...]:
+        try:
+            return await ask()
+        except ProtocolError as error:
+            if error.number == _METHOD_NOT_FOUND:
+                return ()
+            raise
+
+    return asked
+
+
+_Offered = tuple[JsonObject, ...]
+_HeardPrompts = tuple[tuple[Member, _Offered], ...]
+_AT_ONCE = 200
+"""Prompts of which a list is made at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One prompt of one member."""
+
+    listed: str
+    original: str
+    member: Member
+    source: PromptSource
+    definition: JsonObject
+    """As clients see it."""
+    originals: Mapping[str, str]
+    """Names with invisible characters, by the escaped form that clients see."""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def server(self) -> str:
+        return self.member.name
+
+
+class WithholdingPrompts(Protocol):
+    """A source that leaves out prompts whose definitions are not the accepted ones."""
+
+    def withheld_prompts(self) -> Mapping[str, DefinitionChange]: ...
+
+
+def _withholds_prompts(source: object) -> TypeGuard[WithholdingPrompts]:
+    return callable(getattr(source, "withheld_prompts", None))
+
+
+class Prompts:
+    """The prompts of all members."""
+
+    def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
+        self._round: Round[_Offered] = Round(_prompts_of, changed, spawn, patience)
+        self._patience = patience
+        self._given: Mapping[str, Origin] = NOBODY
+        self._made: _MadePrompts | None = None
+        self._making = anyio.Lock()
+
+    def replace(self, members: tuple[Member, ...]) -> None:
+        self._round.replace(members)
+
+    def outdate(self, server: str) -> bool:
+        """Whether the member has to be asked again."""
+        return self._round.outdate(server)
+
+    def ask_in_background(self) -> bool:
+        return self._round.ask_in_background()
+
+    def failed(self) -> tuple[Missing, ...]:
+        return self._round.failed()
+
+    async def prompts(self) -> _Offered:
+        await self._round.gather(self._patience)
+        await self.make_aside()
+        return self.known()
+
+    def known(self) -> _Offered:
+        """The list as far as known, without asking."""
+        return self._current().shown
+
+    def is_long(self) -> bool:
+        """Whether the list has to be made anew from so many prompts that others must not wait for it."""
+        heard = self._round.known()
+        if self._made is not None and self._made.is_of(heard):
+            return False
+        return sum(len(offered) for _, offered in heard) > _AT_ONCE
+
+    async def make_aside(self) -> None:
+        """Makes a long list in a worker thread, so that `known` finds it made."""
+        while self.is_long():
+            async with self._making:
+                if self.is_long():
+                    self._keep(await anyio.to_thread.run_sync(_make_prompts, self._round.known(), self._given))
+
+    async def find(self, name: str) -> Prompt:
+        await self.make_aside()
+        found = self._current().book.find(name)
+        if len(found) != 1:
+            await self._round.gather(self._patience)
+            await self.make_aside()
+            found = self._current().book.find(name)
+        if len(found) == 1:
+            return found[0]
+        if not found and (refusal := self._withheld(name)) is not None:
+            raise refusal
+        options = tuple(one.listed for one in found) or self._current().book.nearest(name)
+        owner = None if options else only_unprefixed([member for member, _ in self._round.known()])
+        if owner is not None and has_prompts(owner.source):
+            # Perhaps it is not listed; if there is none, the server's own error is the client's.
+            return Prompt(listed=name, original=name, member=owner, source=owner.source, definition={}, originals={})
+        raise UnknownResource(
+            f"no prompt is called `{name[:100]}`", suggestion="`prompts/list` shows what there is.", options=options
+        )
+
+    def _withheld(self, name: str) -> ToolChanged | None:
+        """Why no prompt of that name can be had, where one is withheld because its definition changed."""
+        for member, _ in self._round.known():
+            if not _withholds_prompts(member.source):
+                continue
+            for original, change in member.source.withheld_prompts().items():
+                listed = f"{member.prefix}__{original}" if member.prefix else original
+                if key(name) in (key(original), key(listed)):
+                    return tool_changed(listed, change)
+        return None
+
+    async def prompt(
+        self, request: PromptRequest, blocks_shown: Callable[[str, tuple[Block, ...]], Awaitable[tuple[Block, ...]]]
+    ) -> PromptMessages:
+        found = await self.find(request.name)
+        arguments = cast("Mapping[str, str]", restore_arguments(request.arguments, found.originals))
+        answer = await found.source.prompt(replace(request, name=found.original, arguments=arguments))
+        # One message has one block. Those without one keep their place.
+        contents = [one.get("content") for one in answer.messages]
+        blocks = tuple(content if isinstance(content, dict) else {} for content in contents)
+        shown = await blocks_shown(found.server, blocks)
+        messages = (
+            one if new is old else {**one, "content": dict(new)}
+            for one, old, new in zip(answer.messages, blocks, shown, strict=True)
+        )
+        return replace(answer, messages=tuple(messages))
+
+    def _current(self) -> "_MadePrompts":
+        heard = self._round.known()
+        if self._made is None or not self._made.is_of(heard):
+            return self._keep(_make_prompts(heard, self._given))
+        return self._made
+
+    def _keep(self, made: "_MadePrompts") -> "_MadePrompts":
+        self._given = remembered(self._given, {(one.server, one.original): one.listed for one in made.prompts})
+        self._made = made
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MadePrompts:
+    """The prompts, the list of them as clients see it, and what they were made of."""
+
+    heard: _HeardPrompts
+    prompts: tuple[Prompt, ...]
+    book: Book[Prompt]
+    shown: _Offered
+
+    def is_of(self, heard: _HeardPrompts) -> bool:
+        """Whether nothing was heard since; looks at lists, not at what is in them."""
+        return are_same_answers(self.heard, heard)
+
+
+def _make_prompts(heard: _HeardPrompts, given: Mapping[str, Origin]) -> _MadePrompts:
+    prompts = _named(heard, given)
+    book = Book(prompts)
+    book.find("")
+    return _MadePrompts(heard=heard, prompts=prompts, book=book, shown=tuple(one.definition for one in prompts))
+
+
+def _named(heard: _HeardPrompts, given: Mapping[str, Origin]) -> tuple[Prompt, ...]:
+    owned = (
+        Owned(server=member.name, prefix=member.prefix, names=tuple(dict.fromkeys(map(_name, offered))))
+        for member, offered in heard
+    )
+    names = listed_names(owned, given=given)
+    found: dict[Origin, Prompt] = {}
+    for member, offered in heard:
+        for one in reversed(offered) if has_prompts(member.source) else ():
+            listed = names[member.name, _name(one)]
+            safe, originals = sanitize_item(one)
+            found[member.name, _name(one)] = Prompt(
+                listed=listed,
+                original=_name(one),
+                member=member,
+                source=cast("PromptSource", member.source),
+                definition={**safe, "name": listed},
+                originals=originals,
+            )
+    order = [(member.name, name) for member, offered in heard for name in dict.fromkeys(map(_name, offered))]
+    return tuple(found[place] for place in order)
+
+
+def _name(definition: JsonObject) -> str:
+    return str(definition.get("name"))
+
+
+def _prompts_of(member: Member) -> Question[_Offered] | None:
+    return Question(lenient(member.source.prompts)) if has_prompts(member.source) else None
+
+
+"""Resources, blocks or comparisons of an address with a template that are worked on in one turn of the event loop."""
+_MOST_TRIED = 16
+"""Members asked for an address that none of them lists."""
+_SILENT = "it did not answer in time"
+_MOST_SEEN = 4_096
+"""Addresses remembered from replies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A resource where it really is."""
+
+    member: Member
+    source: ResourceSource
+    uri: str
+    """As the member knows it."""
+
+
+class Resources:
+    """The resources of all members."""
+
+    def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
+        self._listed: Round[_Offered] = Round(_resources_of, changed, spawn, patience)
+        self._templates: Round[_Offered] = Round(_templates_of, changed, spawn, patience)
+        self._patience = patience
+        self._sources: dict[str, tuple[Member, ResourceSource]] = {}
+        self._seen: OrderedDict[str, str] = OrderedDict()
+        """Addresses that nobody lists, from replies: to the server whose reply it was."""
+        self._made: _MadeResources | None = None
+        self._making = anyio.Lock()
+        self._subscribed: dict[tuple[str, str], Counter[str]] = {}
+        """Server and its own address: to the addresses subscribed by, and how often."""
+
+    def replace(self, members: tuple[Member, ...]) -> None:
+        self._sources = {one.name: (one, one.source) for one in members if has_resources(one.source)}
+        self._listed.replace(members)
+        self._templates.replace(members)
+
+    def outdate(self, server: str) -> bool:
+        """Whether the member has to be asked again."""
+        outdated = [part.outdate(server) for part in (self._listed, self._templates)]
+        return any(outdated)
+
+    def ask_in_background(self) -> bool:
+        asked = [part.ask_in_background() for part in (self._listed, self._templates)]
+        return any(asked)
+
+    def failed(self) -> tuple[Missing, ...]:
+        return tuple(dict.fromkeys((*self._listed.failed(), *self._templates.failed())))
+
+    async def ask(self) -> None:
+        """Ask for both lists and make them, so that `known` has them."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listed.gather, self._patience)
+            group.start_soon(self._templates.gather, self._patience)
+        await self.make_aside()
+
+    def known(self) -> tuple[_Offered, _Offered]:
+        """Both lists as far as known, without asking."""
+        made = self._current()
+        return made.resources, made.templates
+
+    def is_long(self) -> bool:
+        """Whether the lists have to be made anew from so much that others must not wait for it."""
+        heard = self._listed.known(), self._templates.known()
+        if self._made is not None and self._made.is_of(*heard):
+            return False
+        return sum(len(offered) for part in heard for _, offered in part) > _AT_ONCE
+
+    async def make_aside(self) -> None:
+        """Makes long lists in a worker thread, so that `known` finds them made."""
+        while self.is_long():
+            async with self._making:
+                if self.is_long():
+                    heard = self._listed.known(), self._templates.known()
+                    self._made = await anyio.to_thread.run_sync(_make_resources, *heard)
+
+    async def read(self, read: Read) -> Contents:
+        place = await self.place(read.uri)
+        if place is None:
+            return await self._try_all(read)
+        contents = await place.source.read(replace(read, uri=place.uri))
+        return await self._contents_shown(place.member, read, contents)
+
+    async def subscribe(self, uri: str) -> None:
+        place, source = await self._subscribable(uri)
+        await source.subscribe(place.uri)
+        self._subscribed.setdefault((place.member.name, place.uri), Counter())[uri] += 1
+
+    async def unsubscribe(self, uri: str) -> None:
+        """The server is told when the last of those who subscribed has gone."""
+        place, source = await self._subscribable(uri)
+        subscribed = self._subscribed.get((place.member.name, place.uri), Counter[str]())
+        subscribed -= Counter([uri])
+        if not subscribed:
+            self._subscribed.pop((place.member.name, place.uri), None)
+            await source.unsubscribe(place.uri)
+
+    async def place(self, uri: str) -> Place | None:
+        """Where an address leads; None where no member is known to own it."""
+        explicit = unmapped(uri)
+        if explicit is not None and (found := self._at(*explicit)) is not None:
+            return found
+        if (server := self._owner(uri)) is None:
+            await self.ask()
+            server = self._owner(uri)
+        return None if server is None else self._at(server, uri)
+
+    async def blocks_shown(self, server: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        """A reply's content with the addresses in it such that reading them leads back to the same server."""
+        uris = {uri for block in blocks if (uri := uri_of(block)) is not None}
+        if not uris:
+            return blocks
+        found = await self._find_owners(uris)
+        shown: list[Block] = []
+        for number, block in enumerate(blocks, 1):
+            shown.append(block_mapped(block, partial(self._noted, server, found)))
+            if number % _AT_ONCE == 0:
+                await anyio.sleep(0)
+        return tuple(shown)
+
+    async def _find_owners(self, uris: Iterable[str]) -> dict[str, str | None]:
+        """Who keeps each address plain; in a worker thread where many are held against many templates."""
+        wanted = tuple(uris)
+        await self.make_aside()
+        owners = self._current().owners
+        if len(wanted) * (1 + len(owners.templates)) <= _AT_ONCE:
+            return {uri: owners.owner(uri) for uri in wanted}
+        return await anyio.to_thread.run_sync(lambda: {uri: owners.owner(uri) for uri in wanted})
+
+    def changes_shown(self, server: str, change: Change) -> tuple[Change, ...]:
+        """A change of one resource, under each address by which someone subscribed to it."""
+        uri = change.uri or ""
+        owner = self._current().owners.owner(uri)
+        subscribed = self._subscribed.get((server, uri)) or (self._outward(server, uri, owner),)
+        return tuple(replace(change, uri=one) for one in subscribed)
+
+    def _at(self, server: str, uri: str) -> Place | None:
+        found = self._sources.get(server)
+        return None if found is None else Place(*found, uri)
+
+    def _owner(self, uri: str) -> str | None:
+        return self._current().owners.owner(uri) or self._seen.get(uri)
+
+    def _outward(self, server: str, uri: str, owner: str | None) -> str:
+        if owner is None and self._seen.get(uri, server) != server:
+            return mapped(server, uri)
+        return outward(server, uri, owner)
+
+    def _noted(self, server: str, found: dict[str, str | None], uri: str) -> str:
+        """An address in a reply as it is shown; remembered where nobody lists it."""
+        owner = found.get(uri)
+        shown = self._outward(server, uri, owner)
+        if shown == uri and owner is None:
+            self._note(uri, server)
+        return shown
+
+    def _note(self, uri: str, server: str) -> None:
+        self._seen[uri] = server
+        self._seen.move_to_end(uri)
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.popitem(last=False)
+
+    def _current(self) -> "_MadeResources":
+        heard = self._listed.known(), self._templates.known()
+        if self._made is None or not self._made.is_of(*heard):
+            self._made = _make_resources(*heard)
+        return self._made
+
+    async def _contents_shown(self, member: Member, read: Read, contents: Contents) -> Contents:
+        """Addresses in what was read are of the same kind as the one that was asked for."""
+        uris = {uri for one in contents.contents if isinstance(uri := one.get("uri"), str)}
+        is_mapped = unmapped(read.uri) is not None
+        found = {} if is_mapped else await self._find_owners(uris)
+
+        def shown(uri: str) -> str:
+            return mapped(member.name, uri) if is_mapped else self._outward(member.name, uri, found.get(uri))
+
+        return replace(contents, contents=tuple(with_uri(one, shown) for one in contents.contents))
+
+    async def _try_all(self, read: Read) -> Contents:
+        """Each member in turn, until one knows the address. Where there is only one, its own error is the client's."""
+        failed: list[str] = []
+        for name, (_, source) in tuple(self._sources.items())[:_MOST_TRIED]:
+            try:
+                with anyio.fail_after(self._patience):
+                    contents = await source.read(read)
+            except (BadInput, ProtocolError):
+                if len(self._sources) == 1:
+                    raise
+                continue
+            except (Unavailable, TimeoutError) as error:
+                failed.append(f"`{name}` ({error.message if isinstance(error, Unavailable) else _SILENT})")
+                continue
+            self._note(read.uri, name)
+            return contents
+        raise _unknown(read.uri, failed)
+
+    async def _subscribable(self, uri: str) -> tuple[Place, Subscribed]:
+        place = await self.place(uri)
+        if place is None and len(self._sources) == 1:
+            place = self._at(next(iter(self._sources)), uri)
+        if place is None:
+            raise _unknown(uri, [])
+        if not is_subscribed(source := place.member.source):
+            raise UnknownResource(f"server `{place.member.name}` does not say when its resources change")
+        return place, source
+
+
+_HeardResources = tuple[tuple[Member, _Offered], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MadeResources:
+    """The lists as they are shown, who owns their addresses, and what they were made of."""
+
+    listed: _HeardResources
+    offered_templates: _HeardResources
+    owners: Owners
+    resources: _Offered
+    templates: _Offered
+
+    def is_of(self, listed: _HeardResources, templates: _HeardResources) -> bool:
+        """Whether nothing was heard since; looks at lists, not at what is in them."""
+        return are_same_answers(self.listed, listed) and are_same_answers(self.offered_templates, templates)
+
+
+def _make_resources(listed: _HeardResources, templates: _HeardResources) -> _MadeResources:
+    owners = owners_of(
+        [(member.name, offered) for member, offered in listed],
+        [(member.name, offered) for member, offered in templates],
+    )
+    return _MadeResources(
+        listed=listed,
+        offered_templates=templates,
+        owners=owners,
+        resources=_shown(owners, listed, "uri"),
+        templates=_shown(owners, templates, "uriTemplate"),
+    )
+
+
+def _shown(owners: Owners, heard: _HeardResources, key: str) -> _Offered:
+    return tuple(
+        with_uri(sanitize_item(one)[0], partial(owners.outward, member.name), key)
+        for member, offered in heard
+        for one in offered
+    )
+
+
+def _unknown(uri: str, failed: list[str]) -> UnknownResource:
+    hint = f" Could not be asked: {'; '.join(failed)}." if failed else ""
+    return UnknownResource(
+        f"no server has a resource at `{uri[:200]}`", suggestion=f"`resources/list` shows what there is.{hint}"
+    )
+
+
+def _resources_of(member: Member) -> Question[_Offered] | None:
+    return Question(lenient(member.source.resources)) if has_resources(member.source) else None
+
+
+def _templates_of(member: Member) -> Question[_Offered] | None:
+    return Question(lenient(member.source.templates)) if has_resources(member.source) else None

@@ -1,0 +1,471 @@
+"""`Metered` puts tokens, time and, on a table, its size on every reply of a tools/call, whoever answered and whether
+or not it failed, and writes them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply
+is counted `shown`'s, what of it is a table `tabular`'s. A reply that still needs something is no answer and passes
+as it is.
+
+The sum of what is shown of it, counted by the one meter in steps: texts by the model's tokenizer, images and sounds by
+the rule of its maker. What is shown, `shown` knows; what follows from the weight, whoever asks.
+
+Its content: texts, the texts of resources, and the JSON of every other block, less what is for the client alone. Images
+and sounds are shown as such and never as the base64 they travel in; other binary contents are not shown at all. Clients
+differ over structured content (some show only that, some never), but it says what the text says, so it is looked at
+only where there is no content. Nothing is counted here.
+
+Looked for in its structured content, else in its one text. Most replies are small and looked at at once; a long JSON
+text is read in steps, and what else is large in a worker thread. What a table is, `table` knows.
+
+A gateway is never told the client's model: figures are those of the model that the user named for the client, else of
+o200k_base and a window of 200,000, and say so. What a text weighs, the meter knows.
+
+Calls that are running, so that they can finish, or be ended with an error, when Ullage shuts down.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final, Literal, TypeVar, cast
+
+import anyio.to_thread
+
+from ullage.errors import ProtocolError, UllageError, Unavailable, UnknownTool
+from ullage.ledger import Entry, Recorder
+from ullage.messages import Format, Media, Message, Request
+from ullage.models import ModelTable
+from ullage.table import find_table, find_table_in, scan
+from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
+from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Reply, ToolSource
+
+from .sanitize import sanitized_result
+from .slim.schema_walk import is_small
+from .tool_source import Passing, failed
+
+__all__ = [
+    "ASSUMED",
+    "INEXACT",
+    "META",
+    "Metered",
+    "OpenCalls",
+    "Reference",
+    "References",
+    "Unwritten",
+    "character_limit",
+    "characters",
+    "inner_meta",
+    "shown",
+    "shutting_down",
+    "size_data",
+    "table_data",
+    "weighed",
+]
+
+ResultT = TypeVar("ResultT")
+
+
+def shutting_down(what: str = "the call had not finished") -> Unavailable:
+    """The error of a call that Ullage's end leaves without an answer."""
+    return Unavailable(
+        f"Ullage is shutting down, and {what}",
+        suggestion="start Ullage again and repeat the call; check first whether it has taken effect already",
+    )
+
+
+class OpenCalls:
+    """The running calls of a gateway or of one server.
+
+    A call is ended by cancelling its task instead of through a cancel scope, which would cost every call more than
+    all the rest of this.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[asyncio.Task[object], int] = {}
+        """Tasks, and how many calls each of them is in the middle of."""
+        self._cancelled: set[asyncio.Task[object]] = set()
+        self._is_ended = False
+
+    def __len__(self) -> int:
+        return sum(self._running.values())
+
+    async def run(self, work: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """Do the work; raises `Unavailable` where `end` is called first."""
+        if self._is_ended:
+            raise shutting_down("takes no further calls")
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._running[task] = self._running.get(task, 0) + 1
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            if task not in self._cancelled:
+                raise
+            raise shutting_down() from None
+        finally:
+            self._leave(task)
+
+    def _leave(self, task: "asyncio.Task[object]") -> None:
+        if self._running[task] > 1:
+            self._running[task] -= 1
+        else:
+            del self._running[task]
+        if task in self._cancelled:
+            self._cancelled.discard(task)
+            task.uncancel()
+
+    def end(self) -> None:
+        """End every call that is running and every later one with an error."""
+        self._is_ended = True
+        for task in self._running:
+            if task not in self._cancelled and task.cancel():
+                self._cancelled.add(task)
+
+
+INEXACT = "Actual tokens may vary by LLM tokenizer"
+"""The warning on a figure that is not exact for the caller."""
+_CHARACTER_LIMITS: Final = {"gemini": 39_000, "gemini-cli": 39_000}
+"""Client to the characters of a tool's reply that it shows whole. Gemini CLI truncates what exceeds 40,000, and adds
+words of its own to a reply."""
+
+
+def character_limit(caller: Caller) -> int | None:
+    """The characters that a reply to this caller may have; None for any number."""
+    return _CHARACTER_LIMITS.get((caller.client or "").lower().replace("_", "-"))
+
+
+def characters(text: str) -> int:
+    """The length of a text as programs in JavaScript measure it, in units of UTF-16."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    model: str | None
+    """The model's id; None where nobody named one."""
+    counted_as: str
+    """The name that the meter is given."""
+    label: str
+    """What a figure says it was counted by: the model's id, or the vocabulary assumed."""
+    window: int
+    exact: bool
+    """Whether it is the caller's own model; whether a count is exact for that model, the count knows."""
+
+
+ASSUMED: Final = Reference(model=None, counted_as="gpt-4o", label="o200k_base", window=200_000, exact=False)
+"""For whoever named no model. The catalogue's weights are counted as this too, once for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The reference of each caller, by the model that the user named for it."""
+
+    models: ModelTable
+    window: int | None = None
+    """Where the user set one: for every caller."""
+    _made: dict[str | None, Reference] = field(default_factory=dict[str | None, Reference], repr=False)
+    """Users name few models; each is looked up once."""
+
+    def __call__(self, caller: Caller) -> Reference:
+        made = self._made.get(caller.model)
+        if made is None:
+            made = self._made[caller.model] = self._make(caller.model)
+        return made
+
+    def _make(self, model: str | None) -> Reference:
+        match = None if model is None else self.models.get(model)
+        if model is None or match is None:
+            return Reference(
+                model=None,
+                counted_as=ASSUMED.counted_as,
+                label=ASSUMED.label,
+                window=self.window or ASSUMED.window,
+                exact=False,
+            )
+        window = self.window or match.card.window or ASSUMED.window
+        return Reference(model=match.card.id, counted_as=model, label=match.card.id, window=window, exact=True)
+
+
+_AT_ONCE = 64_000
+"""Characters of text that are read in one go."""
+_VALUES, _LETTERS = 2_000, 200_000
+"""Of structured content that is looked at at once."""
+
+_Size = tuple[int, int]
+"""Rows and columns."""
+
+
+async def table_data(reply: Reply) -> dict[str, Json] | None:
+    """What the metadata says of a table; None for what is none."""
+    size = None if reply.is_error else await _size(reply)
+    return None if size is None else size_data(*size)
+
+
+def size_data(rows: int, columns: int, *, truncated: bool = False) -> dict[str, Json]:
+    """The rows and columns that are shown, and whether there are more, as the metadata says it."""
+    return {"rowCount": rows, "columnCount": columns, "truncated": truncated}
+
+
+async def _size(reply: Reply) -> _Size | None:
+    if reply.structured is not None:
+        return await _size_of_value(reply.structured.value)
+    text = _only_text(reply)
+    return None if text is None else await _size_of_text(text)
+
+
+def _only_text(reply: Reply) -> str | None:
+    if len(reply.content) != 1 or reply.content[0].get("type") != "text":
+        return None
+    text = reply.content[0].get("text")
+    return text if isinstance(text, str) else None
+
+
+async def _size_of_value(value: Json) -> _Size | None:
+    if is_small(value, values=_VALUES, letters=_LETTERS):
+        found = find_table(value)
+    else:
+        found = await anyio.to_thread.run_sync(find_table, value)
+    return None if found is None else (found.row_count, found.column_count)
+
+
+async def _size_of_text(text: str) -> _Size | None:
+    if len(text) > _AT_ONCE and text.lstrip()[:1] in ("[", "{"):
+        return await _size_of_long(text)
+    found = find_table_in(text) if len(text) <= _AT_ONCE else await anyio.to_thread.run_sync(find_table_in, text)
+    return None if found is None else (found.row_count, found.column_count)
+
+
+async def _size_of_long(text: str) -> _Size | None:
+    """By its longest list of objects, where that is most of the text."""
+    longest = await patiently(scan(text))
+    if longest is None or not longest.columns or not longest.is_most_of(text):
+        return None
+    return longest.count, len(longest.columns)
+
+
+_FOR_THE_CLIENT = frozenset({"_meta", "annotations", "icons"})
+_BINARY = ("data", "blob")
+_SHOWN_VALUES = 1_000
+"""That are written in one go."""
+_PORTION = 100
+"""Members of a long list that are looked at together."""
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A value that is shown as JSON; it may be large."""
+
+    value: Json
+
+    def text(self) -> Steps[str]:
+        written: list[str] = []
+        for piece in _pieces(self.value):
+            written.append(piece)
+            yield
+        return "".join(written)
+
+
+def _pieces(value: Json) -> Iterator[str]:
+    """The JSON of a value, in pieces that are each soon written."""
+    if isinstance(value, dict | list) and not _is_small(value):
+        yield from _object(value) if isinstance(value, dict) else _array(value)
+    else:
+        yield _encode(value)
+
+
+def _object(value: dict[str, Json]) -> Iterator[str]:
+    opening = "{"
+    for key, inner in value.items():
+        yield f"{opening}{_encode(key)}:"
+        yield from _pieces(inner)
+        opening = ","
+    yield "}"
+
+
+def _array(value: list[Json]) -> Iterator[str]:
+    opening = "["
+    for start in range(0, len(value), _PORTION):
+        portion = value[start : start + _PORTION]
+        if _is_small(portion):
+            yield f"{opening}{_encode(portion)[1:-1]}"
+            opening = ","
+            continue
+        for inner in portion:
+            yield opening
+            yield from _pieces(inner)
+            opening = ","
+    yield "]"
+
+
+def _is_small(value: Json) -> bool:
+    left, todo = _SHOWN_VALUES, [value]
+    while todo and left >= 0:
+        outer = todo.pop()
+        if isinstance(outer, dict | list):
+            left -= len(outer)
+            # Not looked into where that alone decides it.
+            todo.extend((outer.values() if isinstance(outer, dict) else outer) if left >= 0 else ())
+    return left >= 0
+
+
+def shown(reply: Reply) -> Iterator[str | Media | Unwritten]:
+    if not reply.content and reply.structured is not None:
+        yield Unwritten(reply.structured.value)
+    for block in reply.content:
+        yield from _shown_block(block)
+
+
+def _shown_block(block: Block) -> Iterator[str | Media | Unwritten]:
+    kind, text, resource = block.get("type"), block.get("text"), block.get("resource")
+    if kind == "text" and isinstance(text, str):
+        yield text
+    elif kind in ("image", "audio"):
+        yield _media("image" if kind == "image" else "audio", block, "data")
+    elif kind == "resource" and isinstance(resource, dict):
+        yield from _shown_resource(resource)
+    else:
+        yield Unwritten(_without_binary(block))
+
+
+def _shown_resource(resource: JsonObject) -> Iterator[str | Media]:
+    text, media_type = resource.get("text"), str(resource.get("mimeType"))
+    yield str(resource.get("uri", ""))
+    if isinstance(text, str):
+        yield text
+    elif media_type.startswith("image/"):
+        yield _media("image", resource, "blob")
+
+
+def _media(kind: Literal["image", "audio"], holder: JsonObject, key: str) -> Media:
+    data, media_type = holder.get(key), holder.get("mimeType")
+    return Media(
+        kind=kind,
+        media_type=media_type if isinstance(media_type, str) else None,
+        data=data if isinstance(data, str) else None,
+    )
+
+
+def _without_binary(block: Block) -> dict[str, Json]:
+    left_out = _FOR_THE_CLIENT.union(_BINARY if "mimeType" in block else ())
+    return {key: value for key, value in block.items() if key not in left_out}
+
+
+_STRIDE = 4_096
+"""Characters counted before others are let in; each block is taken for 64 more than it has."""
+
+
+def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
+    counted, stride = ZERO, 0
+    for part in shown(reply):
+        if isinstance(part, Media):
+            counted += _weighing_media(part, meter, model)
+            stride += _STRIDE
+        else:
+            text = part if isinstance(part, str) else (yield from part.text())
+            counted += yield from meter.steps(text, model)
+            stride += len(text) + 64
+        if stride > _STRIDE:
+            stride = 0
+            yield
+    return counted
+
+
+def _weighing_media(media: Media, meter: Meter, model: str) -> Count:
+    """An image or a sound, by the rule of the model's maker, less what the message around it weighs."""
+    with_media, without = (
+        meter.weigh(Request(format=Format.OPENAI_CHAT, model=model, messages=(Message(role="user", parts=parts),)))
+        for parts in ((media,), ())
+    )
+    whole, frame = with_media.messages[0], without.messages[0].tokens
+    return Count(
+        tokens=max(0, whole.tokens - frame),
+        method=max(whole.method, Method.CALIBRATED, key=list(Method).index),
+        low=max(0, whole.low - frame),
+        high=max(0, whole.high - frame),
+    )
+
+
+META = "dev.ullage/meta"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered(Passing[ToolSource]):
+    """A source whose every reply says what it cost."""
+
+    inner: ToolSource
+    meter: Meter
+    recorder: Recorder
+    clock: Callable[[], float]
+    """Seconds that only ever grow, such as `time.perf_counter`."""
+    reference: Callable[[Caller], Reference]
+    open_calls: OpenCalls = field(default_factory=OpenCalls)
+    now: Callable[[], datetime] = _now
+    recorded_elsewhere: frozenset[str] = frozenset({"find_tool"})
+    """Tools whose answers, but not failures, are written down by whoever makes them, with figures not known here."""
+
+    async def tools(self) -> Listing:
+        return await self.inner.tools()
+
+    async def call(self, call: Call) -> Reply:
+        started = self.clock()
+        try:
+            reply = await self.open_calls.run(partial(self.inner.call, call))
+        except (UnknownTool, ProtocolError):
+            raise
+        except UllageError as error:
+            reply = failed(error)
+        reply = await sanitized_result(reply)
+        if reply.needs is not None:
+            return reply
+        milliseconds = round((self.clock() - started) * 1000, 3)
+        reference = self.reference(call.caller)
+        count = await patiently(weighed(reply, self.meter, reference.counted_as))
+        meta = await _meta(reply, reference, count, milliseconds)
+        if reply.is_error or call.tool not in self.recorded_elsewhere:
+            self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
+        return replace(reply, meta={**reply.meta, META: meta})
+
+    def _entry(self, call: Call, reply: Reply, reference: Reference, count: Count, milliseconds: float) -> Entry:
+        caller, origin = call.caller, reply.origin
+        return Entry(
+            time=self.now(),
+            kind="result",
+            principal=caller.principal,
+            session=caller.session,
+            session_inferred=caller.session_inferred,
+            client=caller.client,
+            server=None if origin is None else origin.server,
+            tool=call.tool if origin is None else origin.tool,
+            model=reference.model,
+            tokens=count.tokens,
+            method=count.method,
+            milliseconds=milliseconds,
+            is_error=reply.is_error,
+            cached=_was_cached(inner_meta(reply)),
+        )
+
+
+async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: float) -> dict[str, Json]:
+    """What a source put there itself stays, save for the two figures that are known here."""
+    inner = inner_meta(reply)
+    if not {"data", "handle"} & inner.keys() and (data := await table_data(reply)) is not None:
+        inner = {**inner, "data": data}
+    tokens: dict[str, Json] = {"estimated": count.tokens, "approximationMethod": reference.label}
+    if not reference.exact or count.method is not Method.EXACT:
+        tokens["warning"] = INEXACT
+    performance: dict[str, Json] = {"executionTimeMs": round(milliseconds), "cachedResult": _was_cached(inner)}
+    return {**inner, "tokens": tokens, "performance": performance}
+
+
+def inner_meta(reply: Reply) -> JsonObject:
+    """What a reply says under `META`; empty where that is nothing."""
+    inner = reply.meta.get(META)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _was_cached(inner: JsonObject) -> bool:
+    performance = inner.get("performance")
+    return isinstance(performance, Mapping) and performance.get("cachedResult") is True

@@ -1,0 +1,636 @@
+r"""A `Document` is a row of units of one kind: a part of the result, several parts of lines that follow one another, or
+what a JSON path picks from it. Its units are read as far as they are wanted; everything here may block and is to be run
+in a thread. Which units are shown, and how, is the reader's affair.
+
+Each record is a row of table `result`, each key a column; what is nested stands there as JSON text. Lines that are a
+JSON object each are records too, and so are the lines of a table as we write it, under its heading. The table is read
+as it is needed, not loaded. Running the SQL, safely and within its time, is the affair of whoever is given as
+`TableQuery`.
+
+Patterns are regular expressions without look-around and back-references, matched in time that grows with the line and
+never explodes: by the engine beneath pydantic, because Python's own can take for ever and cannot be interrupted. What
+is no such expression is looked for as plain text.
+
+A line is looked at whole, though it is kept in parts, and also with the characters that `\u00e9` and its like stand
+for.
+
+`$.items[3].name`, `items[*].id`, `..key`, `[-1]`, `[10:20]`, `['odd key']`: the part of JSONPath that picks by place.
+Filters are left to SQL. The `$` may be left out, and a key that is not a plain word may be a JSON string, as `table`
+writes it. Where the values come from is not known here.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice, takewhile
+from typing import Annotated, Any, NoReturn, Protocol, cast
+
+from ullage.errors import BadInput, InvalidArguments
+from ullage.table import Cell, Path, Row, read_pieces, read_row, write_path, written
+from ullage.tokens import Steps
+from ullage.tool import Json
+
+from .held_result import Kind, Shape, survey
+from .paging import (
+    LineTooLong,
+    Numbered,
+    compact,
+    footer_rows,
+    header_of,
+    lines_of_parts,
+    named_by,
+    rejoined,
+    whole_rows,
+)
+from .result_store import Opened
+
+__all__ = [
+    "Below",
+    "Document",
+    "Every",
+    "Lines",
+    "Pattern",
+    "Records",
+    "Step",
+    "TableQuery",
+    "as_shown",
+    "at_offset",
+    "at_path",
+    "is_definite",
+    "matcher",
+    "matching",
+    "read_steps",
+    "records_in",
+    "records_of",
+    "select",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All members of an object or array, or those elements within a slice."""
+
+    start: int | None = None
+    stop: int | None = None
+    stride: int | None = None
+
+    @property
+    def part(self) -> slice:
+        return slice(self.start, self.stop, self.stride)
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """The value itself and all that is in it, at any depth."""
+
+
+Step = str | int | Every | Below
+"""A key, a place in an array (from its end where negative), several, or all depths."""
+
+_DOTS = re.compile(r"\.\.?")
+_NAME = re.compile(r"[^.\[\]\"'*]+")
+_PLACE = re.compile(r"\[\s*(-?[0-9]{1,15})\s*\]")
+_SLICE = re.compile(r"\[\s*(-?[0-9]{0,15})\s*:\s*(-?[0-9]{0,15})\s*(?::\s*([1-9][0-9]{0,15})?\s*)?\]")
+_KEY = re.compile(r"\[\s*(?='|\")")
+_END = re.compile(r"\s*\]")
+_APOSTROPHES = re.compile(r"'((?:[^'\\]|\\.)*)'")
+_MOST = 64
+"""Steps of one path."""
+_MOST_BELOW = 2
+"""Of those that go to all depths: each more would multiply what is met again and again."""
+_read_value = json.JSONDecoder().raw_decode
+
+
+def is_definite(steps: Sequence[Step]) -> bool:
+    """Whether at most one value is meant."""
+    return all(isinstance(step, str | int) for step in steps)
+
+
+def select(value: Json, steps: Sequence[Step]) -> Iterator[Json]:
+    """Every value that is meant, in the order of the document."""
+    if not steps:
+        yield value
+        return
+    for inner in _step(value, steps[0]):
+        yield from select(inner, steps[1:])
+
+
+def _step(value: Json, step: Step) -> Iterator[Json]:
+    match step:
+        case str() if isinstance(value, dict) and step in value:
+            yield value[step]
+        case int() if isinstance(value, list) and -len(value) <= step < len(value):
+            yield value[step]
+        case Every() if isinstance(value, list):
+            yield from value[step.part]
+        case Every(start=None, stop=None, stride=None) if isinstance(value, dict):
+            yield from value.values()
+        case Below():
+            yield from _all_in(value)
+        case _:
+            return
+
+
+def _all_in(value: Json) -> Iterator[Json]:
+    todo = [value]
+    while todo:
+        inner = todo.pop()
+        yield inner
+        if isinstance(inner, dict | list):
+            todo.extend(reversed(list(inner.values() if isinstance(inner, dict) else inner)))
+
+
+def read_steps(path: str) -> tuple[Step, ...]:
+    """Raises `InvalidArguments` for what cannot be read."""
+    text = path.strip().removeprefix("$")
+    steps, at = list[Step](), 0
+    while at < len(text) and len(steps) <= _MOST:
+        found, at = _next_steps(text, at, is_first=not steps)
+        steps += found
+    if len(steps) > _MOST or steps.count(Below()) > _MOST_BELOW:
+        _fail(path)
+    return tuple(steps)
+
+
+def _next_steps(text: str, at: int, *, is_first: bool) -> tuple[list[Step], int]:
+    dots = _DOTS.match(text, at)
+    below: list[Step] = [Below()] if dots and dots[0] == ".." else []
+    at = dots.end() if dots else at
+    if text[at : at + 1] == "[":
+        step, at = _bracket(text, at)
+    elif dots or is_first:
+        step, at = _name(text, at)
+    else:
+        _fail(text)
+    return [*below, step], at
+
+
+def _name(text: str, at: int) -> tuple[Step, int]:
+    if text[at : at + 1] == "*":
+        return Every(), at + 1
+    if text[at : at + 1] in ("'", '"'):
+        return _quoted(text, at)
+    name = _NAME.match(text, at) or _fail(text)
+    return name[0], name.end()
+
+
+def _bracket(text: str, at: int) -> tuple[Step, int]:
+    if text.startswith("[*]", at):
+        return Every(), at + 3
+    if place := _PLACE.match(text, at):
+        return int(place[1]), place.end()
+    if part := _SLICE.match(text, at):
+        return Every(*(int(said) if said else None for said in part.groups())), part.end()
+    key = _KEY.match(text, at) or _fail(text)
+    name, at = _quoted(text, key.end())
+    end = _END.match(text, at) or _fail(text)
+    return name, end.end()
+
+
+def _quoted(text: str, at: int) -> tuple[str, int]:
+    if found := _APOSTROPHES.match(text, at):
+        return found[1].replace("\\'", "'"), found.end()
+    try:
+        name, end = _read_value(text, at)
+    except ValueError:
+        _fail(text)
+    return str(name), end
+
+
+def _fail(path: str) -> NoReturn:
+    raise InvalidArguments(
+        f"`{path[:100]}` is no path",
+        suggestion="Write it as in `items[3].name`, `items[*].id` or `..key`; for conditions use `sql` or `grep`.",
+        options=("items[3].name", "items[*].id", "items[10:20]", "..key"),
+    )
+
+
+Pattern = Callable[[str], bool]
+_LONGEST = 1_000
+"""Characters of a pattern."""
+_MARKS = frozenset('":,')
+_ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\/)+")
+
+
+def matcher(pattern: str) -> tuple[Pattern, bool]:
+    """Says of a text whether it matches, and whether the pattern was read as an expression."""
+    if not pattern or len(pattern) > _LONGEST:
+        raise InvalidArguments(
+            f"`grep` must have 1 to {_LONGEST} characters, not {len(pattern)}", suggestion="Look for less."
+        )
+    search = _expression(pattern)
+    return (lambda line: pattern in line, False) if search is None else (search, True)
+
+
+def _expression(pattern: str) -> Pattern | None:
+    # Here, because most processes never search, and those that count must not load it.
+    from pydantic import Field, TypeAdapter
+
+    try:
+        test = TypeAdapter(Annotated[str, Field(pattern=pattern)]).validator.isinstance_python
+    except Exception:  # noqa: BLE001 - pydantic passes on an error of its core that it does not export
+        return None
+    return lambda line: test(line) or (not line.isascii() and test(line.encode("utf-8", "replace").decode()))
+
+
+def matching(units: Iterable[Numbered], matches: Pattern) -> Iterator[Numbered]:
+    """The units that match, of a line in parts those parts that do, or across which the match lies."""
+    last = -1
+    for parts in lines_of_parts(units):
+        for number, unit in _matching_parts(parts, matches):
+            if number > last:
+                yield number, unit
+                last = number
+
+
+def _matching_parts(parts: Sequence[Numbered], matches: Pattern) -> Sequence[Numbered]:
+    if not _is_in(parts, matches):
+        return ()
+    alone = [one for one in parts if _is_in([one], matches)]
+    return alone or _across(parts, matches)
+
+
+def _across(parts: Sequence[Numbered], matches: Pattern) -> Sequence[Numbered]:
+    """The fewest parts that match together, as far as what ends or begins further out still matches."""
+    low, high = 1, len(parts)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _is_in(parts[:middle], matches) else (middle + 1, high)
+    start = 0
+    while start < high and _is_in(parts[start + 1 : high], matches):
+        start += 1
+    return parts[start:high]
+
+
+def _is_in(parts: Sequence[Numbered], matches: Pattern) -> bool:
+    return any(map(matches, _spellings("".join(unit for _, unit in parts))))
+
+
+def _spellings(text: str) -> Iterator[str]:
+    yield text
+    if "\\u" in text or "\\/" in text:
+        yield _ESCAPED.sub(lambda match: str(json.loads(f'"{match[0]}"')), text)
+
+
+def as_shown(pattern: str, matches: Pattern) -> Pattern:
+    """Matches JSON that has space between its marks as if it had none, too: so it is shown. That is not worth the
+    trouble for a pattern without such marks, unless a record goes over several lines."""
+    is_marked = not _MARKS.isdisjoint(pattern)
+    return lambda text: matches(text) or ((is_marked or "\n" in text) and matches(compact(text)))
+
+
+_DEEPEST = 500
+_PORTION = 1_000
+"""Values freed at once."""
+_MOST_KEYS = 20
+"""Named to whoever asked for one that is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    kind: Kind
+    total: int
+    """Units of it, or of the whole result where it is a part of that."""
+    units: Callable[[int], Iterator[Numbered]]
+    """From one on, each with its number."""
+    first: int = 0
+    """The number of its first unit."""
+    rest: int | None = None
+    """The unit to go on with behind the last; None where there is none."""
+    named: Callable[[int], str] | None = None
+    """The path of a record, by its number."""
+    header: Callable[[int, int], str] = lambda begun, budget: ""
+    """What stands above the units of a page that begins with one, within a budget."""
+
+
+def at_offset(opened: Opened, unit: int) -> Document:
+    """The part that holds the unit, with those behind it that are lines too if it is."""
+    shapes = [shape for shape in opened.shapes if shape.end > unit]
+    if not shapes:
+        return Document(kind="lines", total=opened.units, units=lambda first: iter(()))
+    if shapes[0].kind == "lines":
+        shapes = list(takewhile(lambda shape: shape.kind == "lines" and not shape.label, shapes)) or shapes[:1]
+    else:
+        shapes = shapes[:1]
+    return _of_shapes(opened, shapes)
+
+
+def records_of(opened: Opened) -> Document:
+    """The first part that has records, else the first."""
+    shapes = [*(shape for shape in opened.shapes if shape.kind == "records"), *opened.shapes]
+    return _of_shapes(opened, shapes[:1]) if shapes else at_offset(opened, 0)
+
+
+def _of_shapes(opened: Opened, shapes: Sequence[Shape]) -> Document:
+    def units(first: int) -> Iterator[Numbered]:
+        for one in shapes:
+            yield from opened.read(one, max(first, one.first))
+
+    def header(begun: int, budget: int) -> str:
+        shape = shapes[0]
+        if begun != shape.first:
+            return _heading(opened, shape) if len(shapes) == 1 and begun < shape.end - 1 else ""
+        around = opened.around(shape) if shape.path else ("", "")
+        return header_of(shape.label, write_path(shape.path), around, shape.units, budget)
+
+    shape, end = shapes[0], shapes[-1].end
+    has_path = shape.kind == "records" and shape is _json_of(opened)
+    return Document(
+        kind=shape.kind,
+        total=opened.units,
+        units=units,
+        first=shape.first,
+        rest=end if end < opened.units else None,
+        named=named_by(shape.path, shape.first) if has_path else None,
+        header=header,
+    )
+
+
+def _heading(opened: Opened, shape: Shape) -> str:
+    """Of one of our tables, whose last line counts its rows; not where some are so long as to be in parts."""
+    if shape.kind != "lines" or shape.label:
+        return ""
+    last, first = (next(opened.read(shape, unit))[1] for unit in (shape.end - 1, shape.first))
+    return first if footer_rows(last) == shape.units - 2 else ""
+
+
+def _json_of(opened: Opened) -> Shape | None:
+    """The part that a path is about: the first that is JSON."""
+    return next((shape for shape in opened.shapes if shape.is_json), None)
+
+
+def at_path(opened: Opened, path: str) -> Steps[Document]:
+    """What a path picks; raises `InvalidArguments` where that is nothing."""
+    steps, shape = read_steps(path), _json_of(opened)
+    if shape is None:
+        raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.")
+    if steps == shape.path and shape.kind == "records":
+        return _of_shapes(opened, [shape])
+    values = yield from _values(opened, shape, steps)
+    if not is_definite(steps):
+        text = written(values)
+        _release(values)
+        return (yield from _of_text(text, None))
+    value = values[0] if values else _missing(opened, shape, steps, path)
+    return (yield from _of_text(value if isinstance(value, str) else written(value), path))
+
+
+def _of_text(text: str, path: str | None) -> Steps[Document]:
+    layout = yield from survey(text)
+
+    def units(first: int) -> Iterator[Numbered]:
+        for unit in range(first, len(layout)):
+            yield unit, layout.unit(text, unit)
+
+    def header(begun: int, budget: int) -> str:
+        around = text[: layout.body[0]], text[layout.body[1] :]
+        return header_of("", write_path(layout.path), around, len(layout), budget) if begun == 0 else ""
+
+    inside = write_path(layout.path)
+    inside = f".{inside}" if inside[:1] not in ("", "[") else inside
+    is_named = path is not None and layout.kind == "records"
+    return Document(
+        kind=layout.kind,
+        total=len(layout),
+        units=units,
+        named=(lambda number: f"{path}{inside}[{number}]") if is_named else None,
+        header=header,
+    )
+
+
+def _values(opened: Opened, shape: Shape, steps: tuple[Step, ...]) -> Steps[list[Json]]:
+    """What is picked: from the records that are meant where the path leads to them, else from the whole."""
+    depth, found = len(shape.path), list[Json]()
+    if shape.kind == "records" and not depth and steps[:1] == (Below(),) and isinstance(steps[1], str):
+        # A list has no keys of its own, so that each record can be looked through and dropped.
+        for _, record in opened.read(shape, shape.first):
+            found += select(_read(record), steps)
+            yield
+        return found
+    if shape.kind != "records" or steps[:depth] != shape.path or not _picks_records(steps[depth:]):
+        whole = yield from _whole(opened, shape)
+        found = list(select(whole, steps))
+        _release_records(whole, shape.path, found)
+        return found
+    for record in _records(opened, shape, steps[depth]):
+        found += select(_read(record), steps[depth + 1 :])
+        yield
+    return found
+
+
+def _release_records(whole: Json, path: Path, found: list[Json]) -> None:
+    """Empties the list at a path of a document of which only what was found is still needed."""
+    holders = [whole]
+    for key in path:
+        holders.append(cast("dict[str, Json]", holders[-1]).get(str(key)) if isinstance(holders[-1], dict) else None)
+    kept = {id(one) for one in found}
+    if isinstance(holders[-1], list) and not any(id(one) in kept for one in holders):
+        _release(holders[-1])
+
+
+def _release(values: list[Json]) -> None:
+    """Empties a long list a little at a time: freeing a million objects in one go holds up every other thread."""
+    while values:
+        del values[-_PORTION:]
+
+
+def _picks_records(steps: Sequence[Step]) -> bool:
+    return bool(steps) and isinstance(steps[0], int | Every)
+
+
+def _records(opened: Opened, shape: Shape, step: Step) -> Iterator[str]:
+    wanted = range(shape.units)[step.part] if isinstance(step, Every) else _single(step, shape.units)
+    if not wanted:
+        return
+    for number, record in opened.read(shape, shape.first + wanted[0]):
+        place = number - shape.first
+        if place > wanted[-1]:
+            return
+        if place in wanted:
+            yield record
+
+
+def _single(step: Step, count: int) -> range:
+    place = step if isinstance(step, int) else 0
+    place += count if place < 0 else 0
+    return range(place, place + 1) if 0 <= place < count else range(0)
+
+
+def _whole(opened: Opened, shape: Shape) -> Steps[Json]:
+    """The document; a long one record by record, so that nobody waits for the parser."""
+    if shape.kind != "records":
+        return _read(opened.text(shape))
+    records = list[Json]()
+    for _, record in opened.read(shape, shape.first):
+        records.append(_read(record))
+        yield
+    return _put_in(_read("".join(opened.around(shape))), shape.path, records)
+
+
+def _put_in(value: Json, path: Path, records: list[Json]) -> Json:
+    if not path:
+        return records
+    outer, key = cast("dict[str, Json]", value), str(path[0])
+    return {**outer, key: _put_in(outer[key], path[1:], records)}
+
+
+def _read(text: str) -> Json:
+    try:
+        # Digit by digit, since a float would round.
+        return read_pieces(text, _DEEPEST, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.") from error
+
+
+def _missing(opened: Opened, shape: Shape, steps: tuple[Step, ...], path: str) -> Json:
+    """Says which keys there are, where the path may have gone wrong."""
+    keys, whose = tuple[str, ...](), "a record" if steps[:1] == shape.path[:1] or not shape.path else "the document"
+    if shape.kind == "records":
+        first = next((unit for _, unit in opened.read(shape, shape.first)), "null")
+        value = _read("".join(opened.around(shape)) if whose == "the document" else first)
+        keys = tuple(value)[:_MOST_KEYS] if isinstance(value, dict) else ()
+    raise InvalidArguments(
+        f"nothing is at `{path[:100]}`",
+        suggestion=f"The options are the keys of {whose}." if keys else "Read the beginning of the result first.",
+        options=keys,
+    )
+
+
+_VALUE = "value"
+"""The one column of records that are no objects."""
+_MOST_COLUMNS = 1_000
+_LONGEST_CELL = 1_000_000
+"""Characters of a list or an object that is one cell of a table."""
+
+
+class TableQuery(Protocol):
+    """Runs one read-only statement on a table made for it, named `result`."""
+
+    async def ask(
+        self, columns: Sequence[str], rows: Iterable[Row], sql: str, seconds: float
+    ) -> tuple[Sequence[str], Sequence[Row], bool]:
+        """Columns and rows of the answer, and whether there were more rows than came back. `rows` may be many and are
+        read from a disk: they are to be taken in a thread. Raises `Refused`, `QueryFailed` or `DeadlinePassed`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The rows of a document; can be gone through again."""
+
+    document: Document
+    keys: tuple[str, ...]
+    """Empty where the records are no objects."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _distinct(self.keys or (_VALUE,))
+
+    def __iter__(self) -> Iterator[Row]:
+        for record in _query_read(self.document):
+            yield tuple(_cell(record.get(key)) for key in self.keys) if self.keys else (_cell(record),)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The rows of a table as our own tools write it; can be gone through again."""
+
+    document: Document
+    columns: tuple[str, ...]
+    footer: str = ""
+    """The last line, where it is no row but says how many there are."""
+
+    def __iter__(self) -> Iterator[Row]:
+        units = self.document.units(self.document.first)
+        for _, line in whole_rows(units) if self.footer else islice(rejoined(units), 1, None):
+            row = _read_row(line)
+            if len(row) != len(self.columns):
+                raise _no_table()
+            yield tuple(map(_cell, row))
+
+
+def records_in(document: Document) -> Records | Lines:
+    """Raises `InvalidArguments` where it is no table. Goes through all of it for its keys."""
+    try:
+        return _records_in(document)
+    except InvalidArguments:
+        lines = _lines_in(document)
+        if lines is None:
+            raise
+        return lines
+
+
+def _lines_in(document: Document) -> Lines | None:
+    """Where every line has as many cells as the heading, and more than one column or a count below to tell it by."""
+    last = _last(document)
+    if document.kind != "lines":
+        return None
+    counted = footer_rows(last)
+    try:
+        columns = tuple(map(str, _read_row(next(_lines(document), ""))))
+        found = Lines(document, _distinct(columns), "" if counted is None else last)
+        rows = sum(1 for _ in found)
+    except (BadInput, LineTooLong):
+        return None
+    is_table = len(columns) > 1 if counted is None else counted == rows
+    return found if rows and is_table else None
+
+
+def _read_row(line: str) -> Row:
+    """A row of a line; a cell of it is read in one call of the parser, so it must not be long."""
+    if len(line) > _LONGEST_CELL:
+        raise LineTooLong
+    return read_row(line)
+
+
+def _last(document: Document) -> str:
+    """The last unit alone: a line that counts rows is too short to be in parts."""
+    end = document.total if document.rest is None else document.rest
+    return next((unit for _, unit in document.units(end - 1)), "")
+
+
+def _records_in(document: Document) -> Records:
+    keys, are_objects = dict[str, None](), True
+    for record in _query_read(document):
+        are_objects = are_objects and isinstance(record, dict)
+        columns = cast("dict[str, Json]", record) if are_objects else {}
+        if len(columns) > _MOST_COLUMNS or len(keys := keys | dict.fromkeys(columns)) > _MOST_COLUMNS:
+            raise _no_table()
+    return Records(document, tuple(keys) if are_objects else ())
+
+
+def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
+    """As databases tell names apart: not by their case."""
+    names = dict[str, str]()
+    for key in keys:
+        name, number = key, 2
+        while name.lower() in names:
+            name, number = f"{key}_{number}", number + 1
+        names[name.lower()] = name
+    return tuple(names.values())
+
+
+def _lines(document: Document) -> Iterator[str]:
+    return (line for _, line in rejoined(document.units(document.first)))
+
+
+def _query_read(document: Document) -> Iterator[Any]:
+    try:
+        for line in _lines(document):
+            yield read_pieces(line, _DEEPEST, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise _no_table() from error
+
+
+def _cell(value: object) -> Cell:
+    cell = cast("Cell", value)
+    return written(cell)[:_LONGEST_CELL] if isinstance(cell, dict | list) else cell
+
+
+def _no_table() -> InvalidArguments:
+    return InvalidArguments(
+        "this result is no table of which SQL could be asked",
+        suggestion="Use `offset`, `grep` or `path`; with `path`, SQL can be asked of a list further in.",
+    )
