@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import ullage.cli
-from ullage.config import Approvals, Flags, Loaded, Places, loading
-from ullage.config.loading import review
-from ullage.config.trust import ProjectScope
+from ullage.config import Approvals, Flags, Loaded, Places
+from ullage.config import loader as loading
+from ullage.config.loader import review
+from ullage.config.project_trust import ProjectScope
 
 _FILE_FLAGS = ("--config", "--include")
 

@@ -56,7 +56,7 @@ def test_what_asks_for_no_verb_loads_none(words: str):
 
 def test_http_is_loaded_where_it_is_served():
     loaded = printed("import sys, ullage.cli.tools; print(*sys.modules)")
-    assert not {"ullage.wire.serve.front", "ullage.wire.serve.listening"} & set(loaded)
+    assert not {"ullage.wire.serve.asgi_app"} & set(loaded)
 
 
 def test_garbage_is_not_looked_for_among_what_importing_made():

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from clients.config_texts import JsonWriter, random_servers, random_table, write_toml
 from ullage.clients.configs import ChangeRecord, EditRefused, FileFormat, Put, Remove, edit_content, undo_change
-from ullage.clients.configs.edits import apply_edits, fingerprint
 from ullage.clients.configs.jsonc import edit_jsonc, parse_jsonc
+from ullage.clients.configs.server_entries import apply_edits, fingerprint
 from ullage.clients.configs.toml_text import edit_toml, parse_toml
 
 FORMATS: list[FileFormat] = ["json", "toml"]

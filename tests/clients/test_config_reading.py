@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.clients.configs import PROGRAMS, Surroundings, find_program, read_client, read_clients
-from ullage.clients.configs.entries import ConfigFile, read_entry
-from ullage.clients.configs.programs import Platform
-from ullage.clients.configs.tool_rules import tools_named_by
+from ullage.clients.configs.programs import Platform, tools_named_by
+from ullage.clients.configs.server_entries import ConfigFile, read_entry
 
 
 def around(home: Path, project: Path | None = None, **environment: str) -> Surroundings:

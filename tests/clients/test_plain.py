@@ -4,7 +4,7 @@ import pytest
 
 from clients.files import Object, lines
 from ullage.clients import Conversation, read_text, rewritten_text
-from ullage.clients.plain import holder_of
+from ullage.clients.read_session import holder_of
 from ullage.messages import Format
 
 pytestmark = [pytest.mark.requirement("S2:formats")]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from clients.files import SAMPLES, lines, written
 from ullage.clients import Conversation, Program, Turn, read_conversations, read_text
-from ullage.clients.conversation import Compaction
-from ullage.clients.draft import moment
+from ullage.clients.conversation import Compaction, moment
 from ullage.errors import UnreadableFile
 from ullage.messages import Format
 

@@ -2,7 +2,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from ullage.config.page import Page
+from ullage.config.config_file import Page
 
 MakePage = Callable[..., Page]
 

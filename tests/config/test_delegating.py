@@ -12,7 +12,7 @@ import pytest
 from approving import examine, load
 from delegate.policies import MODELS, POLICIES, policy
 from ullage.config import BUILT_IN, Budget, Flags, Folders, Loaded, Places, ProviderSettings, Timing
-from ullage.config.page import Page
+from ullage.config.config_file import Page
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.errors import BadConfiguration
 

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-import ullage.config.loading
+import ullage.config.loader
 from ullage.config import (
     ClientProfile,
     DelegateSettings,
@@ -20,11 +20,29 @@ from ullage.config import (
     Search,
     Timing,
 )
-from ullage.config.delegate_keys import CEILING, DELEGATE, POLICY, PROVIDER, RETRIEVE, SCOPES, SPENDING, TIMING
-from ullage.config.delegating import Budget
-from ullage.config.keys import CLIENT, GATEWAY, HANDLING, OWN, RESULTS, SEARCH, SERVER, TABLES, reference
-from ullage.config.page import Page
-from ullage.config.source_keys import LIMITS, SOURCE
+from ullage.config.config_file import Page
+from ullage.config.settings import Budget
+from ullage.config.settings_schema import (
+    CEILING,
+    CLIENT,
+    DELEGATE,
+    GATEWAY,
+    HANDLING,
+    LIMITS,
+    OWN,
+    POLICY,
+    PROVIDER,
+    RESULTS,
+    RETRIEVE,
+    SCOPES,
+    SEARCH,
+    SERVER,
+    SOURCE,
+    SPENDING,
+    TABLES,
+    TIMING,
+    reference,
+)
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.delegate import Ceilings, Scope, Timeouts
 from ullage.gateway import Rules, Server, ServerResults
@@ -43,7 +61,7 @@ def names(kind: type[object]) -> set[str]:
 
 
 def test_the_reference_is_what_the_table_of_keys_says():
-    assert reference() == REFERENCE, "put what `ullage.config.keys.reference()` returns after `## Reference`"
+    assert reference() == REFERENCE, "put what `ullage.config.settings_schema.reference()` returns after `## Reference`"
 
 
 def test_every_key_is_explained():
@@ -116,7 +134,7 @@ def test_the_defaults_of_a_source_in_the_reference_are_the_defaults():
 
 
 def test_every_flag_and_variable_is_in_the_guide():
-    variables = set(re.findall(r'"((?:ULLAGE|ORCH)_[A-Z_]+)"', inspect.getsource(ullage.config.loading)))
+    variables = set(re.findall(r'"((?:ULLAGE|ORCH)_[A-Z_]+)"', inspect.getsource(ullage.config.loader)))
     assert variables
     assert [one for one in (*variables, *(f"--{name}" for name in names(Flags))) if f"`{one}`" not in GUIDE] == []
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.config.lines import json_line, toml_line
+from ullage.config.config_file import json_line, toml_line
 
 TOML = """include = ["x"]
 

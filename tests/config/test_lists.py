@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.config.lists import Lists
+from ullage.config.permissions import Lists
 
 
 @pytest.mark.parametrize(

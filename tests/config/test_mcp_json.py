@@ -3,9 +3,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ullage.config.layer import Layer
-from ullage.config.mcp_json import read_mcp_json
-from ullage.config.page import Page
+from ullage.config.client_configs import read_mcp_json
+from ullage.config.config_file import Page
+from ullage.config.layers import Layer
 from ullage.gateway import Rules, Server
 
 pytestmark = pytest.mark.requirement("S1:aggregate")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.config.narrowing import literal, narrowed, narrower, overridden, tool_names, within
+from ullage.config.permissions import literal, narrowed, narrower, overridden, tool_names, within
 from ullage.gateway import Rules
 
 pytestmark = pytest.mark.requirement("U:access")

@@ -1,8 +1,6 @@
 import pytest
 
-from ullage.config.lists import Lists
-from ullage.config.naming import folded
-from ullage.config.permissions import Permissions, permissions_of, rules_for
+from ullage.config.permissions import Lists, Permissions, folded, permissions_of, rules_for
 from ullage.gateway import Rules
 
 pytestmark = pytest.mark.requirement("U:access")

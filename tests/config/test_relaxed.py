@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.config.relaxed import blanked, parse_relaxed
+from ullage.config.client_configs import blanked, parse_relaxed
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

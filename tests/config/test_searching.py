@@ -1,7 +1,7 @@
 import pytest
 
 from ullage.config import Search
-from ullage.config.searching import installed
+from ullage.config.loader import installed
 
 
 def test_an_encoder_that_is_not_installed_gives_way_to_the_table_and_that_is_said():

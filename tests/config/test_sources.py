@@ -6,8 +6,8 @@ import pytest
 
 from approving import examine, load
 from ullage.config import Flags, Loaded, Places, Results
-from ullage.config.layer import Layer
-from ullage.config.page import Page
+from ullage.config.config_file import Page
+from ullage.config.layers import Layer
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.errors import BadConfiguration
 from ullage.gateway import ResultRules, ServerResults

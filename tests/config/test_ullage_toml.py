@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ullage.config.layer import Layer
-from ullage.config.page import Page
+from ullage.config.config_file import Page
+from ullage.config.layers import Layer
 from ullage.config.settings import ClientProfile, Token
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.gateway import Rules, Server

@@ -1,6 +1,6 @@
 import pytest
 
-from ullage.config.variables import Expanded, expand
+from ullage.config.config_file import Expanded, expand
 
 pytestmark = pytest.mark.requirement("U:env")
 

@@ -9,7 +9,7 @@ import pytest
 
 from approving import examine
 from ullage.config import Flags, Loaded, Places, Reload, Reloading, watch
-from ullage.config.stamp import changed, stamps_of
+from ullage.config.config_file import changed, stamps_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live")]
 

@@ -33,7 +33,7 @@ from ullage.config import Flags, Places, load
 from ullage.gateway import META, Server
 from ullage.tool import Caller
 from ullage.wire import Identity, Profile, http_app
-from ullage.wire.serve.sdk import build_server
+from ullage.wire.serve.sdk_server import build_server
 from ullage.wire.serve.stdio import serve_descriptors
 from ullage.wire.upstream.upstream import _opened
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ullage import start_cache
-from ullage.config.places import project_folders
+from ullage.config.config_file import project_folders
 from ullage.start_cache import (
     Entry,
     Situation,

@@ -22,10 +22,9 @@ from ullage.tool import (
     Reply,
     Tool,
 )
-from ullage.wire.supervise.backoff import Patience
-from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host
-from ullage.wire.upstream.unsent import Unsent
+from ullage.wire.upstream.rpc_peer import Unsent
 
 ECHO = Tool(name="echo", input_schema={"type": "object"})
 VERSIONS: dict[Era, str] = {"handshake": "2025-11-25", "stateless": "2026-07-28"}

@@ -13,10 +13,9 @@ from talking import ADA, ERAS, LEGACY, MODERN, Refused, Served, talking, transpo
 from ullage.errors import UnknownResource
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Complete, Contents, JsonObject, Listing, Read, Reply, Tool
-from ullage.wire.serve.announce import Announcer
-from ullage.wire.serve.loudness import is_heard, most_talkative
-from ullage.wire.serve.profile import Identity
-from ullage.wire.serve.refusal import refusal
+from ullage.wire.serve.notifications import Announcer
+from ullage.wire.serve.requests import is_heard, most_talkative, refusal
+from ullage.wire.serve.server import Identity
 
 pytestmark = pytest.mark.anyio
 

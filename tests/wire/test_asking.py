@@ -24,10 +24,9 @@ from ullage.tool import (
     Reply,
     Tool,
 )
-from ullage.wire.serve.ability import can_be_asked, require
-from ullage.wire.serve.asking import answers_to
-from ullage.wire.serve.held import Holding, Target, is_ours, marked, unmarked
-from ullage.wire.serve.profile import Identity
+from ullage.wire.serve.client_link import Holding, Target, answers_to, is_ours, marked, unmarked
+from ullage.wire.serve.requests import can_be_asked, require
+from ullage.wire.serve.server import Identity
 
 pytestmark = pytest.mark.anyio
 

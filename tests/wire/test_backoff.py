@@ -2,8 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.wire.supervise.backoff import Admission, Incident, Patience, Standing, admission, after_failure, forgiven
-from ullage.wire.supervise.health import state_of
+from ullage.wire.supervise.health import (
+    Admission,
+    Incident,
+    Patience,
+    Standing,
+    admission,
+    after_failure,
+    forgiven,
+    state_of,
+)
 
 pytestmark = pytest.mark.requirement("S1:live")
 

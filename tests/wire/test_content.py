@@ -10,10 +10,16 @@ from talking import ERAS, LEGACY, MODERN, Refused, Served, talking, transport
 from ullage.errors import ProtocolError, SourceFailed, UnknownTool
 from ullage.testing import FakeSource
 from ullage.tool import Call, Contents, PromptMessages, Read, Reply, Structured, Tool
-from ullage.wire.serve.content import block_to_wire, contents_to_wire, prompt_to_wire, reply_to_wire, tool_to_wire
-from ullage.wire.serve.envelope import Envelope
-from ullage.wire.serve.profile import Identity
-from ullage.wire.serve.sdk import _Results
+from ullage.wire.serve.mcp_content import (
+    Envelope,
+    block_to_wire,
+    contents_to_wire,
+    prompt_to_wire,
+    reply_to_wire,
+    tool_to_wire,
+)
+from ullage.wire.serve.sdk_server import _Results
+from ullage.wire.serve.server import Identity
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 

@@ -22,7 +22,8 @@ from test_announce import Rich, rich
 from ullage.handover import Handover, digest_of_tools
 from ullage.testing import FakeSource
 from ullage.tool import Call, Change, Reply, Tool
-from ullage.wire import Identity, Presentation, Profile, Shutdown, protocol
+from ullage.wire import Identity, Presentation, Profile, Shutdown
+from ullage.wire import jsonrpc as protocol
 from ullage.wire.serve.stdio import serve_descriptors
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:start")]

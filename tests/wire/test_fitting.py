@@ -6,8 +6,18 @@ import mcp_types
 import pytest
 
 from ullage.tool import Json
-from ullage.wire.upstream.fitting import BLOCK, PROMPT, RESOURCE, TOOL, fitted
-from ullage.wire.upstream.raw import read_contents, read_items, read_prompt, read_reply, read_tools
+from ullage.wire.upstream.parse_results import (
+    BLOCK,
+    PROMPT,
+    RESOURCE,
+    TOOL,
+    fitted,
+    read_contents,
+    read_items,
+    read_prompt,
+    read_reply,
+    read_tools,
+)
 
 SCHEMA: dict[str, Json] = {"type": "object"}
 

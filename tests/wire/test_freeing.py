@@ -5,8 +5,8 @@ import weakref
 import anyio
 import pytest
 
-from ullage.wire import freeing
-from ullage.wire.freeing import free_unused, keep_until_unused
+from ullage.wire import jsonrpc as freeing
+from ullage.wire.jsonrpc import free_unused, keep_until_unused
 
 
 class Leaf:

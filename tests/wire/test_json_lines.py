@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ullage.wire.json_lines import (
+from ullage.wire.jsonrpc import (
     DEEPEST,
     LineSplitter,
     TooDeep,

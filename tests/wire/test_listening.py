@@ -12,7 +12,7 @@ import pytest
 from ullage.testing import FakeSource
 from ullage.tool import Call, Reply, Tool
 from ullage.wire import Address, Identity, Profile, Shutdown, listen, serve_http, single
-from ullage.wire.serve import listening
+from ullage.wire.serve import asgi_app as listening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("U:shutdown")]
 

@@ -7,9 +7,9 @@ from mcp import Client
 
 from ullage.testing import FakeSource
 from ullage.tool import Caller, Complete, JsonObject, Tool
-from ullage.wire.serve.offers import offers_of
-from ullage.wire.serve.profile import Identity, Profile
-from ullage.wire.serve.sdk import build_server
+from ullage.wire.serve.mcp_content import offers_of
+from ullage.wire.serve.sdk_server import build_server
+from ullage.wire.serve.server import Identity, Profile
 
 pytestmark = pytest.mark.anyio
 

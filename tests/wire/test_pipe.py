@@ -12,10 +12,9 @@ import pytest
 
 from ullage.errors import SourceFailed
 from ullage.gateway import Server
-from ullage.wire.json_lines import LineSplitter, TooLong
-from ullage.wire.upstream import group
-from ullage.wire.upstream.pipe import Pipe, open_pipe
-from ullage.wire.upstream.tail import Tail
+from ullage.wire.jsonrpc import LineSplitter, TooLong
+from ullage.wire.upstream import stdio_transport as group
+from ullage.wire.upstream.stdio_transport import Pipe, Tail, open_pipe
 
 pytestmark = pytest.mark.anyio
 ENVIRONMENT = dict(os.environ)

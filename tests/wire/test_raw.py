@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ullage.tool import Reply, Structured, Tool, text_block
-from ullage.wire.upstream.raw import (
+from ullage.wire.upstream.parse_results import (
     introduction_of,
     listing_of,
     read_completion,

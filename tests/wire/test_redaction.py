@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ullage.gateway import Server
-from ullage.wire.upstream.redaction import redacted, secrets_of
+from ullage.wire.upstream.child_env import redacted, secrets_of
 
 pytestmark = pytest.mark.requirement("U:errors")
 

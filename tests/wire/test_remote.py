@@ -22,11 +22,10 @@ from starlette.routing import Mount, Route
 from ullage.errors import DeadlinePassed, ProtocolError, SignInNeeded, SourceFailed
 from ullage.gateway import Server
 from ullage.tool import Call, Caller, Change, JsonObject
-from ullage.wire.supervise.backoff import Patience
-from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host
-from ullage.wire.upstream.remote import Watching
-from ullage.wire.upstream.unsent import Unsent
+from ullage.wire.upstream.http_transport import Watching
+from ullage.wire.upstream.rpc_peer import Unsent
 from ullage.wire.upstream.upstream import Upstream, open_upstream
 
 QUICK = Bounds(patience=Patience(first_delay=0.02, longest_wait=0.5))

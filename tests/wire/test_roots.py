@@ -6,7 +6,7 @@ import pytest
 
 from ullage.errors import ClientCannot
 from ullage.tool import Asked, JsonObject
-from ullage.wire.upstream.roots import Roots
+from ullage.wire.upstream.rpc_peer import Roots
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from ullage.wire.serve.standard import Input, Output
+from ullage.wire.serve.standard_streams import Input, Output
 
 pytestmark = pytest.mark.anyio
 

@@ -19,9 +19,9 @@ from ullage.tool import (
     Read,
     Reply,
 )
-from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.health import Bounds
 from ullage.wire.supervise.host import Supervised
-from ullage.wire.upstream.unsent import Unsent
+from ullage.wire.upstream.rpc_peer import Unsent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live", "S1:aggregate")]
 

@@ -10,7 +10,7 @@ from fake_servers import FakeServers, call, host, server, settle, until
 from ullage.gateway import Server
 from ullage.tool import Era
 from ullage.wire import open_upstream
-from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.health import Bounds
 
 pytestmark = pytest.mark.anyio
 HERE = Path(__file__).parent

@@ -16,10 +16,9 @@ from ullage.tool import (
     Change,
     Reply,
 )
-from ullage.wire.supervise.backoff import Patience
-from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host, Supervised
-from ullage.wire.upstream.unsent import Unsent
+from ullage.wire.upstream.rpc_peer import Unsent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:live")]
 

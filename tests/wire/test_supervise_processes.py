@@ -19,10 +19,9 @@ from ullage.errors import SourceFailed
 from ullage.gateway import Server
 from ullage.processes import process_watcher
 from ullage.tool import Call, Caller, Change, Reply
-from ullage.wire.supervise.backoff import Patience
-from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.health import Bounds, Patience
 from ullage.wire.supervise.host import Host, Supervised
-from ullage.wire.upstream.pipe import open_pipe
+from ullage.wire.upstream.stdio_transport import open_pipe
 
 pytestmark = pytest.mark.anyio
 

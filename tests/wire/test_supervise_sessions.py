@@ -6,7 +6,7 @@ from fake_servers import FakeServers, call, host, server, settle, until
 
 from ullage.errors import Unavailable
 from ullage.tool import Call, Change, Reply
-from ullage.wire.supervise.bounds import Bounds
+from ullage.wire.supervise.health import Bounds
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ullage.wire.serve.unread import read_message
+from ullage.wire.serve.standard_streams import read_message
 
 SERVER = str(Path(__file__).parent / "toy_server.py")
 PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'

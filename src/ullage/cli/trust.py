@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ullage.app.accepting import DefinitionReport, ServerDefinitions, open_definitions, report_all
 from ullage.config import Approval, Approvals, PendingFile, Places, approve_command, review
-from ullage.config.trust import identity_of
+from ullage.config.project_trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
 

@@ -10,10 +10,7 @@ from ullage.messages import Format, table_at, tables_at, text_at, tokens_at
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from .conversation import Conversation
-from .document import Document
-from .draft import Draft, moment
-from .wording import shown_file
+from .conversation import Conversation, Document, Draft, moment, shown_file
 
 __all__ = ["read", "recognises"]
 

@@ -13,9 +13,7 @@ from ullage.messages import Format, read_usage, table_at, tables_at, text_at
 from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
-from .conversation import Conversation
-from .document import Document
-from .draft import Draft, moment
+from .conversation import Conversation, Document, Draft, moment
 
 __all__ = ["read", "recognises"]
 

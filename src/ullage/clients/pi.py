@@ -25,10 +25,7 @@ from ullage.messages import (
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
-from .conversation import Conversation
-from .document import Document
-from .draft import Draft, moment
-from .wording import shown_command, summary_message
+from .conversation import Conversation, Document, Draft, moment, shown_command, summary_message
 
 __all__ = ["read", "recognises"]
 

@@ -1,16 +1,24 @@
 """Reads `ullage.toml` and other programs' server files, and merges them into settings."""
 
-from .delegating import BUILT_IN, Budget, DelegateSettings, ProviderSettings, Timing
-from .effects import is_secret_name, masked_url
-from .folders import Folders
-from .issue import Issue, Severity
-from .loading import Flags, Loaded, examine, load, read_tokens, review
-from .places import Places
-from .settings import ClientProfile, Gateway, Mode, Results, Search, Settings, Token
-from .stamp import Stamp
-from .trust import Approval, Approvals, PendingFile, approve_command, is_approved
+from .config_file import Issue, Places, Severity, Stamp
+from .loader import Flags, Loaded, Reload, Reloading, examine, load, read_tokens, review, watch
+from .project_trust import Approval, Approvals, PendingFile, approve_command, is_approved, is_secret_name, masked_url
+from .settings import (
+    BUILT_IN,
+    Budget,
+    ClientProfile,
+    DelegateSettings,
+    Folders,
+    Gateway,
+    Mode,
+    ProviderSettings,
+    Results,
+    Search,
+    Settings,
+    Timing,
+    Token,
+)
 from .ullage_toml import server_fault
-from .watching import Reload, Reloading, watch
 
 __all__ = [
     "BUILT_IN",

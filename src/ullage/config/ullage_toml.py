@@ -1,7 +1,8 @@
-"""What does an `ullage.toml` say?
-
-Strict: whatever cannot be meant is an error with its file, line, key and the nearest known key, and all errors of a
+"""Strict: whatever cannot be meant is an error with its file, line, key and the nearest known key, and all errors of a
 file are told together. Variables in servers are another matter: one that is not set concerns only that server.
+
+The tables `[delegate]`, `[providers.NAME]` and `[retrieve.NAME]`. A policy's own tables are only found here; `policies`
+has them read.
 """
 
 import tomllib
@@ -11,21 +12,86 @@ from typing import Any, cast
 
 from ullage.options import FIND_NAMES, DatabaseSettings, Rules, Server, ServerResults
 
-from .delegate_tables import read_delegation, read_retrieves
-from .entry import Entry, launch_fault, server_of
-from .findings import Findings, Path, Table
-from .issue import Issue
-from .key import Key
-from .keys import CLIENT, GATEWAY, GROUP, HANDLING, OWN, RESULTS, SEARCH, SERVER, STORE_KEYS, TABLES, TOKEN, TOP
-from .layer import Layer
-from .page import Page
-from .places import FILE_NAME
-from .settings import ClientProfile, Token
-from .source_keys import SOURCE
-from .sources import database_of
-from .withheld import Withheld
+from .config_file import FILE_NAME, Issue, Page
+from .entries import Entry, Findings, Path, Table, database_of, launch_fault, of_tables, read_provider, server_of
+from .layers import Delegation, Layer
+from .permissions import Withheld
+from .settings import Budget, ClientProfile, Folders, Scope, Token
+from .settings_schema import (
+    CEILING,
+    CLIENT,
+    DELEGATE,
+    GATEWAY,
+    GROUP,
+    HANDLING,
+    OWN,
+    RESULTS,
+    RETRIEVE,
+    SCOPES,
+    SEARCH,
+    SERVER,
+    SOURCE,
+    SPENDING,
+    STORE_KEYS,
+    TABLES,
+    TOKEN,
+    TOP,
+    Key,
+)
 
-__all__ = ["read_ullage_toml", "server_fault"]
+__all__ = ["read_delegation", "read_retrieves", "read_ullage_toml", "server_fault"]
+
+
+def read_delegation(document: Table, findings: Findings) -> Delegation:
+    table = findings.table(document, ("delegate",))
+    values = findings.keys(table, ("delegate",), DELEGATE)
+    budgets = findings.table(table, ("delegate", "budgets"))
+    said = findings.keys(budgets, ("delegate", "budgets"), SPENDING)
+    roots = values.get("file_roots")
+    if roots is not None:
+        roots = tuple(findings.page.absolute(folder) for folder in roots)
+    kept = {
+        "file_roots": roots,
+        "project_keys": values.get("project_keys"),
+        "cut": values.get("cut"),
+        "alerts": said.get("alerts"),
+    }
+    named = findings.named(document, ("providers",))
+    return Delegation(
+        is_mentioned="delegate" in document or "providers" in document,
+        conf=findings.page.absolute(values["conf"]) if "conf" in values else None,
+        policy=of_tables(findings.page, values),
+        budgets=dict(_budgets(budgets, said, findings)),
+        values={f"delegate.{name}": value for name, value in kept.items() if value is not None},
+        providers={path[-1]: read_provider(findings, path, one) for path, one in named},
+    )
+
+
+def _budgets(table: Table, said: dict[str, Any], findings: Findings) -> Iterator[tuple[Scope, Budget]]:
+    for scope in SCOPES:
+        if scope in said:
+            path = ("delegate", "budgets", scope)
+            yield scope, Budget(**findings.keys(findings.table(table, path), path, CEILING))
+
+
+def read_retrieves(document: Table, findings: Findings) -> Iterator[tuple[str, Folders]]:
+    for path, table in findings.named(document, ("retrieve",)):
+        before = len(findings.issues)
+        values = findings.keys(table, path, RETRIEVE)
+        if not (table.get("folders") or table.get("files")) and len(findings.issues) == before:
+            findings.error(f"`{'.'.join(path)}` has neither `folders` nor `files`", path, "name what is to be searched")
+        if len(findings.issues) == before:
+            yield path[-1], _folders(path, values, findings)
+
+
+def _folders(path: Path, values: dict[str, Any], findings: Findings) -> Folders:
+    placed: dict[str, Any] = {
+        name: tuple(findings.page.absolute(entry) for entry in values[name])
+        for name in ("folders", "files")
+        if name in values
+    }
+    return Folders(name=path[-1], came_from=f"{findings.page.file} [{'.'.join(path)}]", **{**values, **placed})
+
 
 _RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")
 _HEADINGS = tuple(dict.fromkeys(heading.split(".")[0] for heading in TABLES if heading))

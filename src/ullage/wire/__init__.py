@@ -1,7 +1,6 @@
 """MCP, as a server and as a client."""
 
-from .json_lines import encode_line
-from .protocol import HANDSHAKE_VERSIONS, MODERN_VERSIONS
+from .jsonrpc import HANDSHAKE_VERSIONS, MODERN_VERSIONS, encode_line
 from .serve import (
     TOKENS_VARIABLE,
     Address,

@@ -4,12 +4,31 @@
 not concerned; `UndoFolder` carries such a change out and takes it back.
 """
 
-from .edits import Edit, EditRefused, KeyPath, Put, Remove
-from .entries import ConfigFile, FileFormat, Problem, Scope, ServerEntry, ToolRules
-from .files import FileChanged, read_bytes, replace_file
+from .client_files import (
+    ClientConfig,
+    FileChanged,
+    current_surroundings,
+    parse_config,
+    read_bytes,
+    read_client,
+    read_clients,
+    replace_file,
+)
 from .programs import PROGRAMS, Program, Surroundings, find_program
-from .reading import ClientConfig, current_surroundings, parse_config, read_client, read_clients
-from .undo import ChangeRecord, UndoFolder, Undone, edit_content, undo_change
+from .server_entries import (
+    ConfigFile,
+    Edit,
+    EditRefused,
+    FileFormat,
+    KeyPath,
+    Problem,
+    Put,
+    Remove,
+    Scope,
+    ServerEntry,
+    ToolRules,
+)
+from .undo_changes import ChangeRecord, UndoFolder, Undone, edit_content, undo_change
 
 __all__ = [
     "PROGRAMS",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from .edits import Edit, EditRefused, KeyPath, Put, Remove, apply_edits, fingerprint
+from .server_entries import Edit, EditRefused, KeyPath, Put, Remove, apply_edits, fingerprint
 
 __all__ = ["edit_jsonc", "parse_jsonc"]
 

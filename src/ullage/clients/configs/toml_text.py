@@ -15,7 +15,7 @@ from itertools import groupby
 from math import isinf, isnan
 from typing import Any, cast
 
-from .edits import Edit, EditRefused, KeyPath, Put, Remove, apply_edits, fingerprint, value_at
+from .server_entries import Edit, EditRefused, KeyPath, Put, Remove, apply_edits, fingerprint, value_at
 
 __all__ = ["edit_toml", "parse_toml", "render_toml_key", "render_toml_value"]
 

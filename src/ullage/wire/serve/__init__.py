@@ -1,11 +1,8 @@
 """Serves a source as an MCP server over stdio or HTTP."""
 
-from .address import Address, listen
-from .bearer import TOKENS_VARIABLE, Tokens
-from .http import http_app, serve_http
-from .profile import Identity, Profile, Profiles, single
-from .serve import Presentation, user_name
-from .shutdown import Shutdown
+from .http_auth import TOKENS_VARIABLE, Address, Tokens, listen
+from .http_entry import http_app, serve_http
+from .server import Identity, Presentation, Profile, Profiles, Shutdown, single, user_name
 from .stdio import serve_stdio
 
 __all__ = [

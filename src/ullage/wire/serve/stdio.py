@@ -3,29 +3,417 @@
 Nothing but protocol goes to standard output; messages for people go to standard error. Every request that was read is
 answered before the process ends: when the input ends the calls in flight finish first, and when Ullage is told to end
 they have `shutdown_grace` seconds for it and are answered with an error otherwise.
+
+The protocol on one duplex connection, in both eras, without the SDK.
+
+The client's first request decides the era: one that names its version in `_meta` opens a stateless connection of
+2026-07-28, anything else a connection of the earlier era with its handshake. A later claim from the other era is
+refused. Every request that was taken is answered exactly once, unless the client takes it back; `wait_idle` returns
+when all are. Where lines come from and go to is decided elsewhere.
 """
 
+import asyncio
+import logging
 import math
 import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import cast
 
 import anyio
+import anyio.to_thread
 
-from ullage.handover import Handover
+from ullage.errors import ClientCannot, ProtocolError, UllageError
+from ullage.gateway import shutting_down
+from ullage.handover import Handover, digest_of_tools
 from ullage.start_session import claim_input, claim_output
-from ullage.tool import Caller
+from ullage.tool import Caller, Change, JsonObject
 
-from ..jsonrpc import Line, LineReader
-from .answering import Answering, WhoCalls
-from .core import Core
-from .offers import offers_of
-from .profile import Profile
-from .request import Request
-from .serve import envelope_of, user_name
-from .shutdown import Activity, Shutdown, finish_requests
-from .standard import Input, Output
-from .unread import read_message
+from ..jsonrpc import (
+    CONNECTION_CLOSED,
+    HANDSHAKE_VERSIONS,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    LATEST_HANDSHAKE_VERSION,
+    MODERN_VERSIONS,
+    UNSUPPORTED_VERSION,
+    Endpoint,
+    Line,
+    LineReader,
+    Message,
+    encode_line,
+    encode_long_line,
+    error_response,
+    is_decimal,
+    is_large,
+)
+from .mcp_content import Envelope, offers_of
+from .requests import (
+    Connection,
+    RefusedRequest,
+    Request,
+    check_envelope,
+    check_params,
+    has_envelope,
+    invalid_params,
+    refusal,
+    unknown_method,
+)
+from .server import (
+    Activity,
+    Answering,
+    Handler,
+    Live,
+    Profile,
+    Shutdown,
+    WhoCalls,
+    envelope_of,
+    era_name,
+    finish_requests,
+    user_name,
+)
+from .standard_streams import Input, Output, read_message
 
-__all__ = ["serve_descriptors", "serve_stdio"]
+__all__ = ["Core", "serve_descriptors", "serve_stdio"]
+
+_log = logging.getLogger(__name__)
+
+_EARLY = 8
+"""Notifications before the first request that are kept until it has decided the era."""
+_CLEANUP_SECONDS = 5.0
+"""Time for the callbacks at a connection's end."""
+_CLOSED = "the client has closed its input and cannot answer"
+
+
+class _OpenRequest(Request):
+    """A request that is being answered."""
+
+    __slots__ = ("core", "is_answered", "is_withdrawn", "scope")
+
+    def __init__(self, core: "Core", number: int | str, method: str, params: Message, *, is_modern: bool) -> None:
+        super().__init__(method, params, number=number, is_modern=is_modern, connection=core.connection)
+        self.core = core
+        self.scope = anyio.CancelScope()
+        self.is_answered = False
+        self.is_withdrawn = False
+        """Whether the client took it back; it is then not answered."""
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        if self.is_modern or self.is_answered:
+            raise ClientCannot(f"this client cannot be asked for `{method}` in the middle of a request")
+        return await self.core.ask(method, params)
+
+    async def notify(self, method: str, params: Message | None = None) -> None:
+        if not self.is_answered:
+            await self.core.notify(method, params)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Core(Endpoint["asyncio.Future[Message]"]):
+    """One client's connection to one server."""
+
+    answering: Answering
+    envelope: Envelope
+    live: Live
+    output: Output
+    is_ending: Callable[[], bool] = lambda: False
+    """Whether further requests are refused, since the server shuts down."""
+    connection: Connection = field(init=False)
+    _handlers: Mapping[str, Handler] = field(init=False)
+    _is_modern: bool | None = None
+    """None before the first request."""
+    _is_initialized: bool = False
+    _early: list[tuple[str, Message]] = field(default_factory=list[tuple[str, Message]])
+    _open: dict[int | str, _OpenRequest] = field(default_factory=dict[int | str, _OpenRequest])
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    _unanswered: int = 0
+    """Requests, other than open streams, that have no answer yet."""
+    _stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    _input_ended: bool = False
+
+    def __post_init__(self) -> None:
+        self.connection = Connection(self.notify)
+        self._handlers = self.answering.handlers()
+        self.output.when_changed = self.stir
+
+    def take(self, read: object) -> None:
+        """Take what `read_message` made of a line: a message, or the errors to answer."""
+        if isinstance(read, tuple):
+            for error in cast("tuple[Message, ...]", read):
+                self._send(error)
+        else:
+            self.received(read)
+
+    def take_request(self, number: int | str, method: str, params: Message) -> None:
+        try:
+            if self._is_modern is None:
+                self._decide_era(method, params)
+            request = _OpenRequest(self, number, method, params, is_modern=self._is_modern is True)
+            handler = self._route(request)
+        except RefusedRequest as refused:
+            self._send(error_response(number, refused.code, refused.message, refused.data))
+            return
+        except Exception:  # noqa: BLE001 - the edge: instructions and capabilities are others' code
+            _log.exception("answering `%s` failed", method)
+            self._send(error_response(number, INTERNAL_ERROR, "Internal error"))
+            return
+        if handler is not None:
+            # A number that is used twice is answered twice; taken back is the later one.
+            self._open[_key(number)] = request
+            self._unanswered += method != "subscriptions/listen"
+            self._tasks.add(asyncio.get_running_loop().create_task(self._answer(request, handler)))
+
+    def take_notification(self, method: str, params: Message) -> None:
+        if self._is_modern is None and len(self._early) < _EARLY:
+            self._early.append((method, params))
+        elif method == "notifications/cancelled":
+            self._withdraw(params.get("requestId"))
+        elif method == "notifications/initialized" and self._is_modern is False:
+            self._is_initialized = True
+            self.answering.initialized(self.connection, self.live)
+
+    def take_answer(self, waiting: "asyncio.Future[Message]", message: Message) -> None:
+        if waiting.done():
+            return
+        result, error = message.get("result"), message.get("error")
+        if isinstance(result, dict):
+            waiting.set_result(cast("Message", result))
+            return
+        said = cast("Message", error) if isinstance(error, dict) else {}
+        code, text = said.get("code"), said.get("message")
+        waiting.set_exception(
+            ProtocolError(
+                text if isinstance(text, str) else "the client answered with an error",
+                number=code if isinstance(code, int) else INTERNAL_ERROR,
+                data=said.get("data"),
+            )
+        )
+
+    def _meet(self, *, is_modern: bool) -> None:
+        self._is_modern = is_modern
+        self.answering.when_met(era_name(is_modern=is_modern))
+
+    def _decide_era(self, method: str, params: Message) -> None:
+        self._meet(is_modern=method != "initialize" and has_envelope(params))
+        early, self._early = self._early, []
+        for one in early:
+            self.take_notification(*one)
+
+    def _route(self, request: _OpenRequest) -> Handler | None:
+        """What answers a request; None where it has been answered at once."""
+        if self.is_ending():
+            raise refusal(shutting_down("takes no further requests"), modern=True)
+        method, params = request.method, request.params
+        if request.is_modern:
+            if method == "initialize":
+                asked = params.get("protocolVersion")
+                supported: Message = {"supported": list(MODERN_VERSIONS)}
+                raise RefusedRequest(
+                    UNSUPPORTED_VERSION,
+                    "connection is serving the 2026-07-28 protocol; the initialize handshake is not accepted",
+                    {**supported, "requested": asked} if isinstance(asked, str) else supported,
+                )
+            check_envelope(params)
+        elif method != "initialize" and has_envelope(params):
+            raise RefusedRequest(
+                INVALID_REQUEST,
+                "this connection serves the handshake protocol era; "
+                "requests carrying the 2026-07-28 envelope are not accepted on it",
+            )
+        check_params(method, params, is_modern=request.is_modern)
+        result = self._answer_at_once(method, params)
+        if result is not None:
+            self._send({"jsonrpc": "2.0", "id": request.number, "result": result})
+            return None
+        handler = self._handlers.get(method)
+        if handler is None:
+            raise unknown_method(method)
+        if not request.is_modern and not self._is_initialized:
+            raise invalid_params()
+        return handler
+
+    def _answer_at_once(self, method: str, params: Message) -> Message | None:
+        match method:
+            case "ping":
+                return {}
+            case "server/discover":
+                return self.envelope.discovery()
+            case "initialize":
+                asked = params["protocolVersion"]
+                version = asked if asked in HANDSHAKE_VERSIONS else LATEST_HANDSHAKE_VERSION
+                result = self.envelope.initialization(version)
+                self._accept(params)
+                return result
+            case _:
+                return None
+
+    def _accept(self, params: Message) -> None:
+        self._is_initialized = True
+        declared: Message = params["capabilities"]
+        self.connection.capabilities = {
+            ability: {part: value for part, value in cast("Message", parts).items() if value is not None}
+            for ability, parts in declared.items()
+            if isinstance(parts, dict)
+        }
+
+    async def _answer(self, request: _OpenRequest, handler: Handler) -> None:
+        number = cast("int | str", request.number)
+        line: bytes | None = None
+        try:
+            with request.scope:
+                response = await self._respond(request, handler)
+                if is_large(response):
+                    line = await anyio.to_thread.run_sync(_encode, response, encode_long_line)
+                else:
+                    line = _encode(response, encode_line)
+        finally:
+            if self._open.get(_key(number)) is request:
+                del self._open[_key(number)]
+            request.is_answered = True
+            if not request.is_withdrawn:
+                closed = error_response(number, CONNECTION_CLOSED, "Connection closed")
+                self.output.send(line or encode_line(closed))
+                self._count_answered(request)
+            # Here instead of in a callback, which would take one more turn of the event loop.
+            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _respond(self, request: _OpenRequest, handler: Handler) -> Message:
+        number = cast("int | str", request.number)
+        try:
+            result = await handler(request, self.live)
+        except RefusedRequest as refused:
+            return error_response(number, refused.code, refused.message, refused.data)
+        except Exception:  # noqa: BLE001 - the edge
+            # What no one foresaw is logged here, and the client learns no more than that it happened.
+            _log.exception("answering `%s` failed", request.method)
+            return error_response(number, INTERNAL_ERROR, "Internal error")
+        if request.is_modern:
+            self.envelope.seal(request.method, result)
+        return {"jsonrpc": "2.0", "id": number, "result": result}
+
+    def _count_answered(self, request: _OpenRequest) -> None:
+        self._unanswered -= request.method != "subscriptions/listen"
+        if not self._unanswered:
+            self._stirred.set()
+
+    def _withdraw(self, number: object) -> None:
+        """The client no longer waits for a request, and may not be sent an answer."""
+        is_number = isinstance(number, int | str) and not isinstance(number, bool)
+        request = self._open.get(_key(cast("int | str", number))) if is_number else None
+        if request is not None and not request.is_withdrawn:
+            request.is_withdrawn = True
+            self._count_answered(request)
+            request.scope.cancel()
+
+    def _send(self, message: Message) -> None:
+        self.output.send(_encode(message, encode_line))
+
+    async def notify(self, method: str, params: Message | None = None) -> None:
+        """Send a notification; waits while the client has much to read."""
+        message: Message = {"jsonrpc": "2.0", "method": method}
+        self._send(message if params is None else {**message, "params": params})
+        if self.output.unwritten:
+            await self.output.wait_for_room()
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send the client a request and wait for its result; one that is no longer wanted is taken back."""
+        if self._input_ended:
+            raise ProtocolError(_CLOSED, number=CONNECTION_CLOSED)
+        number = self.next_number()
+        message: Message = {"jsonrpc": "2.0", "id": number, "method": method}
+        answer = self.waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._send({**message, "params": dict(params)} if params else message)
+            return await answer
+        except asyncio.CancelledError:
+            cancelled = {"requestId": number, "reason": "caller cancelled"}
+            self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+            raise
+        finally:
+            self.waiting.pop(number, None)
+
+    def end_input(self) -> None:
+        """No more comes from the client; what it was asked is answered in its place."""
+        self._input_ended = True
+        for waiting in tuple(self.waiting.values()):
+            if not waiting.done():
+                waiting.set_exception(ProtocolError(_CLOSED, number=CONNECTION_CLOSED))
+
+    def stir(self) -> None:
+        """Have those that wait for idleness look again."""
+        self._stirred.set()
+
+    async def wait_idle(self) -> None:
+        """Return when every request has been answered and every answer written."""
+        while self._unanswered or self.output.unwritten:
+            self._stirred.clear()
+            await self._stirred.wait()
+
+    async def wait_idle_or_abandoned(self) -> None:
+        """The same, or when nobody can read answers any more."""
+        while (self._unanswered or self.output.unwritten) and not self.output.is_abandoned:
+            self._stirred.clear()
+            await self._stirred.wait()
+
+    async def close(self, seconds: float) -> None:
+        """End streams and what else is open, answer it, and give the client some seconds to read the last answers."""
+        self.live.announcer.close()
+        self.end_input()
+        with anyio.CancelScope(shield=True):
+            if self._tasks:
+                # A stream ends by itself; what does not is ended and answered with an error.
+                streams = {one for one in self._open.values() if one.method == "subscriptions/listen"}
+                for request in set(self._open.values()) - streams:
+                    request.scope.cancel()
+                await asyncio.wait(tuple(self._tasks), timeout=seconds)
+                for task in tuple(self._tasks):
+                    task.cancel()
+            with anyio.move_on_after(seconds):
+                await self.wait_idle()
+            with anyio.move_on_after(_CLEANUP_SECONDS):
+                try:
+                    await self.connection.exit_stack.aclose()
+                except Exception:  # noqa: BLE001 - the edge
+                    _log.exception("cleaning up after a connection failed")
+
+    def adopt(self, handover: Handover) -> None:
+        """Take over a connection on which requests have been answered before the server was loaded."""
+        if handover.initialize is not None:
+            self._meet(is_modern=False)
+            self._accept(handover.initialize)
+            if handover.tools_digest is not None:
+                # It has asked for the tools, so it has been initialized, whether or not that message is still to come.
+                self.answering.initialized(self.connection, self.live)
+        elif handover.protocol_version in MODERN_VERSIONS:
+            self._meet(is_modern=True)
+
+    async def correct_tools(self, tools_digest: str) -> None:
+        """Announce that the tools changed, where they are not those that were answered before.
+
+        Args:
+            tools_digest: `digest_of_tools` of the list that was answered.
+        """
+        with suppress(RefusedRequest, UllageError):
+            tools = await self.answering.tools(modern=self._is_modern is True)
+            if digest_of_tools(tools) != tools_digest:
+                self.live.announcer.owe(Change("tools"))
+
+
+def _encode(message: Message, encode: Callable[[Message], bytes]) -> bytes:
+    """A message as a line; an error, or nothing for a notification, where it cannot be written as JSON."""
+    try:
+        return encode(message)
+    except (ValueError, TypeError, RecursionError):
+        _log.exception("a message cannot be written as JSON")
+        is_answer = "id" in message and "method" not in message
+        return encode_line(error_response(message["id"], INTERNAL_ERROR, "Internal error")) if is_answer else b""
+
+
+def _key(number: int | str) -> int | str:
+    """A number by which a request is found: some clients write a number as text when they take a request back."""
+    return int(number) if is_decimal(number) else number
+
 
 _FLUSH_SECONDS = 2.0
 """Time for the last answers to be written to a client that is slow to read them."""

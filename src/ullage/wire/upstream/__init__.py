@@ -1,11 +1,9 @@
 """Client connections to MCP servers over stdio and HTTP, for each protocol era."""
 
-from .child_env import ChildEnvironment, WithheldVariables
-from .era import era_of
-from .redaction import redacted, secrets_of
-from .stillborn import Stillborn
-from .unsent import Unsent
-from .upstream import Upstream, open_upstream
+from .child_env import ChildEnvironment, WithheldVariables, redacted, secrets_of
+from .rpc_peer import Unsent
+from .server_connection import era_of
+from .upstream import Stillborn, Upstream, open_upstream
 
 __all__ = [
     "ChildEnvironment",

@@ -1,7 +1,7 @@
-"""How is a connection to a server opened, and nothing of it left behind?
+"""A process is started or a URL reached, and the two sides agree on how to speak, all within the time that the
+settings give it. What can then be asked is `Upstream`'s affair; when to open and when to give up, the supervisor's.
 
-A process is started or a URL reached, and the two sides agree on how to speak, all within the time that the settings
-give it. What can then be asked is `Upstream`'s affair; when to open and when to give up, the supervisor's.
+The end of its standard error tells people why, and its connection is gone by the time that anyone looks.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -15,18 +15,21 @@ from ullage.errors import DeadlinePassed, ProtocolError, SignInNeeded, SourceFai
 from ullage.gateway import Server
 from ullage.tool import Era
 
-from .era import HESITATION, Agreement, agree
-from .pipe import open_pipe
-from .questions import Questions
-from .redaction import redacted, secrets_of
-from .routing import Routing
-from .rpc import Peer, Receiver
-from .source import Connection, Upstream
-from .stillborn import Stillborn
-from .unsent import Unsent
-from .waiting import Waiting
+from .child_env import redacted, secrets_of
+from .rpc_peer import Peer, Questions, Receiver, Routing, Unsent, Waiting
+from .server_connection import HESITATION, Agreement, Connection, Upstream, agree
+from .stdio_transport import open_pipe
 
-__all__ = ["Upstream", "open_upstream"]
+__all__ = ["Stillborn", "Upstream", "open_upstream"]
+
+
+class Stillborn(SourceFailed):
+    """A start that failed, with the last that the server wrote to standard error."""
+
+    def __init__(self, failure: SourceFailed, stderr_tail: str) -> None:
+        super().__init__(failure.message, suggestion=failure.suggestion, options=failure.options)
+        self.stderr_tail = stderr_tail
+
 
 _Result = TypeVar("_Result")
 _Reach = Callable[[Receiver], AbstractAsyncContextManager[Connection]]
@@ -105,7 +108,7 @@ def _connected(
     if server.transport == "stdio":
         return open_pipe(server, environment, receiver, in_haste=in_haste)
     # The SDK and its HTTP client are loaded where a server is reached by HTTP: the others do not wait for them.
-    from .remote import open_remote
+    from .http_transport import open_remote
 
     return open_remote(server, receiver)
 

@@ -1,0 +1,263 @@
+"""Records of changed files, so that a change can be taken back.
+
+A record holds a file as it was before and after the change, and the places that were changed. Where nobody else has
+changed the file since, `undo_change` gives it back byte for byte; otherwise it merges: it removes what was added, puts
+back what was removed, and keeps every other change. Records lie in the user's state folder and are readable by the user
+alone, since a configuration may hold secrets.
+"""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from .client_files import hold_lock, read_bytes, remove_file, replace_file
+from .jsonc import edit_jsonc, parse_jsonc
+from .server_entries import Edit, EditRefused, FileFormat, KeyPath, Put, Remove, fingerprint, value_at
+from .toml_text import edit_toml, parse_toml
+
+__all__ = ["ChangeRecord", "UndoFolder", "Undone", "edit_content", "undo_change"]
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRecord:
+    """One change of one file."""
+
+    program: str
+    file: str
+    """The path by which it was changed."""
+    format: FileFormat
+    before: bytes | None = field(repr=False)
+    """None where the file was made by the change."""
+    after: bytes = field(repr=False)
+    removed: tuple[KeyPath, ...] = ()
+    added: tuple[KeyPath, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A file after a change was taken back."""
+
+    content: bytes | None = field(repr=False)
+    """None where the file is to be removed."""
+    is_exact: bool
+    """Whether these are the bytes from before the change."""
+    kept: tuple[KeyPath, ...] = ()
+    """Places that somebody else changed since, which stay as they are."""
+
+
+def edit_content(content: bytes | None, format: FileFormat, edits: Sequence[Edit]) -> bytes:  # noqa: A002
+    """The content of a file after these edits; of a new file where there is none.
+
+    Raises:
+        EditRefused: it cannot be edited without a risk for what it says.
+    """
+    try:
+        text = (content or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise EditRefused("the file is not UTF-8 text") from error
+    return (edit_toml if format == "toml" else edit_jsonc)(text, edits).encode("utf-8")
+
+
+def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
+    """What a file is to be after the change was taken back.
+
+    Raises:
+        EditRefused: somebody else changed the file so that it cannot be read any more.
+    """
+    if current == record.after:
+        return Undone(record.before, is_exact=True)
+    if current is None or current == record.before:
+        # Whoever removed the file, or put it back, took the change back with it.
+        return Undone(current, is_exact=current == record.before)
+    before, after, now = (_parse(one, record.format) for one in (record.before, record.after, current))
+    edits, kept = list[Edit](), list[KeyPath]()
+    for path in record.added:
+        was, is_now = value_at(before, path), value_at(now, path)
+        is_ours = _says_same(is_now, value_at(after, path))
+        if is_now is None:
+            continue
+        if not is_ours and was is not None:
+            kept.append(path)
+        elif was is None:
+            # An entry of ours is removed even where somebody has added to it.
+            edits.append(Remove(path))
+        else:
+            edits.append(Put(path, was))
+    for path in record.removed:
+        was = value_at(before, path)
+        if value_at(now, path) is not None and path not in record.added:
+            kept.append(path)
+        elif was is not None:
+            edits.append(Put(path, was))
+    return Undone(edit_content(current, record.format, edits), is_exact=False, kept=tuple(kept))
+
+
+def _says_same(one: object, other: object) -> bool:
+    return fingerprint(one, is_ordered=False) == fingerprint(other, is_ordered=False)
+
+
+def _parse(content: bytes | None, format: FileFormat) -> object:  # noqa: A002
+    try:
+        text = (content or b"").decode("utf-8")
+        return parse_toml(text) if format == "toml" else parse_jsonc(text)
+    except (ValueError, RecursionError) as error:
+        raise EditRefused(f"the file cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class UndoFolder:
+    """The records of all changed files, one for each program and file."""
+
+    path: Path
+
+    def change(self, record: ChangeRecord) -> bytes | None:
+        """Carries a change out: first the record is written, then the file is replaced.
+
+        An earlier record of the same file is continued, so that one undo takes back both.
+
+        Returns:
+            The earlier record, for `roll_back`; None where there was none.
+
+        Raises:
+            FileChanged: the file is not as it was when the change was made ready. Nothing was written.
+            EditRefused: the file is read-only. Nothing was written.
+            OSError: the file or the record cannot be written. The file is as it was.
+        """
+        with hold_lock(self.path / "lock"):
+            name = self._name(record.program, record.file)
+            earlier, old = self._load(name), read_bytes(str(name))
+            joined = record
+            if earlier is not None:
+                base = undo_change(earlier, record.before)
+                joined = replace(
+                    record,
+                    before=base.content,
+                    removed=tuple(dict.fromkeys((*earlier.removed, *record.removed))),
+                    added=tuple(dict.fromkeys((*earlier.added, *record.added))),
+                )
+            replace_file(str(name), old, _dump(joined))
+            try:
+                replace_file(record.file, record.before, record.after)
+            except BaseException:
+                with contextlib.suppress(OSError, EditRefused):
+                    self._put_back(name, old)
+                raise
+            return old
+
+    def roll_back(self, record: ChangeRecord, earlier: bytes | None) -> None:
+        """Takes back a change that was just carried out, as if it had never been.
+
+        Args:
+            record: the change.
+            earlier: what `change` returned.
+        """
+        with hold_lock(self.path / "lock"), contextlib.suppress(OSError, EditRefused):
+            if record.before is None:
+                remove_file(record.file, record.after)
+            else:
+                replace_file(record.file, record.after, record.before)
+            self._put_back(self._name(record.program, record.file), earlier)
+
+    def undo(self, record: ChangeRecord) -> Undone:
+        """Takes a change back and forgets it.
+
+        Raises:
+            FileChanged: the file was changed just now. Nothing was written.
+            EditRefused: the file cannot be read any more, or is read-only. Nothing was written.
+            OSError: it cannot be written. It is as it was.
+        """
+        with hold_lock(self.path / "lock"):
+            current = read_bytes(record.file)
+            undone = undo_change(record, current)
+            if undone.content is None:
+                if current is not None:
+                    remove_file(record.file, current)
+            elif undone.content != current:
+                replace_file(record.file, current, undone.content)
+            self.forget(record)
+            return undone
+
+    def adopt_rewrite(self, record: ChangeRecord) -> None:
+        """Takes the present content of a file as that after the change.
+
+        Programs rewrite a changed file when they first read it: Qwen Code adds `$version`, opencode `$schema`. That is
+        no change by the user, and undo is to give the bytes from before all the same. Nothing is done where the places
+        that were changed do not say the same any more.
+        """
+        with hold_lock(self.path / "lock"), contextlib.suppress(OSError, EditRefused):
+            name = self._name(record.program, record.file)
+            known, current, old = self._load(name), read_bytes(record.file), read_bytes(str(name))
+            if known is None or current is None or current == known.after:
+                return
+            after, now = _parse(known.after, known.format), _parse(current, known.format)
+            places = (*known.added, *known.removed)
+            if all(_says_same(value_at(after, path), value_at(now, path)) for path in places):
+                replace_file(str(name), old, _dump(replace(known, after=current)))
+
+    def forget(self, record: ChangeRecord) -> None:
+        """Drops a record whose change was taken back otherwise."""
+        with contextlib.suppress(FileNotFoundError):
+            self._name(record.program, record.file).unlink()
+
+    def records(self, program: str | None = None) -> tuple[ChangeRecord, ...]:
+        """The records that can be read, of one program or all, the latest first."""
+        try:
+            names = sorted(self.path.glob("*.json"), key=lambda one: one.stat().st_mtime_ns, reverse=True)
+        except OSError:
+            return ()
+        found = (self._load(name) for name in names)
+        return tuple(one for one in found if one is not None and program in (None, one.program))
+
+    def _name(self, program: str, file: str) -> Path:
+        digest = hashlib.sha256(os.path.realpath(file).encode("utf-8", "surrogateescape")).hexdigest()
+        return self.path / f"{program}-{digest[:16]}.json"
+
+    def _put_back(self, name: Path, old: bytes | None) -> None:
+        if old is None:
+            name.unlink(missing_ok=True)
+        else:
+            replace_file(str(name), read_bytes(str(name)), old)
+
+    def _load(self, name: Path) -> ChangeRecord | None:
+        try:
+            content = read_bytes(str(name))
+            return None if content is None else _load_record(content)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+
+def _dump(record: ChangeRecord) -> bytes:
+    said: dict[str, Any] = {
+        "version": _VERSION,
+        "program": record.program,
+        "file": record.file,
+        "format": record.format,
+        "before": None if record.before is None else base64.b64encode(record.before).decode("ascii"),
+        "after": base64.b64encode(record.after).decode("ascii"),
+        "removed": [list(path) for path in record.removed],
+        "added": [list(path) for path in record.added],
+    }
+    return json.dumps(said, indent=1).encode("ascii")
+
+
+def _load_record(content: bytes) -> ChangeRecord | None:
+    said = cast("dict[str, Any]", json.loads(content))
+    if said["version"] != _VERSION:
+        return None
+    return ChangeRecord(
+        program=said["program"],
+        file=said["file"],
+        format=said["format"],
+        before=None if said["before"] is None else base64.b64decode(said["before"]),
+        after=base64.b64decode(said["after"]),
+        removed=tuple(tuple(path) for path in said["removed"]),
+        added=tuple(tuple(path) for path in said["added"]),
+    )

@@ -1,0 +1,196 @@
+"""Told by what is in it, never by its name. Files are only read.
+
+JSON, or JSONL with a message or a body each line, in any of the formats that `ullage.messages` knows. Of a body all is
+known; of a list alone, neither the system prompt nor the tools.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from ullage.errors import UnreadableFile
+from ullage.messages import Format, detect_format, detect_messages, read_message, text_at
+from ullage.tool import Json, JsonObject
+
+from .claude_code import read as read_claude_code
+from .claude_code import recognises as recognises_claude_code
+from .cline import read as read_cline
+from .cline import recognises as recognises_cline
+from .codex import read as read_codex
+from .codex import recognises as recognises_codex
+from .conversation import Conversation, Document, Draft, Program, parse
+from .gemini_cli import read as read_gemini_cli
+from .gemini_cli import recognises as recognises_gemini_cli
+from .opencode import is_database, read_database, read_stored
+from .opencode import read as read_opencode
+from .opencode import recognises as recognises_opencode
+from .pi import read as read_pi
+from .pi import recognises as recognises_pi
+from .ullage_session import Archived, archived_at, read_own, recognises_own
+
+__all__ = [
+    "Holder",
+    "holder_of",
+    "read_conversations",
+    "read_plain",
+    "read_text",
+    "recognises_plain",
+    "rewritten_plain",
+    "rewritten_text",
+]
+
+Holder = Literal["messages", "input", "contents"]
+"""The key under which a body keeps its messages."""
+_HOLDERS: tuple[Holder, ...] = ("messages", "input", "contents")
+_SYSTEM = {
+    Format.ANTHROPIC: ("system",),
+    Format.OPENAI_RESPONSES: ("instructions",),
+    Format.GEMINI: ("systemInstruction", "system_instruction"),
+}
+_MARKS = frozenset({"content", "parts", "tool_calls", "call_id", "encrypted_content"})
+"""Keys of which a message or an item has one."""
+
+
+def recognises_plain(document: Document) -> bool:
+    if isinstance(document.whole, list):
+        return bool(_messages(document.whole))
+    return any(holder_of(one) or _is_message(one) for one in document.objects)
+
+
+def read_plain(document: Document) -> list[Conversation]:
+    """One for each body; a list of messages is one."""
+    if isinstance(document.whole, list):
+        return [_of_list(document.whole, broken=0)]
+    bodies = [one for one in document.objects if holder_of(one)]
+    return [_of_body(body) for body in bodies] or [_of_list(list(document.values), broken=document.broken)]
+
+
+def holder_of(body: JsonObject) -> Holder | None:
+    """Where the messages of a body are; None where it is none."""
+    return next((key for key in _HOLDERS if isinstance(body.get(key), list) and "role" not in body), None)
+
+
+def rewritten_plain(document: Document, natives: Sequence[Json]) -> str:
+    """The same list or body with other messages, written as it was: a value, or a line each."""
+    whole = document.whole
+    if isinstance(whole, dict) and (holder := holder_of(whole)):
+        return json.dumps({**whole, holder: [*natives]}, ensure_ascii=False, indent=2) + "\n"
+    if isinstance(whole, list):
+        return json.dumps([*natives], ensure_ascii=False, indent=2) + "\n"
+    return "".join(json.dumps(native, ensure_ascii=False) + "\n" for native in natives)
+
+
+def _of_list(values: Sequence[Json], *, broken: int) -> Conversation:
+    messages = _messages(values)
+    format = detect_messages(messages)  # noqa: A001
+    draft = _drafted(messages, format)
+    draft.unread["lines that are no JSON"] = broken
+    draft.unread["values that are no message"] = len(values) - len(messages)
+    return draft.finished(Conversation(program="messages", format=format))
+
+
+def _of_body(body: JsonObject) -> Conversation:
+    format, holder = detect_format(body), holder_of(body)  # noqa: A001
+    values = body.get(holder or "messages")
+    listed = values if isinstance(values, list) else []
+    messages = _messages(listed)
+    draft = _drafted(messages, format)
+    draft.unread["values that are no message"] = len(listed) - len(messages)
+    tools = body.get("tools")
+    system = next((body[key] for key in _SYSTEM.get(format, ()) if body.get(key)), "")
+    return draft.finished(
+        Conversation(
+            program="messages",
+            format=format,
+            model=text_at(body, "model"),
+            system=system,
+            tools=tuple(tools) if isinstance(tools, list) else (),
+        )
+    )
+
+
+def _messages(values: Sequence[Json]) -> list[dict[str, Json]]:
+    return [value for value in values if isinstance(value, dict) and _is_message(value)]
+
+
+def _is_message(value: JsonObject) -> bool:
+    return ("role" in value or "type" in value) and bool(value.keys() & _MARKS)
+
+
+def _drafted(messages: Sequence[dict[str, Json]], format: Format) -> Draft:  # noqa: A002
+    """An answer begins where the assistant's turn does."""
+    draft = Draft()
+    was_answer = False
+    for message in messages:
+        place = draft.add(message)
+        is_answer = read_message(message, format).role == "assistant"
+        if is_answer and not was_answer:
+            draft.answered(place, None, None, None)
+        was_answer = is_answer
+    return draft
+
+
+_READERS: Sequence[tuple[Callable[[Document], bool], Callable[[Document], Conversation]]] = (
+    (recognises_pi, read_pi),
+    (recognises_codex, read_codex),
+    (recognises_claude_code, read_claude_code),
+    (recognises_gemini_cli, read_gemini_cli),
+    (recognises_opencode, read_opencode),
+    (recognises_cline, read_cline),
+)
+
+
+def read_conversations(path: Path) -> list[Conversation]:
+    """At least one, the latest at the end; `UnreadableFile` where there is none."""
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(
+            f"`{path}` cannot be read: {getattr(error, 'strerror', error)}",
+            suggestion="check the path and its permissions",
+        ) from error
+    if is_database(data):
+        return _some(read_database(path), path)
+    stored = _stored(path, data)
+    return [stored] if stored is not None else _read(data.decode("utf-8", "replace"), str(path), archived_at(path))
+
+
+def read_text(text: str, name: str) -> list[Conversation]:
+    """The same of a text that was read already; of a session of Ullage, without what lies in its archive."""
+    return _read(text, name, lambda _: None)
+
+
+def _read(text: str, name: str, archived: Archived) -> list[Conversation]:
+    document = parse(text)
+    if recognises_own(document):
+        return [read_own(document, archived)]
+    for recognises, read in _READERS:
+        if recognises(document):
+            return [read(document)]
+    if recognises_plain(document):
+        return read_plain(document)
+    raise UnreadableFile(
+        f"`{name}` holds no session and no messages that are known here",
+        suggestion="name a session's file, a list of messages or a request's body, as JSON or JSONL",
+        options=get_args(Program),
+    )
+
+
+def rewritten_text(text: str, natives: Sequence[Json]) -> str:
+    """A list of messages or a request's body with other messages in it."""
+    return rewritten_plain(parse(text), natives)
+
+
+def _stored(path: Path, data: bytes) -> Conversation | None:
+    """A file that only names a session; what was said in it lies beside it."""
+    if path.parent.parent.name != "session":
+        return None
+    whole = parse(data.decode("utf-8", "replace")).whole
+    return read_stored(path, whole) if isinstance(whole, dict) and "messages" not in whole else None
+
+
+def _some(found: list[Conversation], path: Path) -> list[Conversation]:
+    if not found:
+        raise UnreadableFile(f"`{path}` holds no session yet")
+    return found

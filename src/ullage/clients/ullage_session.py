@@ -1,0 +1,165 @@
+"""What stands in its file, and as far as its archives lead back, what stood there: every message in the order in which
+it came, and after each compaction what was left.
+
+Its archives lie in a folder beside it, each under a name that says what is in it. They are only read; one that is not
+there, or no longer whole, leads no further back.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ullage.messages import Format, read_message, table_at, text_at, tokens_at
+from ullage.tool import JsonObject
+
+from .conversation import Compaction, Conversation, Document, Draft, moment, parse
+
+__all__ = ["Archived", "State", "archived_at", "read_own", "recognises_own", "states_of"]
+
+Archived = Callable[[str], Sequence[JsonObject] | None]
+"""The lines of an archive, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The lines of the file right after a compaction, and whatever was appended since."""
+
+    lines: tuple[JsonObject, ...]
+    compaction: JsonObject | None
+    """None for the file as it was before the first one that is known."""
+
+
+def archived_at(path: Path) -> Archived:
+    def archived(name: str) -> Sequence[JsonObject] | None:
+        if Path(name).name != name:
+            return None
+        files = path.parent.glob(f"{_literal(path.name)}.archive-*/{_literal(name)}")
+        try:
+            return next((parse(file.read_text(encoding="utf-8")).objects for file in files), None)
+        except (OSError, ValueError):
+            return None
+
+    return archived
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def states_of(lines: Sequence[JsonObject], archived: Archived) -> list[State]:
+    """From the first that is known to the last."""
+    states: list[State] = []
+    while (latest := _latest(lines)) is not None:
+        before = archived(text_at(table_at(latest, "archive"), "file") or "")
+        if before is None or _generation(_latest(before)) >= _generation(latest):
+            break
+        states.append(State(tuple(lines), latest))
+        lines = _undone(lines, latest, before)
+    return [State(tuple(lines), None), *reversed(states)]
+
+
+def _latest(lines: Sequence[JsonObject]) -> JsonObject | None:
+    return max((line for line in lines if line.get("type") == "compaction"), key=_generation, default=None)
+
+
+def _generation(line: JsonObject | None) -> int:
+    return 0 if line is None else tokens_at(line, "generation") or 0
+
+
+def _undone(lines: Sequence[JsonObject], latest: JsonObject, before: Sequence[JsonObject]) -> list[JsonObject]:
+    ids = latest.get("ids")
+    replaced = frozenset(map(str, ids)) if isinstance(ids, list) else frozenset[str]()
+    undone: list[JsonObject] = []
+    for line in lines:
+        if line is latest:
+            undone += before
+        elif str(line.get("id")) not in replaced:
+            undone.append(line)
+    return undone
+
+
+_MESSAGES = frozenset({"message", "summary", "bridge"})
+
+
+def recognises_own(document: Document) -> bool:
+    return any({"v", "seq", "crc"} <= one.keys() for one in document.objects[:50])
+
+
+def read_own(document: Document, archived: Archived) -> Conversation:
+    headers = [one for one in document.objects if one.get("type") == "session"]
+    header: JsonObject = headers[0] if headers else {}
+    reader = _Reader(_format(header), text_at(header, "model"))
+    reader.draft.unread["lines that are no JSON"] = document.broken
+    reader.take(states_of(document.objects, archived))
+    return reader.draft.finished(
+        Conversation(
+            program="ullage",
+            format=reader.format,
+            id=text_at(header, "id"),
+            model=text_at(header, "model"),
+            window=_window(document.objects),
+        )
+    )
+
+
+def _window(lines: Sequence[JsonObject]) -> int | None:
+    """The window that the session ran in last, as far as it was noted."""
+    noted = (tokens_at(one, "window") for one in reversed(lines) if one.get("type") in ("session", "window"))
+    return next((tokens for tokens in noted if tokens), None)
+
+
+def _format(header: JsonObject) -> Format:
+    said = text_at(header, "format")
+    return Format(said) if said in tuple(Format) else Format.ULLAGE
+
+
+class _Reader:
+    def __init__(self, format: Format, model: str | None) -> None:  # noqa: A002
+        self.draft = Draft()
+        self.format = format
+        self._model = model
+        self._places: dict[str, int] = {}
+        self._was_answer = False
+
+    def take(self, states: Sequence[State]) -> None:
+        """The messages of the first state are all that were ever appended; each compaction came behind those that are
+        older than it."""
+        later = list(states[1:])
+        for line in _said(states[0].lines):
+            while later and _is_before(later[0], line):
+                self._let_go(later.pop(0))
+            self._add(line)
+        for state in later:
+            self._let_go(state)
+
+    def _add(self, line: JsonObject) -> None:
+        native, at = dict(table_at(line, "message")), moment(line.get("ts"))
+        place = self.draft.add(native, at, pinned=line.get("pinned") is True)
+        self._places[str(line.get("id"))] = place
+        is_answer = read_message(native, self.format).role == "assistant"
+        if is_answer and not self._was_answer and line.get("type") == "message" and not line.get("generation"):
+            self.draft.answered(place, None, self._model, at)
+        self._was_answer = is_answer
+
+    def _let_go(self, state: State) -> None:
+        """What was appended later has no place yet, and so is not among what was left."""
+        made = state.compaction or {}
+        written = made.get("ids")
+        ids = frozenset(map(str, written)) if isinstance(written, list) else frozenset[str]()
+        for line in _said(state.lines):
+            if str(line.get("id")) in ids and str(line.get("id")) not in self._places:
+                self._add(line)
+        self._was_answer = False
+        left = [self._places[str(line.get("id"))] for line in _said(state.lines) if str(line.get("id")) in self._places]
+        self.draft.compactions.append(
+            Compaction(place=len(self.draft.turns), left=tuple(left), at=moment(made.get("ts")))
+        )
+
+
+def _said(lines: Sequence[JsonObject]) -> list[JsonObject]:
+    return [line for line in lines if text_at(line, "type") in _MESSAGES]
+
+
+def _is_before(state: State, line: JsonObject) -> bool:
+    compacted, said = moment((state.compaction or {}).get("ts")), moment(line.get("ts"))
+    return compacted is not None and said is not None and compacted < said

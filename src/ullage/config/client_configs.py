@@ -1,0 +1,570 @@
+"""Reads the servers in the JSON file of another program.
+
+`mcpServers` as Claude Code, Claude Desktop, Cursor, Gemini CLI, Qwen Code, Windsurf, Cline and Copilot write it,
+`servers` as VS Code does, `mcp` as opencode does, `context_servers` as Zed does, and Claude Code's servers of single
+projects. What such a file excludes or asks for stays so. Where those files are kept is not known here.
+
+The tables `[mcp_servers.NAME]`. What Codex leaves out or asks for stays so; its other settings are not looked at.
+
+Key by key, and forgivingly: a number where a text belongs is that text, null and the empty text are nothing. What is
+not understood at all leaves the one server out; what Ullage has no use for is noted. Which keys there are is the
+dialect's matter.
+
+Both are blanked out, never moved, so that a line number in an error is the line in the file. Anything else that JSON
+does not allow is still refused.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from typing import Any, TypeVar, cast
+
+from ullage.options import Rules, Server
+from ullage.start_cache import parts_text, relevant_folders, relevant_parts
+
+from .config_file import Issue, Page, dotted
+from .entries import Entry, launch_fault, server_of
+from .layers import ClientFile, Layer
+from .permissions import (
+    Lists,
+    Permissions,
+    Withheld,
+    at,
+    clean,
+    folded,
+    narrowed,
+    narrower,
+    permissions_of,
+    readable,
+    rests_of,
+    tool_names,
+)
+from .settings_schema import FLAG, SECONDS, TRANSPORT, VARIABLE, described
+
+__all__ = [
+    "Loose",
+    "blanked",
+    "flag",
+    "pairs",
+    "parse_relaxed",
+    "read_codex_toml",
+    "read_mcp_json",
+    "read_tables",
+    "seconds",
+    "text",
+    "texts",
+    "transport",
+]
+
+Value = TypeVar("Value")
+
+_UNUSED = {
+    "autoApprove": "is not taken over: your client asks before `call_tool_write`, as it is set to",
+    "alwaysAllow": "is not taken over: your client asks before `call_tool_write`, as it is set to",
+    "trust": "is not taken over: your client asks before `call_tool_write`, as it is set to",
+    "envFile": "is not read: put its variables into `env`",
+    "oauth": "is not used: Ullage cannot sign in for that program; send a token in `headers`",
+    "headersHelper": "is not run: put the header into `headers`",
+}
+
+
+def text(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return str(value)
+
+
+def texts(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, list):
+        return None
+    found = [text(item) for item in cast("list[object]", value)]
+    return None if None in found else cast("tuple[str, ...]", tuple(found))
+
+
+def pairs(value: object) -> dict[str, str] | None:
+    if not isinstance(value, dict):
+        return {} if value == [] else None
+    given = {key: one for key, one in cast("dict[str, object]", value).items() if one is not None}
+    found = {key: str(one).lower() if isinstance(one, bool) else text(one) for key, one in given.items()}
+    return None if None in found.values() else cast("dict[str, str]", found)
+
+
+def flag(value: object) -> bool | None:
+    return cast("bool | None", FLAG.read(value))
+
+
+def seconds(value: object) -> float | None:
+    return cast("float | None", SECONDS.read(value))
+
+
+def transport(value: object) -> str | None:
+    return cast("str | None", TRANSPORT.read(value))
+
+
+@dataclass(slots=True)
+class Loose:
+    """One entry, being read."""
+
+    page: Page
+    path: tuple[str, ...]
+    raw: Mapping[str, object]
+    used: set[str] = field(default_factory=set[str])
+    faults: list[str] = field(default_factory=list[str])
+
+    def take(self, read: Callable[[object], Value | None], *keys: str) -> Value | None:
+        """The value of the first of these keys that has one; None where none has or it cannot be understood."""
+        for key in keys:
+            self.used.add(key)
+            value = self.raw.get(key)
+            if value not in (None, ""):
+                return self._read(read, key, value)
+        return None
+
+    def tools(self, key: str) -> tuple[str, ...] | None:
+        """The tools on a list, as far as it can be understood, as the server calls them; None where there is none."""
+        self.used.add(key)
+        value = self.raw.get(key)
+        if value in (None, ""):
+            return None
+        found, is_whole = readable(_without_blanks(value))
+        if not is_whole:
+            self._misread(key, value)
+        return tool_names(found, self.path[-1])
+
+    def _read(self, read: Callable[[object], Value | None], key: str, value: object) -> Value | None:
+        found = read(value)
+        if found is None:
+            self._misread(key, value)
+        return found
+
+    def _misread(self, key: str, value: object) -> None:
+        self.faults.append(f"its `{key}` is {described(value)}, which cannot be meant")
+
+    def unused(self, server: str) -> tuple[Issue, ...]:
+        return tuple(
+            self.page.issue(
+                "note",
+                f"`{key}` of server `{server}` {_UNUSED.get(key, 'means nothing to Ullage')}",
+                (*self.path, key),
+                server=server,
+            )
+            for key in self.raw
+            if key not in self.used
+        )
+
+
+def _without_blanks(value: object) -> object:
+    return [item for item in cast("list[object]", value) if item != ""] if isinstance(value, list) else value
+
+
+Dialect = Callable[[Loose], Mapping[str, Any]]
+"""What an entry says, under the names of `Server`'s fields; None for what it does not say. It always says `rules`."""
+
+
+@dataclass(slots=True)
+class Found:
+    """The servers of a file, as they are met."""
+
+    servers: dict[str, Server | None] = field(default_factory=dict[str, "Server | None"])
+    """None for one that is left out."""
+    rules: dict[str, Rules] = field(default_factory=dict[str, Rules])
+    """What is held back, by server; where several have one name, what all of them hold back."""
+    called: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """What the file calls each, folded."""
+    off: set[str] = field(default_factory=set[str])
+    """Those switched off, folded."""
+    issues: list[Issue] = field(default_factory=list[Issue])
+
+    def switch_off(self, name: str) -> None:
+        """Here and wherever else it stands."""
+        server = self.servers.get(name)
+        self.servers[name] = server and replace(server, disabled=True)
+        self.off |= self.called[name]
+
+    def withheld(self, off: Iterable[str] = (), permissions: Permissions | None = None) -> Withheld:
+        """All that is held back; `off` are servers, folded, that need not stand here."""
+        return Withheld(rules=self.rules, called=self.called, off=frozenset((*self.off, *off)), permissions=permissions)
+
+
+def read_tables(page: Page, tables: Sequence[tuple[tuple[str, ...], object]], dialect: Dialect) -> Found:
+    """Every server of these tables, each with its place. The first of one name in different tables wins."""
+    found = Found()
+    for path, table in tables:
+        if isinstance(table, dict):
+            _read_table(page, path, cast("dict[str, object]", table), dialect, found)
+        else:
+            said = f"`{path[-1]}` is {described(table)}, not a table of servers"
+            found.issues.append(page.issue("problem", said, path))
+    return found
+
+
+def _read_table(page: Page, path: tuple[str, ...], table: Mapping[str, object], dialect: Dialect, found: Found) -> None:
+    earlier = frozenset(found.servers)
+    for given, raw in table.items():
+        name = _free(clean(given), found.servers.keys() - earlier)
+        server, rules, issues = _read(page, (*path, given), name, raw, dialect)
+        found.rules[name] = narrower(found.rules.get(name, Rules()), rules)
+        found.called[name] = found.called.get(name, frozenset()) | {folded(given)}
+        if name in earlier:
+            found.issues.append(
+                page.issue("note", f"server `{name}` stands above already", (*path, given), server=name)
+            )
+        else:
+            found.issues += issues
+            if server is not None or any(issue.severity == "problem" for issue in issues):
+                found.servers[name] = server
+        if server is not None and server.disabled:
+            found.switch_off(name)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    candidates = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(one for one in candidates if one not in taken)
+
+
+def _read(
+    page: Page, path: tuple[str, ...], name: str, raw: object, dialect: Dialect
+) -> tuple[Server | None, Rules, tuple[Issue, ...]]:
+    if not isinstance(raw, dict):
+        return None, Rules(), (_left_out(page, path, name, f"its entry is {described(raw)}, not a table"),)
+    loose = Loose(page, path, cast("dict[str, object]", raw))
+    values = _settled({key: value for key, value in dialect(loose).items() if value is not None})
+    fault, rules = launch_fault(values), cast("Rules", values["rules"])
+    faults = loose.faults or ([f"it {fault}"] if fault else [])
+    unused = loose.unused(name)
+    if faults and not values.get("disabled"):
+        return None, rules, (*(_left_out(page, path, name, one) for one in faults), *unused)
+    server, issues = server_of(page, Entry(name=name, path=path, values=values))
+    return server, rules, (*issues, *unused)
+
+
+def _settled(values: dict[str, Any]) -> dict[str, Any]:
+    """Where an entry has both a command and an address, its type says which is meant."""
+    if "command" in values and "url" in values and "transport" in values:
+        values.pop("url" if values["transport"] == "stdio" else "command")
+    return values
+
+
+def _left_out(page: Page, path: tuple[str, ...], name: str, why: str) -> Issue:
+    return page.issue("problem", f"server `{name}` is left out: {why}", path, server=name)
+
+
+_STRING = r'"(?:\\.|[^"\\])*"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+
+
+def parse_relaxed(text: str) -> object:
+    """Raises `json.JSONDecodeError` where it is not even that."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return json.loads(blanked(text))
+
+
+def blanked(text: str) -> str:
+    """Plain JSON of the same length, line by line."""
+    return _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match.group()
+    return found if found.startswith('"') else re.sub(r"[^\r\n]", " ", found)
+
+
+_UNASKED = ("approve", "auto")
+"""Approval modes in which Codex decides by itself; it still asks before `call_tool_write`, as it is set to."""
+
+
+def read_codex_toml(page: Page) -> Layer:
+    try:
+        table = cast("Mapping[str, object]", tomllib.loads(page.text)).get("mcp_servers")
+    except (ValueError, RecursionError) as error:
+        return replace(_nothing(page, f"is not TOML: {error or 'nested too deep'}"), is_unread=True)
+    if table is None:
+        return _nothing(page, "has no `[mcp_servers]`")
+    found = read_tables(page, [(("mcp_servers",), table)], _values)
+    return Layer(
+        source=page.file,
+        servers=found.servers,
+        withheld=found.withheld(),
+        issues=tuple(found.issues),
+        is_foreign=True,
+    )
+
+
+def _nothing(page: Page, why: str) -> Layer:
+    issue = page.issue("problem", f"{why}; none of its servers are used")
+    return Layer(source=page.file, issues=(issue,), is_foreign=True)
+
+
+def _values(entry: Loose) -> dict[str, Any]:
+    milliseconds = entry.take(seconds, "startup_timeout_ms")
+    return {
+        "command": entry.take(text, "command"),
+        "arguments": entry.take(texts, "args"),
+        "environment": _environment(entry),
+        "directory": entry.take(text, "cwd"),
+        "url": entry.take(text, "url"),
+        "headers": _headers(entry),
+        "disabled": entry.take(flag, "enabled") is False,
+        "start_timeout": entry.take(seconds, "startup_timeout_sec") or (milliseconds and milliseconds / 1000),
+        "call_timeout": entry.take(seconds, "tool_timeout_sec"),
+        "rules": _rules(entry),
+    }
+
+
+def _environment(entry: Loose) -> dict[str, str] | None:
+    """The variables that are written out in `env`, and those of `env_vars` that are set here."""
+    named = entry.take(_variable_names, "env_vars") or ()
+    inherited = {name: f"${{{name}}}" for name in named if name in entry.page.environment}
+    return {**inherited, **(entry.take(pairs, "env") or {})} or None
+
+
+def _variable_names(value: object) -> tuple[str, ...] | None:
+    """Names of variables, each a text or a table with a `name`."""
+    if not isinstance(value, list):
+        return None
+    items = cast("list[object]", value)
+    names = [cast("dict[str, object]", item).get("name") if isinstance(item, dict) else item for item in items]
+    return None if None in map(_variable, names) else cast("tuple[str, ...]", tuple(names))
+
+
+def _variable(value: object) -> str | None:
+    return cast("str | None", VARIABLE.read(value))
+
+
+def _variables(value: object) -> dict[str, str] | None:
+    found = pairs(value)
+    return found if found is not None and all(_variable(name) for name in found.values()) else None
+
+
+def _headers(entry: Loose) -> dict[str, str] | None:
+    """Those written out and those whose value is a variable's."""
+    headers = entry.take(pairs, "http_headers") or {}
+    headers |= {name: f"${{{one}}}" for name, one in (entry.take(_variables, "env_http_headers") or {}).items()}
+    bearer = entry.take(_variable, "bearer_token_env_var")
+    return headers | ({"Authorization": f"Bearer ${{{bearer}}}"} if bearer else {}) or None
+
+
+def _rules(entry: Loose) -> Rules:
+    tools = entry.take(_tools, "tools") or {}
+    modes = {name: str(one["approval_mode"]) for name, one in tools.items() if one.get("approval_mode") is not None}
+    off = [name for name, one in tools.items() if one.get("enabled") is False]
+    return narrowed(
+        only=entry.tools("enabled_tools"),
+        denied=(*(entry.tools("disabled_tools") or ()), *off),
+        asked=[name for name, mode in modes.items() if mode not in _UNASKED],
+        ask_rest=entry.take(text, "default_tools_approval_mode") not in (None, *_UNASKED),
+        unasked=[name for name, mode in modes.items() if mode in _UNASKED],
+    )
+
+
+def _tools(value: object) -> dict[str, dict[str, object]] | None:
+    """The tables of single tools."""
+    if not isinstance(value, dict):
+        return None
+    tables = cast("dict[str, object]", value)
+    return {name: cast("dict[str, object]", one) for name, one in tables.items() if isinstance(one, dict)}
+
+
+_IN_SECONDS = re.compile(r"(?:^|[/\\])(?:cline_mcp_settings\.json|mcp_settings\.json|\.roo[/\\]mcp\.json)$")
+"""Files of programs that write time-outs in seconds; all others write milliseconds."""
+
+_OPENCODE, _ZED = ("mcp",), ("context_servers",)
+_Object = Mapping[str, object]
+
+
+def read_mcp_json(page: Page) -> Layer:
+    try:
+        whole = parse_relaxed(page.text)
+    except (ValueError, RecursionError) as error:
+        where = (
+            f": {error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ": nested too deep"
+        )
+        return replace(_nothing(page, f"is not JSON{where}"), is_unread=True)
+    client_file = ClientFile(parts_text(whole, page.projects), tuple(relevant_folders(whole)))
+    # Nothing else is read, since nothing else is compared when the first answers come from the cache.
+    document = relevant_parts(whole, page.projects)
+    tables = list(_tables(document, page.projects))
+    lists = Lists(document)
+    permissions = permissions_of(lists, page.projects)
+    if not tables and permissions is None:
+        return replace(_nothing(page, "has no `mcpServers` and no `servers`"), client_file=client_file)
+    found = read_tables(page, tables, _mcp_json_values)
+    _hold_back(found, document)
+    only, unwanted = _excluded(lists, page.projects)
+    switched_off = list(_switch_off(page, found, only, unwanted))
+    return Layer(
+        source=page.file,
+        servers=found.servers,
+        withheld=found.withheld(unwanted, permissions),
+        issues=(*found.issues, *switched_off, *_unclear(page, lists)),
+        is_foreign=True,
+        client_file=client_file,
+    )
+
+
+def _tables(document: object, projects: Iterable[str]) -> Iterator[tuple[tuple[str, ...], object]]:
+    """The tables of servers with their places; those of a single project come before those for all."""
+    places = [("projects", project, "mcpServers") for project in projects]
+    for path in (*places, ("mcpServers",), ("servers",), ("mcp", "servers"), _ZED):
+        found = at(document, path)
+        if found is not None:
+            yield path, found
+    # Other programs keep settings in a table of this name, none of which is a server.
+    table = at(document, _OPENCODE)
+    entries = cast("_Object", table).items() if isinstance(table, dict) else ()
+    servers = {name: entry for name, entry in entries if at(entry, ("command",)) or at(entry, ("url",))}
+    if servers:
+        yield _OPENCODE, servers
+
+
+def _hold_back(found: Found, document: object) -> None:
+    """Adds the rules that the file has for single tools of its servers, by their full names.
+
+    opencode names them `server_tool`, Zed `mcp:server:tool`, Gemini CLI `mcp_server_tool`, `server__tool` or
+    `mcp__server__tool`.
+    """
+    denied, asked = list[str](), list[str]()
+    lists = Lists(document)
+    excluded = [("tools", "exclude")] if isinstance(at(document, ("tools", "exclude")), list) else []
+    for path in (*excluded, ("excludeTools",)):
+        denied += [name.partition("(")[0].strip() for name in lists.names(*path) or ()]
+    permission = at(document, ("permission",))
+    said: dict[str, object] = {"*": permission} if isinstance(permission, str) else _table(permission)
+    denied += [name for name, kind in said.items() if kind == "deny"]
+    asked += [name for name, kind in said.items() if kind == "ask"]
+    denied += [name for name, is_on in _table(at(document, ("tools",))).items() if is_on is False]
+    for name, tool in _table(at(document, ("agent", "tool_permissions", "tools"))).items():
+        kind = at(tool, ("default",))
+        denied += [name] if kind == "deny" else []
+        asked += [name] if kind == "confirm" else []
+    profile = str(at(document, ("agent", "default_profile")))
+    for server, table in _table(at(document, ("agent", "profiles", profile, "context_servers"))).items():
+        tools = _table(at(table, ("tools",)))
+        denied += [f"mcp:{server}:{tool}" for tool, is_on in tools.items() if is_on is False]
+    if not denied and not asked:
+        return
+    for name, rules in found.rules.items():
+        starts = [
+            start
+            for called in found.called.get(name, ())
+            for start in (f"{called}_", f"{called}__", f"mcp_{called}_", f"mcp__{called}__")
+        ]
+        more = narrowed(denied=tuple(rests_of(denied, starts)), asked=tuple(rests_of(asked, starts)))
+        found.rules[name] = narrower(rules, more)
+
+
+def _table(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _excluded(lists: Lists, projects: Iterable[str]) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """The only servers the file wants, where it says so, and those it does not want, folded."""
+    wanted = [lists.only(*path) for path in (("mcp", "allowed"), ("allowMCPServers",))]
+    places = [
+        ("mcp", "excluded"),
+        ("excludeMCPServers",),
+        *(("projects", one, "disabledMcpServers") for one in projects),
+    ]
+    unwanted = frozenset(folded(name) for path in places for name in lists.names(*path) or ())
+    return _common(None if one is None else map(folded, one) for one in wanted), unwanted
+
+
+def _common(lists: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
+    """What is on every list there is; None where there is none."""
+    common: frozenset[str] | None = None
+    for one in lists:
+        if one is not None:
+            common = frozenset(one) if common is None else common.intersection(one)
+    return common
+
+
+def _switch_off(page: Page, found: Found, only: frozenset[str] | None, unwanted: frozenset[str]) -> Iterator[Issue]:
+    for name in sorted(found.servers):
+        called = found.called[name]
+        if not called.isdisjoint(unwanted) or (only is not None and called.isdisjoint(only)):
+            found.switch_off(name)
+            yield page.issue("note", f"server `{name}` is switched off here", server=name)
+
+
+def _unclear(page: Page, lists: Lists) -> Iterator[Issue]:
+    for path in dict.fromkeys(lists.unclear):
+        said = f"`{dotted(path)}` cannot be read whole; what could be read is kept to"
+        yield page.issue("problem", said, path, suggestion="write names, each in quotes, in square brackets")
+
+
+def _mcp_json_values(entry: Loose) -> dict[str, Any]:
+    http_url = entry.take(text, "httpUrl")
+    enabled = entry.take(flag, "enabled")
+    command, arguments, environment = _launch(entry)
+    values = {
+        "command": command,
+        "arguments": arguments,
+        "environment": environment,
+        "directory": entry.take(text, "cwd"),
+        "url": http_url or entry.take(text, "url", "serverUrl"),
+        "headers": entry.take(pairs, "headers"),
+        "transport": entry.take(transport, "type", "transport") or ("http" if http_url else None),
+        "disabled": bool(entry.take(flag, "disabled")) or enabled is False,
+        "description": entry.take(text, "description"),
+        "rules": _mcp_json_rules(entry),
+    }
+    if entry.path[:-1] == _OPENCODE:
+        # `remote` is streamable HTTP or server-sent events, which its address says; its time-out is for the start.
+        declared = None if values["transport"] == "http" else values["transport"]
+        waited = entry.take(seconds, "timeout")
+        values = {key: _mcp_json_variables(value) for key, value in values.items()}
+        return {**values, "transport": declared, "start_timeout": waited and waited / 1000}
+    entry.used |= {"source"} if entry.path[:-1] == _ZED else set()
+    return {**values, "call_timeout": _timeout(entry)}
+
+
+def _launch(entry: Loose) -> tuple[str | None, tuple[str, ...] | None, dict[str, str] | None]:
+    """The command, its arguments and its environment; opencode has the first two in one list, and old files of Zed all
+    three in one table."""
+    given = entry.raw.get("command")
+    if isinstance(given, list) and entry.path[:-1] == _OPENCODE:
+        words = entry.take(texts, "command") or ()
+        rest = (*words[1:], *(entry.take(texts, "args") or ()))
+        return (words[0] if words else None), rest, entry.take(pairs, "environment", "env")
+    if isinstance(given, dict) and entry.path[:-1] == _ZED:
+        entry.used.add("command")
+        inner = Loose(entry.page, (*entry.path, "command"), cast("_Object", given))
+        command, arguments = inner.take(text, "path"), inner.take(texts, "args")
+        environment = inner.take(pairs, "env")
+        entry.faults += inner.faults
+        return command, arguments, environment
+    return entry.take(text, "command"), entry.take(texts, "args"), entry.take(pairs, "env", "environment")
+
+
+def _mcp_json_variables(value: object) -> Any:  # noqa: ANN401 - a value of any key
+    """With `{env:NAME}` of opencode written as `${NAME:-}`: an unset variable is an empty text there."""
+    if isinstance(value, str):
+        return re.sub(r"\{env:([A-Za-z_]\w*)\}", r"${\1:-}", value)
+    if isinstance(value, tuple):
+        return tuple(_mcp_json_variables(one) for one in cast("tuple[object, ...]", value))
+    if isinstance(value, dict):
+        return {key: _mcp_json_variables(one) for key, one in cast("dict[str, object]", value).items()}
+    return value
+
+
+def _timeout(entry: Loose) -> float | None:
+    given = entry.take(seconds, "timeout")
+    # Nobody means to wait less than a second: a small number is seconds whoever wrote it.
+    is_seconds = given is not None and (given < 1000 or _IN_SECONDS.search(entry.page.file))
+    return given if given is None or is_seconds else given / 1000
+
+
+def _mcp_json_rules(entry: Loose) -> Rules:
+    only = _common(_wanted(entry.tools(key)) for key in ("includeTools", "enabledTools", "tools"))
+    denied = [name for key in ("excludeTools", "disabledTools") for name in entry.tools(key) or ()]
+    return narrowed(only=None if only is None else sorted(only), denied=denied)
+
+
+def _wanted(listed: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if listed is None or "*" in listed else listed

@@ -1,0 +1,463 @@
+"""Other programs' files hold back tools and whole servers, wherever the server stands. Only the user's own
+`ullage.toml` lifts that, by saying so: `allow` for a tool, `disabled = false` for a server. One that came with a
+project is bound by the user's as by the others. What a project's files hold back of a user's server, nothing lifts.
+
+The first that says it. A server, a database, a client's profile and a token are each decided as a whole, the other
+settings key by key. Where a server stands in two places the higher wins and that is noted; what another file held back
+stays held back (see `holding`). A project's file never replaces a server, a database or folders of the user's by their
+name, and never raises a budget that the user set; it can only restrict them (see `restricting`).
+
+A policy and a provider are each taken whole from the highest place that has one, budgets key by key. A project's file
+changes no provider of the user's, sends none of the user's variables anywhere unless the user's own file names them,
+and lifts no budget: not by a larger one, nor by prices that make calls look cheap.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, cast
+
+from ullage.options import DatabaseSettings, Rules, Server, ServerResults
+
+from .config_file import Issue
+from .entries import judged
+from .layers import Layer, is_switched_off, lower_budget, restricted_database, restricted_results, restricted_rules
+from .permissions import folded, names_of, narrower, overridden, rules_of, within
+from .settings import (
+    BUILT_IN,
+    Budget,
+    ClientProfile,
+    DelegateSettings,
+    Folders,
+    Gateway,
+    ProviderSettings,
+    Results,
+    Scope,
+    Search,
+    Settings,
+    Token,
+)
+
+if TYPE_CHECKING:
+    from ullage.delegate import Policy
+
+__all__ = ["DEFAULT", "SAMPLE_SOURCE", "Combined", "combine", "combined_delegation", "combined_providers", "held_back"]
+
+
+def held_back(server: Server, winner: Layer, layers: Sequence[Layer]) -> tuple[Server, tuple[Issue, ...]]:
+    """The server with all that any of the layers holds back of it, and what is to be said of that."""
+    project = [] if winner.is_project else [layer for layer in layers if layer.is_project]
+    others = layers if winner.is_project else [layer for layer in layers if not layer.is_project]
+    names = names_of(server.name, [layer.withheld for layer in layers])
+    switching_off = (
+        *_switched_off(server.name, names, winner, others),
+        *(layer for layer in project if is_switched_off(server, layer)),
+    )
+    off_by = None if server.disabled else next(iter(switching_off), None)
+    rules = _bound(server, names, winner, others)
+    if project:
+        rules = restricted_rules(replace(server, rules=rules), project)
+    held = replace(server, rules=rules, disabled=server.disabled or off_by is not None)
+    lost = winner.is_project and server.rules.allow and (rules.under or rules.allow != server.rules.allow)
+    return held, (
+        *([_off_note(server.name, winner, off_by)] if off_by else []),
+        *([_allow_note(server.name, winner)] if lost else []),
+    )
+
+
+def _bound(server: Server, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Rules:
+    foreign = [layer.withheld for layer in layers if layer.is_foreign]
+    # Joined first, and only then set against the user's own: what one file wants must not excuse what another denies.
+    held = rules_of(server.name, names, foreign, home=winner.withheld)
+    if winner.is_foreign:
+        return narrower(server.rules, held)
+    if not winner.is_project:
+        return overridden(server.rules, held)
+    said = (layer.withheld.rules.get(server.name) for layer in layers if layer.is_users)
+    return within(server.rules, overridden(next(filter(None, said), Rules()), held))
+
+
+def _switched_off(name: str, names: frozenset[str], winner: Layer, layers: Sequence[Layer]) -> Iterator[Layer]:
+    """The layers that switch it off."""
+    is_lifted = any(layer.is_users and name in layer.withheld.on for layer in layers)
+    for layer in layers:
+        own = layer.servers.get(name)
+        if layer.is_foreign:
+            if not is_lifted and _excludes(layer, names, winner):
+                yield layer
+        elif own is not None and own.disabled:
+            yield layer
+
+
+def _excludes(layer: Layer, names: frozenset[str], winner: Layer) -> bool:
+    permissions = layer.withheld.permissions
+    declined = permissions.declined if permissions and winner.source.endswith(".mcp.json") else ()
+    # What a file says of its own servers is in them already, under names that are not folded.
+    off = frozenset[str]() if layer is winner else layer.withheld.off
+    return not names.isdisjoint((*off, *declined))
+
+
+def _off_note(name: str, winner: Layer, other: Layer) -> Issue:
+    return Issue(
+        severity="note",
+        message=f"server `{name}` is not used: `{other.source}` switches it off",
+        file=winner.source,
+        key=f"servers.{name}",
+        server=name,
+        suggestion=""
+        if other.is_users or other.is_project
+        else "to have it all the same, write it with `disabled = false` into your own ullage.toml",
+    )
+
+
+def _allow_note(name: str, winner: Layer) -> Issue:
+    return Issue(
+        severity="note",
+        message=f"`allow` of server `{name}` came with the project and lifts nothing that other files hold back",
+        file=winner.source,
+        key=f"servers.{name}.allow",
+        server=name,
+        suggestion="to lift it, write the server with that `allow` into your own ullage.toml",
+    )
+
+
+def combined_delegation(
+    layers: Sequence[Layer], values: Mapping[str, Any], why: dict[str, str], today: date
+) -> tuple[DelegateSettings, tuple[Issue, ...]]:
+    policy, issues = _policy(layers, why, today)
+    said = DelegateSettings(
+        is_wanted=policy is not None or any(layer.delegation.is_mentioned for layer in layers),
+        policy=policy,
+        warnings=tuple(issue.sentence() for issue in issues if issue.severity == "note"),
+        budgets=_budgets(layers),
+        cut=next((layer.values["delegate.cut"] for layer in layers if "delegate.cut" in layer.values), False),
+        alerts=_alerts(layers),
+        file_roots=values.get("delegate.file_roots", ()),
+        log_level=values.get("delegate.log_level"),
+        cost_alert=values.get("delegate.cost_alert"),
+        usage_export=values.get("delegate.usage_export"),
+    )
+    return said, issues
+
+
+def _policy(layers: Sequence[Layer], why: dict[str, str], today: date) -> "tuple[Policy | None, tuple[Issue, ...]]":
+    for layer in layers:
+        documents = layer.delegation.policy
+        if documents is not None:
+            why["delegate.policy"] = layer.source
+            policy, issues = judged(documents, layer.source, today)
+            if layer.is_project and any(_has_money(other) for other in layers if other.is_users):
+                return _unpriced(policy), (*issues, *_price_notes(policy, layer))
+            return policy, issues
+    return None, ()
+
+
+def _has_money(layer: Layer) -> bool:
+    return any(budget.dollars is not None for budget in layer.delegation.budgets.values())
+
+
+def _unpriced(policy: "Policy") -> "Policy":
+    return replace(policy, models={name: replace(one, price=None) for name, one in policy.models.items()})
+
+
+def _price_notes(policy: "Policy", layer: Layer) -> Iterator[Issue]:
+    if any(one.price is not None for one in policy.models.values()):
+        said = "the prices of this policy came with the project and are not used: you have budgets in dollars"
+        hint = "to have them used, write the policy into your own ullage.toml"
+        yield Issue(severity="note", message=said, file=layer.source, key="delegate.models", suggestion=hint)
+
+
+def _budgets(layers: Sequence[Layer]) -> dict[Scope, Budget]:
+    """The user's, made smaller where a project says so."""
+    found = dict[Scope, Budget]()
+    for layer in reversed(layers):
+        for scope, budget in layer.delegation.budgets.items():
+            known = found.get(scope, Budget())
+            found[scope] = _least(known, budget) if layer.is_project else _first(budget, known)
+    return found
+
+
+def _first(above: Budget, below: Budget) -> Budget:
+    return Budget(
+        dollars=below.dollars if above.dollars is None else above.dollars,
+        tokens=below.tokens if above.tokens is None else above.tokens,
+    )
+
+
+def _least(one: Budget, other: Budget) -> Budget:
+    dollars = [budget.dollars for budget in (one, other) if budget.dollars is not None]
+    tokens = [budget.tokens for budget in (one, other) if budget.tokens is not None]
+    return Budget(dollars=min(dollars, default=None), tokens=min(tokens, default=None))
+
+
+def _alerts(layers: Sequence[Layer]) -> Any:  # noqa: ANN401 - as its kind reads it
+    """The user's, to which a project adds; else the project's."""
+    said = [
+        (layer.is_project, layer.values["delegate.alerts"]) for layer in layers if "delegate.alerts" in layer.values
+    ]
+    projects = [alerts for is_project, alerts in said if is_project]
+    users = next((alerts for is_project, alerts in said if not is_project), ())
+    return tuple(sorted({part for alerts in (*projects, users) for part in alerts})) or None
+
+
+def combined_providers(
+    layers: Sequence[Layer], why: dict[str, str]
+) -> tuple[tuple[ProviderSettings, ...], tuple[Issue, ...]]:
+    """Those of every layer and those that are there without one, each as a whole from the highest that may have it."""
+    found, issues = dict[str, ProviderSettings | None](), list[Issue]()
+    for layer in reversed(layers):
+        for name, provider in layer.delegation.providers.items():
+            fault = _fault(name, provider, layers) if layer.is_project else None
+            if fault is not None:
+                issues.append(_left_out(name, layer, *fault))
+            else:
+                found[name], why[f"providers.{name}"] = provider, layer.source
+    present = {**BUILT_IN, **found}
+    return tuple(one for one in present.values() if one is not None), tuple(issues)
+
+
+def _fault(name: str, provider: ProviderSettings | None, layers: Sequence[Layer]) -> tuple[str, str] | None:
+    """Why one that came with a project may not be used."""
+    if name in BUILT_IN or any(name in layer.delegation.providers for layer in layers if layer.is_users):
+        return "a project's file does not change a provider of yours", "give it another name, or write it in your own"
+    allowed = {one for layer in layers if layer.is_users for one in layer.values.get("delegate.project_keys", ())}
+    asked = frozenset[str]() if provider is None else provider.variables - allowed
+    if not asked:
+        return None
+    names = ", ".join(f"`{one}`" for one in sorted(asked))
+    return f"a project's file may not send {names} anywhere", "name them under `project_keys` in your own ullage.toml"
+
+
+def _left_out(name: str, layer: Layer, why: str, hint: str) -> Issue:
+    issue = Issue(severity="problem", message="", file=layer.source, key=f"providers.{name}", suggestion=hint)
+    return replace(issue, message=f"provider `{name}` is left out: {why}")
+
+
+DEFAULT = "default"
+SAMPLE_SOURCE = "--sample"
+"""The layer of the sample shop, which gives way to any database of that name."""
+_KINDS = {"servers": "a server", "sources": "a source", "retrieve": "a collection of folders"}
+_ENDINGS = {"sources": "db", "retrieve": "texts"}
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    settings: Settings
+    why: Mapping[str, str]
+    """Dotted key to the place that decided it."""
+    issues: tuple[Issue, ...]
+
+
+def combine(layers: Sequence[Layer], *, store: str, today: date, sample: str = "") -> Combined:
+    """All layers, highest first, as one; `store` is where things live if nobody says."""
+    values, why = _decided(layers)
+    _stay_off("search.learn", layers, values, why)
+    servers, issues = _servers(layers, why)
+    databases, notes = _databases(layers, why)
+    clients: dict[str, ClientProfile] = _whole([(layer.source, layer.clients) for layer in layers], "clients", why)
+    groups: dict[str, tuple[str, ...]] = _whole([(layer.source, layer.groups) for layer in layers], "groups", why)
+    tokens: dict[str, Token] = _whole([(layer.source, layer.tokens) for layer in layers], "http.tokens", why)
+    ordered = _by_ownership(layers)
+    retrieves: dict[str, Folders] = _whole([(layer.source, layer.retrieves) for layer in ordered], "retrieve", why)
+    delegate, policy_issues = combined_delegation(layers, values, why, today)
+    providers, left_out = combined_providers(layers, why)
+    settings = Settings(
+        store=values.get("store.url", store),
+        servers=tuple(servers[name] for name in sorted(servers)),
+        gateway=Gateway(**_under("gateway.", values)),
+        search=Search(**_under("search.", values)),
+        own=_own(layers, values),
+        clients=dict(sorted(clients.items())),
+        groups=dict(sorted(groups.items())),
+        tokens=tuple(tokens[name] for name in sorted(tokens)),
+        databases=tuple(databases.values()),
+        results=Results(**_under("results.", values)),
+        handling=_handling(servers, layers, why, values.get("results.budget", Results().budget)),
+        sample=sample,
+        delegate=delegate,
+        providers=providers,
+        retrieves=tuple(retrieves[name] for name in dict.fromkeys(name for one in layers for name in one.retrieves)),
+    )
+    said = (issue for layer in layers for issue in layer.issues)
+    clashes = _clashes({"servers": servers, "sources": databases, "retrieve": retrieves}, why)
+    return Combined(settings, why, (*said, *issues, *notes, *policy_issues, *left_out, *clashes))
+
+
+def _decided(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, str]]:
+    values = dict[str, Any]()
+    tables = {"gateway": Gateway, "search": Search, "results": Results}
+    names = (f"{table}.{one.name}" for table, kind in tables.items() for one in fields(kind))
+    why = dict.fromkeys(("store.url", *names), DEFAULT)
+    for layer in reversed(layers):
+        values |= layer.values
+        why |= dict.fromkeys(layer.values, layer.source)
+    _keep_budget(layers, values, why)
+    return values, why
+
+
+def _keep_budget(layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
+    """Lets a project's file lower the budget of results that the user set, and a pending one the default as well."""
+    key = "results.budget"
+    users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
+    approved = next(
+        (layer for layer in layers if layer.is_project and not layer.is_pending and key in layer.values), None
+    )
+    home = users or approved
+    budget, source = (Results().budget, DEFAULT) if home is None else (home.values[key], home.source)
+    for layer in layers:
+        lower = lower_budget(budget, layer.values.get(key) or None) if layer.is_project else budget
+        if lower != budget:
+            budget, source = cast("int", lower), layer.source
+    if source != DEFAULT:
+        values[key], why[key] = budget, source
+    else:
+        values.pop(key, None)
+        why[key] = DEFAULT
+
+
+def _stay_off(key: str, layers: Sequence[Layer], values: dict[str, Any], why: dict[str, str]) -> None:
+    """What the user switched off, a project does not switch on."""
+    users = next((layer for layer in layers if not layer.is_project and key in layer.values), None)
+    if users is not None and not users.values[key]:
+        values[key], why[key] = False, users.source
+
+
+def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+
+
+def _own(layers: Sequence[Layer], values: Mapping[str, Any]) -> Rules:
+    """Key by key, but for what may be called: there a project's file is bound by the user's."""
+    decided = Rules(**_under("own.", values))
+    project, user = (
+        Rules(**_under("own.", _decided([layer for layer in layers if layer.is_project is from_project])[0]))
+        for from_project in (True, False)
+    )
+    hidden = tuple(dict.fromkeys((*user.hidden, *project.hidden)))
+    return replace(within(project, user), pinned=decided.pinned, hidden=hidden)
+
+
+def _by_ownership(layers: Sequence[Layer]) -> list[Layer]:
+    """The user's layers before those of projects, and the sample shop after all of them."""
+    return sorted(layers, key=lambda layer: (layer.source == SAMPLE_SOURCE, layer.is_project))
+
+
+def _whole(layers: Sequence[tuple[str, Mapping[str, Any]]], table: str, why: dict[str, str]) -> dict[str, Any]:
+    found = dict[str, Any]()
+    for source, entries in reversed(layers):
+        found |= entries
+        why |= {f"{table}.{name}": source for name in entries}
+    return found
+
+
+def _servers(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, Server], tuple[Issue, ...]]:
+    """By name; the layer that wins a name is written to `why`."""
+    taken, found, issues = dict[str, Layer](), dict[str, Server](), list[Issue]()
+    for layer, name, server in _entries(_by_ownership(layers)):
+        winner = taken.setdefault(name, layer)
+        if winner is not layer:
+            issues.append(_note(name, winner, layer))
+            continue
+        why[f"servers.{name}"] = layer.source
+        if server is not None:
+            named, said = _without_taken_prefix(server, layer, layers)
+            issues += said
+            origin = "client" if layer.is_foreign else "project" if layer.is_project else "user"
+            found[name], said = held_back(replace(named, origin=origin), layer, layers)
+            issues += said
+    return found, tuple(issues)
+
+
+def _without_taken_prefix(server: Server, layer: Layer, layers: Sequence[Layer]) -> tuple[Server, tuple[Issue, ...]]:
+    """A project's server does not name its tools as a server of the user's does, nor without any prefix."""
+    if not layer.is_project:
+        return server, ()
+    users = [one for other in layers if not other.is_project for one in other.servers.values() if one is not None]
+    taken = {folded(name).casefold() for one in users for name in (one.name, one.spoken_prefix)}
+    if server.prefix is None or (server.prefix and folded(server.prefix).casefold() not in taken):
+        return server, ()
+    said = f"`prefix` of server `{server.name}` is ignored in a project's file: it would take names of other tools"
+    issue = Issue(
+        severity="note", message=said, file=layer.source, key=f"servers.{server.name}.prefix", server=server.name
+    )
+    return replace(server, prefix=None), (issue,)
+
+
+def _entries(layers: Sequence[Layer]) -> Iterator[tuple[Layer, str, Server | None]]:
+    return ((layer, name, server) for layer in layers for name, server in layer.servers.items())
+
+
+def _handling(
+    servers: Mapping[str, Server], layers: Sequence[Layer], why: Mapping[str, str], ceiling: int
+) -> dict[str, ServerResults]:
+    """What the place that has a server says of its results, with the lower budgets of project files."""
+    found = dict[str, ServerResults]()
+    for name in servers:
+        home = next(layer for layer in layers if layer.source == why[f"servers.{name}"] and name in layer.servers)
+        said = home.handling.get(name)
+        others = (
+            [] if home.is_project else [one.handling[name] for one in layers if one.is_project and name in one.handling]
+        )
+        lowered = restricted_results(said, ceiling, others)
+        if lowered is not None:
+            found[name] = lowered
+    return found
+
+
+def _databases(layers: Sequence[Layer], why: dict[str, str]) -> tuple[dict[str, DatabaseSettings], tuple[Issue, ...]]:
+    """By name, in the order of the files."""
+    taken, found, issues = dict[str, Layer](), dict[str, DatabaseSettings](), list[Issue]()
+    for layer in _by_ownership(layers):
+        for name, database in layer.databases.items():
+            winner = taken.setdefault(name, layer)
+            if winner is not layer:
+                issues.append(_twice("source", name, winner, layer))
+                continue
+            why[f"sources.{name}"] = layer.source
+            if database is not None:
+                is_taken = layer.is_project and any(one.databases for one in layers if not one.is_project)
+                found[name] = replace(
+                    _bound_to_user(database, layer, layers), default=database.default and not is_taken
+                )
+    return found, tuple(issues)
+
+
+def _bound_to_user(database: DatabaseSettings, winner: Layer, layers: Sequence[Layer]) -> DatabaseSettings:
+    if winner.is_project:
+        return database
+    name = database.name
+    said = (layer.databases.get(name) or layer.database_limits.get(name) for layer in layers if layer.is_project)
+    return restricted_database(database, filter(None, said))
+
+
+def _clashes(tables: Mapping[str, Mapping[str, object]], why: Mapping[str, str]) -> Iterator[Issue]:
+    """Each of them stands behind the gateway under its name, whatever it is."""
+    for (table, here), (other, there) in combinations(tables.items(), 2):
+        for name in here.keys() & there.keys():
+            first, second = why[f"{table}.{name}"], why[f"{other}.{name}"]
+            kinds = f"{_KINDS[table]} in `{first}` and {_KINDS[other]} in `{second}`"
+            yield Issue(
+                severity="error",
+                message=f"`{name}` is {kinds}, and no two may have one name",
+                file=second,
+                key=f"{other}.{name}",
+                suggestion=f"rename one of them, such as [{other}.{name}-{_ENDINGS[other]}]",
+            )
+
+
+def _note(name: str, winner: Layer, loser: Layer) -> Issue:
+    issue = replace(_twice("server", name, winner, loser), server=name)
+    if loser.is_project:
+        return issue
+    held = "; tools that are left out or asked for here stay so"
+    return replace(issue, message=f"{issue.message}{held}") if loser.is_foreign else issue
+
+
+def _twice(kind: str, name: str, winner: Layer, loser: Layer) -> Issue:
+    if loser.is_project and not winner.is_project:
+        said = f"{kind} `{name}` of this project is not used: your own settings have one of that name"
+        hint = "rename it in the project's file; what it restricts holds for yours as well"
+        return Issue(severity="problem", message=said, file=loser.source, key=f"{kind}s.{name}", suggestion=hint)
+    said = f"{kind} `{name}` is also in `{winner.source}`, which is the one used"
+    return Issue(severity="note", message=said, file=loser.source, key=f"{kind}s.{name}")

@@ -1,0 +1,614 @@
+"""Approval of project files.
+
+A settings file that comes with a project has no effect beyond restricting until this user has approved its exact
+content. `ProjectScope` decides which files belong to a project, `Unit` is a file together with everything it includes,
+and `Approvals` are the approved contents, kept in the user's state folder.
+
+An approval names the absolute path of the file and a SHA-256 digest. The digest of a file that includes nothing is what
+`sha256sum` prints for it. With included files it is the digest of the JSON list of `[path, digest]` pairs, the paths
+relative to the folder of the file, so that it is the same on every machine.
+
+What a project file would do once it is approved, a line each, for a person to review.
+
+The lines say what would be started, contacted and read, which variables it would receive, what it sets, and what of it
+is ignored. They are made of the file as it is written: no variable is replaced. Values of variables whose names look
+like secrets are shown by their length and a digest, so that a changed value still shows as a difference.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shlex
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from ullage.errors import StoreFailed
+from ullage.options import SAMPLE, DatabaseSettings, Rules, Server
+
+from .config_file import Places, project_folders, variables_in
+from .entries import Documents
+from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer
+from .settings import Folders, ProviderSettings
+
+__all__ = [
+    "PENDING_KEY",
+    "Approval",
+    "Approvals",
+    "PendingFile",
+    "ProjectScope",
+    "Unit",
+    "UnitKind",
+    "approve_command",
+    "effects_of",
+    "identity_of",
+    "is_approved",
+    "is_secret_name",
+    "masked_url",
+    "other_settings",
+    "read_regular_file",
+    "sha256",
+]
+
+UnitKind = Literal["settings", "servers", "policy"]
+"""An `ullage.toml`, another program's file, or a folder with a policy's two files."""
+PENDING_KEY = "trust"
+"""The key of issues about pending files."""
+
+_MOST_APPROVALS = 10
+"""Approved contents remembered for one path, so that switching between branches does not ask every time."""
+_LARGEST_RECORD = 1024 * 1024
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def approve_command(path: Path | str) -> str:
+    """The command with which a person reviews and approves a file."""
+    return f"ullage trust {shlex.quote(str(path))}"
+
+
+def identity_of(path: Path) -> Path:
+    """The path under which a file is approved: absolute, with the symbolic links of its folder resolved.
+
+    The last component stays as it is: a link that is swapped for another one has other content, or the same.
+    """
+    return Path(os.path.realpath(path.parent)) / path.name
+
+
+def is_approved(path: str, content: bytes, places: Places) -> bool:
+    """Whether this user has approved another program's file of a project with exactly this content."""
+    try:
+        approvals = Approvals(places.trust).for_path(identity_of(Path(path)))
+    except StoreFailed:
+        return False
+    return any(one.kind == "servers" and one.digest == sha256(content) for one in approvals)
+
+
+def read_regular_file(path: Path, limit: int) -> bytes:
+    """Reads a file without ever waiting for one that is a pipe, a device or a socket.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or is larger than `limit` bytes.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "it is not a regular file")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(0, f"it is larger than {limit // 1024} KiB")
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectScope:
+    """Which files belong to the project that a command runs in, or to any other project.
+
+    A file belongs to a project if it is in the working folder, in the folders above it up to the root of the
+    repository or the home folder, or in any other repository. The user's own configuration (`~/.config/ullage`, and
+    dot folders of the home folder such as `~/.cursor`) does not, unless it is itself a checked-out repository. Where
+    the working folder is the file system's root or holds the home folder, it is no project.
+    """
+
+    directory: Path
+    places: Places
+
+    def contains(self, path: Path) -> bool:
+        written = Path(os.path.abspath(path))  # noqa: PTH100 - `absolute` keeps `..`
+        if written == self.places.user_file or _is_below(written, self.places.config):
+            return False
+        return any(self._contains(candidate) for candidate in {written, Path(os.path.realpath(path))})
+
+    def is_inside(self, path: Path) -> bool:
+        """Whether a path, with its links resolved, lies in the project's folders, but for those that hold the home
+        folder."""
+        real = Path(os.path.realpath(path))
+        roots = [root for root in self._roots() if not _is_below(self.places.home, root)]
+        return any(_is_below(real, Path(os.path.realpath(root))) for root in roots)
+
+    def _roots(self) -> tuple[Path, ...]:
+        if _is_below(self.places.home, self.directory) and self.directory != self.places.home:
+            return ()
+        return (self.directory, project_folders(self.directory, self.places.home)[-1])
+
+    def _contains(self, path: Path) -> bool:
+        is_users = self.is_users_place(path)
+        for root in self._roots():
+            holds_home = _is_below(self.places.home, root)
+            if (_is_below(path, root) or _is_below(path, Path(os.path.realpath(root)))) and not (
+                is_users and holds_home
+            ):
+                return True
+        return not is_users and _repository_above(path, self.places.home)
+
+    def is_users_place(self, path: Path) -> bool:
+        """Whether it is where programs keep a user's own settings, and not in a repository below that."""
+        for home in {self.places.home, Path(os.path.realpath(self.places.home))}:
+            if _is_below(path, home) and path != home:
+                first = path.relative_to(home).parts[0]
+                if first.startswith(".") or first in ("Library", "AppData"):
+                    return not (_repository_above(path, home / first) or (home / first / ".git").exists())
+        return False
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    parts, above = (Path(os.path.normcase(one)).parts for one in (path, folder))
+    return parts[: len(above)] == above
+
+
+def _repository_above(path: Path, stop: Path) -> bool:
+    """Whether a folder above the path, below `stop`, is the root of a repository."""
+    for folder in path.parents:
+        if folder in (stop, folder.parent):
+            return False
+        if (folder / ".git").exists():
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A project file and the files it includes, as they were read: what is approved as one."""
+
+    root: Path
+    """The file, or the folder of a policy, as it was found."""
+    kind: UnitKind = "settings"
+    contents: Mapping[Path, bytes | None] = field(repr=False)
+    """Every file of the unit; None for one that is not there."""
+    includes: tuple[Path, ...] = ()
+    """Files of other programs that the root includes."""
+    policy_files: tuple[Path, ...] = ()
+    """The two files of the policy that the root names, or is."""
+    digests: Mapping[Path, str] = field(default_factory=dict[Path, str], repr=False)
+    """For included files of the user's own, whose other parts change all the time: a digest of what is read of them."""
+
+    @property
+    def identity(self) -> Path:
+        return identity_of(self.root)
+
+    @property
+    def root_digest(self) -> str:
+        """The digest of the root alone, by which an approval is found without reading what the root includes."""
+        content = self.contents.get(self.root)
+        return self.digest if content is None else sha256(content)
+
+    @property
+    def digest(self) -> str:
+        found = {path: self._digest_of(path) for path in self.contents}
+        if set(found) == {self.root}:
+            return found[self.root]
+        folder = self.root.parent if self.root in self.contents else self.root
+        pairs = sorted([Path(os.path.relpath(path, folder)).as_posix(), one] for path, one in found.items())
+        return sha256(json.dumps(pairs, ensure_ascii=True, separators=(",", ":")).encode())
+
+    def _digest_of(self, path: Path) -> str:
+        content = self.contents[path]
+        return self.digests.get(path) or ("-" if content is None else sha256(content))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingFile:
+    """A project file whose content this user has not approved."""
+
+    unit: Unit
+    effects: tuple[str, ...] = ()
+    """What it would do once approved, a line each. Empty unless it was read for a person to review."""
+    before: "Approval | None" = None
+    """What was approved for this path last."""
+    faults: tuple[str, ...] = ()
+    """Why it cannot be used even if it is approved."""
+    is_running: bool = False
+    """Whether the content approved before is still in use by this process."""
+
+    @property
+    def path(self) -> Path:
+        return self.unit.identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    root_digest: str
+    digest: str
+    kind: UnitKind
+    """What the file was reviewed as. It is used as nothing else."""
+    approved: str
+    """When, in ISO 8601."""
+    effects: tuple[str, ...] = ()
+    """What was shown to the user, for showing the difference when the file changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """The approved contents, in a folder with one small file for each approved path."""
+
+    folder: Path
+
+    def record(self, path: Path) -> Path:
+        """The file in which the approvals of a path are kept, for watching it."""
+        return self.folder / f"{sha256(str(path).encode('utf-8', 'surrogateescape'))[:40]}.json"
+
+    def for_path(self, path: Path) -> tuple[Approval, ...]:
+        """The approvals of a path, newest first.
+
+        Raises:
+            StoreFailed: they are there and cannot be used. The path counts as not approved then.
+        """
+        found = _read_record(self.record(path))
+        if found is None:
+            return ()
+        if found[0] != str(path):
+            raise _unusable(self.record(path), "it is the record of another file")
+        return found[1]
+
+    def all(self) -> dict[Path, tuple[Approval, ...]]:
+        """Every approved path. Records that cannot be read are left out."""
+        found = dict[Path, tuple[Approval, ...]]()
+        for record in sorted(self.folder.glob("*.json")):
+            with contextlib.suppress(StoreFailed):
+                said = _read_record(record)
+                if said is not None and self.record(Path(said[0])) == record:
+                    found[Path(said[0])] = said[1]
+        return found
+
+    def approve(self, unit: Unit, effects: Sequence[str]) -> None:
+        """Adds the unit's content to the approved contents of its path."""
+        fresh = Approval(
+            root_digest=unit.root_digest,
+            digest=unit.digest,
+            kind=unit.kind,
+            approved=datetime.now(UTC).isoformat(timespec="seconds"),
+            effects=tuple(effects),
+        )
+        known = list[Approval]()
+        with contextlib.suppress(StoreFailed):  # a damaged record is replaced by what was approved just now
+            known = [
+                one for one in self.for_path(unit.identity) if (one.digest, one.kind) != (fresh.digest, fresh.kind)
+            ]
+        record = self.record(unit.identity)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _replace_file(record, _serialize(unit.identity, (fresh, *known)[:_MOST_APPROVALS]))
+        except OSError as error:
+            raise StoreFailed(
+                f"the approval cannot be written to `{record}`: {error.strerror}",
+                suggestion="check the permissions of that folder",
+            ) from error
+
+    def forget(self, path: Path) -> bool:
+        """Removes every approval of a path; False where there was none."""
+        try:
+            self.record(path).unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StoreFailed(
+                f"the approval `{self.record(path)}` cannot be removed: {error.strerror}",
+                suggestion="check the permissions of that folder",
+            ) from error
+        return True
+
+
+def _read_record(record: Path) -> tuple[str, tuple[Approval, ...]] | None:
+    try:
+        content = read_regular_file(record, _LARGEST_RECORD)
+        if hasattr(os, "getuid") and record.stat().st_uid not in (0, os.getuid()):
+            raise _unusable(record, "it belongs to another user")
+        document = cast("dict[str, Any]", json.loads(content))
+        approvals = tuple(
+            Approval(
+                root_digest=str(one["root_sha256"]),
+                digest=str(one["sha256"]),
+                kind=one["kind"],
+                approved=str(one["approved"]),
+                effects=tuple(str(line) for line in one["effects"]),
+            )
+            for one in document["approvals"]
+        )
+        return str(document["path"]), approvals
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(record, error.strerror or type(error).__name__) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _unusable(record, "its content is damaged") from error
+
+
+def _unusable(record: Path, why: str) -> StoreFailed:
+    return StoreFailed(
+        f"the approval `{record}` cannot be used: {why}",
+        suggestion="approve the project file again with `ullage trust`",
+    )
+
+
+def _serialize(path: Path, approvals: Sequence[Approval]) -> bytes:
+    said = [
+        {
+            "kind": one.kind,
+            "sha256": one.digest,
+            "root_sha256": one.root_digest,
+            "approved": one.approved,
+            "effects": list(one.effects),
+        }
+        for one in approvals
+    ]
+    return json.dumps({"version": 1, "path": str(path), "approvals": said}, indent=1).encode()
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+_SECRET_NAME = re.compile(
+    r"(?:^|[_.-])(?:api[_-]?key|access[_-]?key|auth|authorization|bearer|cookie|cred(?:ential)?s?|key|pass(?:wd|word|phrase)?|"
+    r"pat|pwd|secret|session|signature|token)s?(?:$|[_.-])",
+    re.IGNORECASE,
+)
+_NAMED_KEY = 3
+"""Parts of a path such as `servers.github.command`."""
+_NEVER_CUT = ("start ", "contact ", "receive ", "read ")
+_LONGEST = 2_000
+"""Characters of one line; the rest is cut, and its digest keeps a change visible."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable, a header or a parameter of that name probably holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def effects_of(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """What these layers of one project file and of the files it includes would do, in a stable order."""
+    lines = [line for layer in layers for line in _effects(layer)]
+    return tuple(dict.fromkeys(_shortened(line) for line in lines))
+
+
+# fmt: off
+_SHOWN_ELSEWHERE = {
+    "servers": {
+        "command",
+        "args",
+        "env",
+        "cwd",
+        "url",
+        "headers",
+        "deny",
+        "ask",
+        "hidden",
+        "allow",
+        "read_only",
+        "pinned",
+    },
+    "sources": {"database"},
+    "retrieve": {"folders", "files"},
+    "providers": {"base_url", "key_env"},
+    "clients": {"model", "window", "mode", "underscore_names"},
+}
+"""Keys of named tables that have a line of their own."""
+# fmt: on
+_TABLES_SHOWN_ELSEWHERE = ("include", "gateway", "search", "results", "own", "store", "http")
+
+
+def other_settings(document: Mapping[str, object], tables: Sequence[str] = ()) -> Iterator[str]:
+    """A line for every key of a file that no other line shows, so that no change of it goes unseen.
+
+    Args:
+        document: the file as it was parsed.
+        tables: the only tables to look at; all of them where there are none.
+    """
+    for table, value in document.items():
+        if (tables and table not in tables) or table in _TABLES_SHOWN_ELSEWHERE:
+            continue
+        named = _SHOWN_ELSEWHERE["servers" if tables else table] if tables or table in _SHOWN_ELSEWHERE else set[str]()
+        for path, leaf in _leaves(value, (table,)):
+            if not (len(path) >= _NAMED_KEY and path[2] in named):
+                yield _shortened(f"set       {'.'.join(path)} = {_shown_value(path[-1], _written(leaf))}")
+
+
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, object]", value).items():
+            yield from _leaves(inner, (*path, str(key)))
+    else:
+        yield path, tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def _effects(layer: Layer) -> Iterator[str]:
+    for name, server in layer.servers.items():
+        if server is not None:
+            yield from _server_effects(name, server)
+    for name, database in layer.databases.items():
+        if database is not None:
+            yield _database_effect(name, database)
+    yield from (_folder_effect(name, folders) for name, folders in layer.retrieves.items())
+    yield from _delegate_effects(layer.delegation)
+    yield from (f"read      the servers of `{path}`" for path in layer.include)
+    yield from _setting_effects(layer)
+
+
+def _setting_effects(layer: Layer) -> Iterator[str]:
+    for name, profile in layer.clients.items():
+        yield f"set       the profile of client `{name}`: {_fields_of(profile)}"
+    for key, value in sorted(layer.values.items()):
+        if key not in USER_ONLY_VALUES:
+            yield f"set       {key} = {_written(value)}"
+    for name, rules in layer.withheld.rules.items():
+        yield from _rule_effects(name, rules)
+    ignored = [key for key in layer.values if key in USER_ONLY_VALUES]
+    for key in (*ignored, *(f"http.tokens.{name}" for name in layer.tokens)):
+        yield f"ignored   {key}: never read from a project's file"
+
+
+def _server_effects(name: str, server: Server) -> Iterator[str]:
+    state = ", disabled" if server.disabled else ""
+    if server.command is not None:
+        line = shlex.join((server.command, *server.arguments))
+        where = f" in `{server.directory}`" if server.directory else ""
+        yield f"start     `{line}`{where} (server `{name}`{state})"
+    else:
+        yield f"contact   {masked_url(server.url or '')} (server `{name}`{state})"
+    for key, value in sorted(server.environment.items()):
+        yield f"set       variable {key}={_shown_value(key, value)} for server `{name}`"
+    for key, value in sorted(server.headers.items()):
+        yield f"send      header {key}: {_shown_value(key, value)} to server `{name}`"
+    texts = (
+        server.command or "",
+        *server.arguments,
+        *server.environment.values(),
+        server.url or "",
+        *server.headers.values(),
+    )
+    received = dict.fromkeys(one for text in (*texts, server.directory or "") for one in variables_in(text))
+    yield from (f"receive   your variable {one} (server `{name}`)" for one in received)
+    for key in USER_ONLY_SERVER_KEYS:
+        if getattr(server, key, None) not in (None, False, (), "hold"):
+            yield f"ignored   servers.{name}.{key}: never read from a project's file"
+
+
+def _database_effect(name: str, database: DatabaseSettings) -> str:
+    if database.url == SAMPLE:
+        return f"open      the sample shop (database `{name}`)"
+    verb = "contact" if "://" in database.url and not database.url.startswith(("sqlite", "duckdb")) else "read   "
+    received = variables_in(database.url)
+    also = f", receiving your variable {', '.join(received)}" if received else ""
+    return f"{verb}   {masked_url(database.url)} (database `{name}`{also})"
+
+
+def _folder_effect(name: str, folders: Folders) -> str:
+    paths = ", ".join(f"`{path}`" for path in (*folders.folders, *folders.files))
+    return f"read      {paths} (collection `{name}`, for `retrieve.search` and `files`)"
+
+
+def _delegate_effects(delegation: Delegation) -> Iterator[str]:
+    for name, provider in delegation.providers.items():
+        if provider is not None:
+            yield _provider_effect(name, provider)
+    if delegation.policy is not None:
+        yield f"choose    models by its own policy: {_policy_summary(delegation.policy)}"
+    for scope, budget in delegation.budgets.items():
+        yield f"restrict  one {scope} to {_fields_of(budget)}"
+
+
+def _provider_effect(name: str, provider: ProviderSettings) -> str:
+    asked = ", ".join(sorted(provider.variables))
+    also = f"; ignored unless your own settings allow it to receive {asked}" if asked else ""
+    return f"contact   {masked_url(provider.base_url)} with prompts (provider `{name}`{also})"
+
+
+def _policy_summary(policy: Documents) -> str:
+    models, aliases = (cast("Mapping[str, object] | None", policy.tables.get(name)) for name in ("models", "aliases"))
+    named = sorted(str(one) for one in aliases.values()) if isinstance(aliases, Mapping) else []
+    known = sorted(models) if isinstance(models, Mapping) else []
+    return ", ".join(dict.fromkeys((*named, *known))) or "rules only"
+
+
+def _rule_effects(name: str, rules: Rules) -> Iterator[str]:
+    for kind in ("deny", "ask", "hidden"):
+        patterns = getattr(rules, kind)
+        if patterns:
+            yield f"restrict  server `{name}`: {kind} {', '.join(patterns)}"
+    for kind in ("allow", "read_only", "pinned"):
+        patterns = getattr(rules, kind)
+        if patterns:
+            yield f"set       server `{name}`: {kind} {', '.join(patterns)}"
+
+
+def _fields_of(value: object) -> str:
+    names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    said = {name: getattr(value, name) for name in names if getattr(value, name) is not None}
+    return ", ".join(f"{name} {_written(one)}" for name, one in said.items()) or "nothing"
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, cast('tuple[object, ...]', value)))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shown_value(name: str, value: str) -> str:
+    """A value as a person may see it: a variable's name is no secret, what stands for one may be."""
+    rest = re.sub(r"\$\{[^}]*\}", "", value)
+    if not is_secret_name(name) or not rest or rest.strip() in ("Bearer", "Basic", "token"):
+        return value
+    return f"(hidden, {len(value)} characters, digest {_digest(value)})"
+
+
+def masked_url(url: str) -> str:
+    """An address without its password and without the secret values of its query.
+
+    The host is always shown as the one that is connected to: of the part before `@` only the user's name of a database
+    is kept. A path to a file is shown as it is.
+    """
+    try:
+        parts = urlsplit(url)
+        host, password = parts.hostname, parts.password
+    except ValueError:
+        return f"(an address that cannot be read, digest {_digest(url)})"
+    if not parts.scheme or not host:
+        return url
+    user = ""
+    if "@" in parts.netloc:
+        is_database = (
+            not parts.scheme.startswith("http")
+            and parts.username
+            and re.fullmatch(r"[\w.$-]+|\$\{\w+\}", parts.username)
+        )
+        user = f"{parts.username if is_database else '…'}{':…' if password else ''}@"
+        if not is_database or (password and not password.startswith("${")):
+            user = f"{user[:-1]}({_digest(parts.netloc)})@"
+    place = parts.netloc.rpartition("@")[2]
+    query = "&".join(_masked_pair(pair) for pair in parts.query.split("&")) if parts.query else ""
+    return urlunsplit((parts.scheme, f"{user}{place}", parts.path, query, parts.fragment))
+
+
+def _masked_pair(pair: str) -> str:
+    key, equals, value = pair.partition("=")
+    is_hidden = is_secret_name(key) and value and not value.startswith("${")
+    return f"{key}=…({_digest(value)})" if is_hidden else f"{key}{equals}{value}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def _shortened(line: str) -> str:
+    if len(line) <= _LONGEST or line.startswith(_NEVER_CUT):
+        return line
+    return f"{line[:_LONGEST]}… ({len(line)} characters, digest {_digest(line)})"

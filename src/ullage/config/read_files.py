@@ -1,0 +1,568 @@
+"""Finds and reads the files that hold settings.
+
+The user's own file, the project's, the policies in `conf/` folders, and the files of other programs that are included.
+A file that belongs to a project is used only where the user has approved its exact content: its bytes are read once,
+and what is approved and what is parsed are the same bytes. Of a file that is not approved only the restrictions are
+taken, and it is reported as pending.
+
+Besides the tokens of `loading` and the approvals of `trust`, this is the only module of the package that opens files.
+"""
+
+import dataclasses
+import json
+import os
+import tomllib
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from ullage.errors import StoreFailed
+
+from .client_configs import parse_relaxed, read_codex_toml, read_mcp_json
+from .config_file import Issue, Page, Places, Severity, Stamp, project_files, project_folders, stamp_of
+from .entries import FILES, joined, of_files
+from .layers import ClientFile, Delegation, Layer, restrictions_of, without_user_only_keys
+from .project_trust import (
+    PENDING_KEY,
+    Approval,
+    Approvals,
+    PendingFile,
+    ProjectScope,
+    Unit,
+    UnitKind,
+    approve_command,
+    effects_of,
+    identity_of,
+    other_settings,
+    read_regular_file,
+    sha256,
+)
+from .ullage_toml import read_ullage_toml
+
+__all__ = ["Reading"]
+
+_LARGEST = 64 * 1024 * 1024
+"""Bytes of a file of the user's own. Claude Code keeps a history in its file, which may have many."""
+_SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
+"""Tables of other programs' files that hold servers."""
+_LARGEST_OF_PROJECT = 4 * 1024 * 1024
+"""Bytes of a file of a project, which is parsed before anybody has approved it."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """One pass over the files."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    directory: Path
+    places: Places
+    in_use: Mapping[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
+    """Project files as this process last used them, by identity."""
+    is_review: bool = False
+    """Whether pending files are read for a person to review, with everything they include."""
+    replaced: Mapping[Path, bytes] = field(default_factory=dict[Path, bytes], repr=False)
+    """Contents that are taken in place of those of files of the user's own."""
+    stamps: dict[Path, Stamp | None] = field(default_factory=dict[Path, "Stamp | None"])
+    issues: list[Issue] = field(default_factory=list[Issue])
+    unread: list[str] = field(default_factory=list[str])
+    records: set[Path] = field(default_factory=set[Path])
+    """Among `stamps`, the files in which approvals are kept."""
+    pending: list[PendingFile] = field(default_factory=list[PendingFile])
+    used: dict[Path, Unit] = field(default_factory=dict[Path, Unit], repr=False)
+    """The approved project files that this pass used, by identity."""
+    client_files: dict[Path, ClientFile] = field(default_factory=dict[Path, ClientFile], repr=False)
+    """What decides in the JSON files of other programs that are no project's."""
+    _contents: dict[Path, bytes | None] = field(default_factory=dict[Path, "bytes | None"], repr=False)
+    """Every file as it was read in this pass, so that none is read twice."""
+
+    @property
+    def scope(self) -> ProjectScope:
+        return ProjectScope(self.directory, self.places)
+
+    @property
+    def approvals(self) -> Approvals:
+        return Approvals(self.places.trust)
+
+    # -- Ullage's own files
+
+    def layers(self, named: Path | None, flagged: Sequence[Path]) -> Iterator[Layer]:
+        """Every file's layer, highest first: Ullage's own files, policies in folders, then other programs' files.
+
+        Args:
+            named: the one file to read instead of the project's and the user's.
+            flagged: other programs' files, before those that the settings include.
+        """
+        own = list(self._own_files(named))
+        yield from self._with_project_policy([layer for layer, _ in own], is_named=named is not None)
+        yield from self._foreign_files(own, flagged)
+
+    def _own_files(self, named: Path | None) -> Iterator[tuple[Layer, Unit | None]]:
+        """The layers of `ullage.toml` files, each with the unit that its included files are read from."""
+        if named is not None:
+            path = self._absolute(str(named), self.directory)
+            if stamp_of(path) is None:
+                self.issues.append(Issue(severity="error", message="the settings file is not there", file=str(path)))
+            if not self.scope.contains(path):
+                yield from self._users_toml(path)
+                return
+            # A project's file never replaces the user's: deny rules, budgets and the store stay the user's own.
+            yield from self._project_toml(path)
+            yield from self._users_toml(self.places.user_file)
+            return
+        is_found = False
+        for path in self._project_files():
+            if is_found:
+                # The innermost approved file is the one used; those further out still restrict.
+                yield from ((layer, None) for layer in self._restrictions_of(path))
+                continue
+            layers = list(self._project_toml(path))
+            yield from layers
+            is_found = any(not layer.is_pending for layer, _ in layers)
+        yield from self._users_toml(self.places.user_file)
+
+    def _restrictions_of(self, path: Path) -> Iterator[Layer]:
+        content = self._content(path, limit=_LARGEST_OF_PROJECT, severity="problem")
+        if content is not None:
+            yield restrictions_of(self._inert_toml(Unit(root=path, contents={path: content})))
+
+    def _project_files(self) -> Iterator[Path]:
+        """The files of the working folder and those above it that are no other user's, innermost first."""
+        for path, is_own in project_files(self.directory, self.places):
+            self.stamps[path] = stamp_of(path)
+            if not is_own:
+                said = "belongs to another user and is not read"
+                self.issues.append(Issue(severity="problem", message=said, file=str(path)))
+            elif self.stamps[path] is not None and path != self.places.user_file:
+                yield path
+
+    def _users_toml(self, path: Path) -> Iterator[tuple[Layer, Unit | None]]:
+        text = self._text(path, severity="error")
+        if text is not None:
+            yield self._with_named_policy(read_ullage_toml(self._page(path, text)), None), None
+
+    def _project_toml(self, path: Path) -> Iterator[tuple[Layer, Unit | None]]:
+        """The layers of a project's file: the approved content, or the restrictions of a pending one and, while this
+        process runs, the content that was approved before."""
+        approved, pending = self._project_file(path, "settings")
+        if approved is not None:
+            yield self._approved_toml(approved), approved
+        if pending is not None:
+            layer = self._inert_toml(pending)
+            yield restrictions_of(layer), None
+            yield from ((one, None) for one in self._included_restrictions(layer))
+
+    def _included_restrictions(self, layer: Layer) -> Iterator[Layer]:
+        """What the included files of a pending file hold back, as far as these lie in the project themselves."""
+        for path in (self._absolute(entry, Path(layer.source).parent) for entry in layer.include):
+            if self.scope.is_inside(path):
+                content = self._content(path, _LARGEST_OF_PROJECT, "problem")
+                if content is not None:
+                    yield restrictions_of(self._foreign(path, _decoded(content), expands=False))
+
+    def _approved_toml(self, unit: Unit) -> Layer:
+        page = self._page(unit.root, _decoded(unit.contents[unit.root] or b""))
+        layer = self._with_named_policy(read_ullage_toml(page), unit)
+        return self._without_links_outside(without_user_only_keys(replace(layer, is_project=True)))
+
+    def _without_links_outside(self, layer: Layer) -> Layer:
+        """The layer without folders, files and databases of the project that are links to somewhere else: what the user
+        approved is a path in the project."""
+        folder, issues = Path(layer.source).parent, list[Issue]()
+
+        def is_inside(path: str, key: str) -> bool:
+            real = Path(os.path.realpath(path))
+            leaves = Path(os.path.abspath(path)).is_relative_to(folder) and not real.is_relative_to(  # noqa: PTH100
+                os.path.realpath(folder)
+            )
+            if leaves:
+                said = f"`{key}` is left out: `{path}` is a link that leads out of the project"
+                issues.append(Issue(severity="problem", message=said, file=layer.source, key=key))
+            return not leaves
+
+        retrieves = {
+            name: replace(
+                one,
+                folders=tuple(path for path in one.folders if is_inside(path, f"retrieve.{name}")),
+                files=tuple(path for path in one.files if is_inside(path, f"retrieve.{name}")),
+                exclude=tuple(pattern for pattern in one.exclude if not pattern.startswith("!")),
+                within=str(folder),
+            )
+            for name, one in layer.retrieves.items()
+        }
+        databases = {
+            name: one
+            for name, one in layer.databases.items()
+            if one is None or is_inside(one.url.partition(":///")[2] or one.url, f"sources.{name}")
+        }
+        return replace(layer, retrieves=retrieves, databases=databases, issues=(*layer.issues, *issues))
+
+    def _inert_toml(self, unit: Unit) -> Layer:
+        return read_ullage_toml(self._page(unit.root, _decoded(unit.contents[unit.root] or b""), expands=False))
+
+    # -- Approval
+
+    def _project_file(self, path: Path, kind: UnitKind) -> tuple[Unit | None, Unit | None]:
+        """A project's file as it is to be used, and as it waits for approval; either may be None."""
+        content = self._content(path, _LARGEST_OF_PROJECT, "problem")
+        if content is not None:
+            return self._decide(Unit(root=path, kind=kind, contents={path: content}))
+        if self.stamps[path] is None:
+            return None, None
+        # It is there and cannot be read just now: what was approved before stays in use.
+        identity = identity_of(path)
+        return self._in_use(identity, self._approvals_of(identity)), None
+
+    def _decide(self, unit: Unit) -> tuple[Unit | None, Unit | None]:
+        """The unit to be used with full effect, and the one that is pending; either may be None.
+
+        What a file includes is read only where the file itself has been approved with some content of those.
+        """
+        approvals = tuple(one for one in self._approvals_of(unit.identity) if one.kind == unit.kind)
+        if any(one.root_digest == unit.root_digest for one in approvals):
+            whole = self._closure(unit)
+            if any(one.digest == whole.digest for one in approvals):
+                self.used[unit.identity] = whole
+                return whole, None
+        before = self._in_use(unit.identity, approvals)
+        self._report_pending(unit, approvals[0] if approvals else None, is_running=before is not None)
+        return before, unit
+
+    def _in_use(self, identity: Path, approvals: Sequence[Approval]) -> Unit | None:
+        """The content of a project file that this process uses, if it is still approved."""
+        before = self.in_use.get(identity)
+        if before is None or all(one.digest != before.digest for one in approvals):
+            return None
+        self.used[identity] = before
+        return before
+
+    def _approvals_of(self, identity: Path) -> tuple[Approval, ...]:
+        """The approvals of a path. Their record is watched, so that a running gateway notices a new one."""
+        record = self.approvals.record(identity)
+        self.stamps[record] = stamp_of(record)
+        self.records.add(record)
+        if self.scope.is_inside(self.places.trust):
+            said = "approvals are not read from inside the project; check XDG_STATE_HOME"
+            self.issues.append(Issue(severity="problem", message=said, file=str(self.places.trust)))
+            return ()
+        try:
+            return self.approvals.for_path(identity)
+        except StoreFailed as error:
+            said = Issue(severity="problem", message=error.message, file=str(identity), suggestion=error.suggestion)
+            self.issues.append(said)
+            return ()
+
+    def _report_pending(self, unit: Unit, before: Approval | None, *, is_running: bool) -> None:
+        pending = PendingFile(unit=unit, before=before, is_running=is_running)
+        if self.is_review:
+            whole = self._closure(unit)
+            layers = list(self._inert_layers(whole))
+            faults = [issue.sentence() for layer in layers for issue in layer.issues if issue.severity == "error"]
+            effects = (*effects_of(layers), *dict.fromkeys(self._other_settings(whole)))
+            pending = replace(pending, unit=whole, effects=effects, faults=tuple(faults))
+        self.pending.append(pending)
+        self.issues.append(pending_issue(pending))
+
+    def review(self, path: Path) -> PendingFile | None:
+        """One file as `ullage trust` shows it, approved or not; None where there is no such file."""
+        self.is_review = True
+        folder = path.is_dir()
+        names = [path / name for name in FILES] if folder else [path]
+        contents = {name: self._content(name, _LARGEST_OF_PROJECT, "problem") for name in names}
+        if any(content is None for content in contents.values()):
+            return None
+        kind = "policy" if folder else _kind_of(path, contents[path] or b"")
+        unit = Unit(root=path, kind=kind, contents=contents)
+        approvals = self._approvals_of(unit.identity)
+        self._report_pending(unit, approvals[0] if approvals else None, is_running=False)
+        return self.pending.pop()
+
+    def _closure(self, unit: Unit) -> Unit:
+        """The unit with every file that its root includes, read now. Nothing but regular files is opened for it."""
+        if unit.kind == "policy":
+            return replace(unit, policy_files=tuple(unit.contents))
+        if unit.kind == "servers":
+            return unit
+        contents, digests = dict(unit.contents), dict[Path, str]()
+        layer = self._inert_toml(unit)
+        includes = tuple(self._absolute(entry, unit.root.parent) for entry in layer.include)
+        conf = layer.delegation.conf
+        policy_files = () if conf is None else tuple(Path(conf) / name for name in FILES)
+        for path in (*includes, *policy_files):
+            is_users = self._is_users_own(path)
+            limit = _LARGEST if is_users else _LARGEST_OF_PROJECT
+            content = contents[path] = self._content(path, limit, "problem", is_regular=True)
+            if is_users and content is not None and path not in policy_files:
+                digests[path] = _digest_of_layer(self._foreign(path, _decoded(content), expands=False))
+        return replace(unit, contents=contents, digests=digests, includes=includes, policy_files=policy_files)
+
+    def _other_settings(self, unit: Unit) -> Iterator[str]:
+        """Lines for the keys of a unit's files that its layers do not show."""
+        if unit.kind == "settings":
+            yield from other_settings(_parsed(unit.contents[unit.root], is_toml=True))
+        for path in unit.policy_files:
+            yield from other_settings(_parsed(unit.contents[path], is_toml=False))
+        for path in (unit.root,) if unit.kind == "servers" else unit.includes:
+            document = _parsed(unit.contents[path], is_toml=path.suffix == ".toml")
+            yield from other_settings(document, _SERVER_TABLES)
+
+    def _inert_layers(self, unit: Unit) -> Iterator[Layer]:
+        """What a unit says, root first, with no variable replaced: each file in the role in which it is used."""
+        if unit.kind == "settings":
+            yield self._inert_toml(unit)
+        if unit.policy_files:
+            yield self._policy_layer(unit.policy_files[0].parent, unit)
+        for path in (unit.root,) if unit.kind == "servers" else unit.includes:
+            text = _text_of(unit, path)
+            if text is not None:
+                yield self._foreign(path, text, expands=False)
+
+    # -- Policies
+
+    def _with_named_policy(self, layer: Layer, unit: Unit | None) -> Layer:
+        """The layer with the policy of the folder that it names."""
+        if layer.delegation.conf is None:
+            return layer
+        folder = Path(layer.delegation.conf)
+        if unit is None and self.scope.contains(folder / FILES[0]):
+            files, pending = self._project_policy(folder)
+            if pending is not None and files is None:
+                return layer
+        else:
+            files = self._policy_pages(folder, unit)
+        if files is None:
+            message = f"`conf` has not both {' and '.join(f'`{name}`' for name in FILES)}"
+            fault = Issue(
+                severity="error", message=message, file=layer.source, key="delegate.conf", suggestion="check the folder"
+            )
+            return replace(layer, issues=(*layer.issues, fault))
+        documents, issues = of_files(*files)
+        policy = joined(layer.delegation.policy, documents)
+        return replace(layer, delegation=replace(layer.delegation, policy=policy), issues=(*layer.issues, *issues))
+
+    def _with_project_policy(self, own: Sequence[Layer], *, is_named: bool) -> Iterator[Layer]:
+        """The layers with the policy of the project's folder `conf`, where no higher file has one."""
+        # One file that was named is read instead of the project's, and stands above what lies in a folder.
+        above = len(own) if is_named else sum(layer.is_project for layer in own)
+        yield from own[:above]
+        if not any(layer.delegation.policy for layer in own[:above]):
+            files = [Path(one.source) for one in own if one.is_project and not one.is_foreign]
+            folders = dict.fromkeys((*(file.parent for file in files), self.directory))
+            yield from self._policy_of_project(folders)
+        yield from own[above:]
+
+    def _policy_of_project(self, folders: Iterable[Path]) -> Iterator[Layer]:
+        """The first folder `conf` that has both files."""
+        for folder in folders:
+            files, pending = self._project_policy(folder / "conf")
+            if files is not None:
+                documents, issues = of_files(*files)
+                delegation = Delegation(is_mentioned=True, policy=documents)
+                yield Layer(source=str(folder / "conf"), delegation=delegation, issues=issues, is_project=True)
+            if files is not None or pending is not None:
+                return
+
+    def _project_policy(self, folder: Path) -> tuple[tuple[Page, Page] | None, Unit | None]:
+        """The two files of a project's policy where they are approved, and the pending unit where they are not."""
+        contents = {folder / name: self._content(folder / name, _LARGEST_OF_PROJECT, "problem") for name in FILES}
+        if any(content is None for content in contents.values()):
+            return None, None
+        approved, pending = self._decide(Unit(root=folder, kind="policy", contents=contents))
+        return (None if approved is None else self._policy_pages(folder, approved)), pending
+
+    def _policy_pages(self, folder: Path, unit: Unit | None) -> tuple[Page, Page] | None:
+        pages = list[Page]()
+        for path in (folder / name for name in FILES):
+            text = self._text(path, severity="error") if unit is None else _text_of(unit, path)
+            if text is not None:
+                pages.append(self._page(path, text, environment={}))
+        return (pages[0], pages[1]) if len(pages) == len(FILES) else None
+
+    def _policy_layer(self, folder: Path, unit: Unit) -> Layer:
+        pages = self._policy_pages(folder, unit)
+        documents, issues = of_files(*pages) if pages is not None else (None, ())
+        return Layer(source=str(folder), delegation=Delegation(policy=documents), issues=issues, is_project=True)
+
+    # -- Other programs' files
+
+    def _foreign_files(self, own: Sequence[tuple[Layer, Unit | None]], flagged: Sequence[Path]) -> Iterator[Layer]:
+        """What flags and settings include, in their order, each file once."""
+        seen = set[Path]()
+        for entry in flagged:
+            yield from self._foreign_file(self._absolute(str(entry), self.directory), None, seen)
+        for layer, unit in own:
+            for entry in layer.include:
+                path = self._absolute(entry, Path(layer.source).parent)
+                yield from self._foreign_file(path, unit, seen)
+
+    def _foreign_file(self, path: Path, unit: Unit | None, seen: set[Path]) -> Iterator[Layer]:
+        """One included file: as part of the approved unit that includes it, or on its own."""
+        if path in seen:
+            return
+        seen.add(path)
+        if unit is not None:
+            self.stamps.setdefault(path, stamp_of(path))
+            text = _text_of(unit, path)
+            layers = (
+                [] if text is None else [replace(self._foreign(path, text), is_project=not self._is_users_own(path))]
+            )
+        elif self.scope.contains(path):
+            layers = self._foreign_of_project(path)
+        else:
+            text = self._text(path, severity="problem")
+            layers = [] if text is None else [self._foreign(path, text)]
+            self.client_files.update((path, layer.client_file) for layer in layers if layer.client_file is not None)
+        for layer in layers:
+            if layer.is_unread and not layer.is_pending:
+                self.unread.append(str(path))
+            yield without_user_only_keys(layer) if layer.is_project and not layer.is_pending else layer
+        if not layers and self.stamps.get(path) is None:
+            self.issues.append(Issue(severity="problem", message="the included file is not there", file=str(path)))
+
+    def _is_users_own(self, path: Path) -> bool:
+        return self.scope.is_users_place(path) and not self.scope.contains(path)
+
+    def _foreign_of_project(self, path: Path) -> list[Layer]:
+        approved, pending = self._project_file(path, "servers")
+        layers = list[Layer]()
+        if approved is not None:
+            layers.append(replace(self._foreign(path, _text_of(approved, path) or ""), is_project=True))
+        if pending is not None:
+            layers.append(restrictions_of(self._foreign(path, _text_of(pending, path) or "", expands=False)))
+        return layers
+
+    def _foreign(self, path: Path, text: str, *, expands: bool = True) -> Layer:
+        folder = path.parent
+        outside = folder if self.scope.contains(path) else self.directory
+        workspace = folder.parent if folder.name.startswith(".") else outside
+        known = {"workspaceFolder": str(workspace), "userHome": str(self.places.home)}
+        # The user's own variables come first; a name that they lack is looked up in `known`.
+        variables = ChainMap(cast("dict[str, str]", self.environment), known)
+        page = self._page(path, text, environment=variables, expands=expands)
+        return read_codex_toml(page) if path.suffix == ".toml" else read_mcp_json(page)
+
+    # -- Files
+
+    def _page(
+        self, path: Path, text: str, *, environment: Mapping[str, str] | None = None, expands: bool = True
+    ) -> Page:
+        return Page(
+            file=str(path),
+            text=text,
+            environment=self.environment if environment is None else environment,
+            absolute=lambda entry: str(self._absolute(entry, path.parent)),
+            # A project's file has nothing to say of single folders: what it does must not depend on where it is used.
+            projects=()
+            if self.scope.contains(path)
+            else tuple(str(folder) for folder in project_folders(self.directory, self.places.home)),
+            expands=expands,
+        )
+
+    def _absolute(self, entry: str, folder: Path) -> Path:
+        if entry == "~" or entry.startswith(("~/", "~\\")):
+            return self.places.home / entry[2:]
+        return folder / entry
+
+    def _text(self, path: Path, *, severity: Severity) -> str | None:
+        """The text of a file of the user's own; None where there is none."""
+        content = self._content(path, _LARGEST, severity)
+        return None if content is None else _decoded(content)
+
+    def _content(self, path: Path, limit: int, severity: Severity, *, is_regular: bool = False) -> bytes | None:
+        """A file's bytes; None where there is none, with an issue where there is a file all the same.
+
+        A file of a project, and one that a project's file names, is only opened where it is a regular file.
+        """
+        if path in self._contents:
+            return self._contents[path]
+        if path in self.replaced:
+            return self.replaced[path]
+        self.stamps[path] = stamp_of(path)
+        content: bytes | None = None
+        if self.stamps[path] is not None:
+            try:
+                is_regular = is_regular or self.scope.contains(path)
+                content = read_regular_file(path, limit) if is_regular else _read_users(path, limit)
+                content.decode("utf-8")
+            except UnicodeDecodeError:
+                self._cannot_be_read(path, "it is not UTF-8", severity)
+                content = None
+            except (OSError, ValueError) as error:
+                self._cannot_be_read(path, getattr(error, "strerror", None) or type(error).__name__, severity)
+        self._contents[path] = content
+        return content
+
+    def _cannot_be_read(self, path: Path, why: str, severity: Severity) -> None:
+        self.issues.append(Issue(severity=severity, message=f"cannot be read: {why}", file=str(path)))
+        if not self.scope.contains(path):  # a project's file must not keep other changes from being taken over
+            self.unread.append(str(path))
+
+
+def pending_issue(pending: PendingFile) -> Issue:
+    """What a person is told of a pending file wherever settings are read."""
+    changed = "changed after you approved it" if pending.before is not None else "is not approved"
+    rest = "the content approved before stays in use" if pending.is_running else "only its restrictions are in force"
+    return Issue(
+        severity="problem",
+        message=f"this project file {changed}: {rest}",
+        file=str(pending.path),
+        key=PENDING_KEY,
+        suggestion=f"review and approve it: {approve_command(pending.path)}",
+    )
+
+
+def _read_users(path: Path, limit: int) -> bytes:
+    """A file that the user named may be a pipe, as a shell makes one of `<(…)`."""
+    with path.open("rb") as file:
+        return file.read(limit)
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a file, which `_content` has checked to be UTF-8."""
+    return content.decode("utf-8-sig")
+
+
+def _text_of(unit: Unit, path: Path) -> str | None:
+    content = unit.contents.get(path)
+    return None if content is None else _decoded(content)
+
+
+def _parsed(content: bytes | None, *, is_toml: bool) -> Mapping[str, object]:
+    """A file's document; empty for one that cannot be parsed, which its layer reports."""
+    try:
+        text = _decoded(content or b"")
+        document: object = tomllib.loads(text) if is_toml else parse_relaxed(text)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Mapping[str, object]", document) if isinstance(document, dict) else {}
+
+
+def _kind_of(path: Path, content: bytes) -> UnitKind:
+    """Whether a file is reviewed as Ullage's settings or as another program's servers. It is used as nothing else."""
+    if path.suffix == ".json":
+        return "servers"
+    try:
+        document = tomllib.loads(_decoded(content))
+    except (ValueError, RecursionError):
+        return "settings" if path.suffix == ".toml" else "servers"
+    return "servers" if "mcp_servers" in document else "settings"
+
+
+def _digest_of_layer(layer: Layer) -> str:
+    """A digest of the servers and restrictions that are read of a file, whatever else changes in it."""
+    said = {"servers": layer.servers, "withheld": layer.withheld}
+    return sha256(json.dumps(_plain(said), sort_keys=True, default=str).encode())
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, AbstractSet):
+        return sorted(map(str, cast("AbstractSet[object]", value)))
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in cast("Sequence[object]", value)]
+    return value

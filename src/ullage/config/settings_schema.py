@@ -1,0 +1,797 @@
+"""Its name, what it takes, what it means and what holds without it. Which keys there are, `keys` says.
+
+One table for reading, for the nearest name in an error, and for the reference in the docs. What a key does is told
+where its field is declared.
+
+Each kind reads a value as it stands in a file and gives what it means, or None where it does not fit. It reports
+nothing: the reader of the file knows where the value stands.
+
+Those of a provider, of budgets, of a policy and of folders to be searched. What stands inside a policy's tables is read
+by `delegate`, under the names that its two JSON files have.
+
+Those of a database, which is the only kind of source there is. What a key does is told where its field is declared.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import cast, get_args
+
+from ullage.options import DefinitionChanges, IndexKind
+
+from .settings import LogLevel, Scope, WireKind
+
+__all__ = [
+    "ADDRESS",
+    "AMOUNT",
+    "BUDGET",
+    "BUDGETS",
+    "CEILING",
+    "CHANGES",
+    "CHOICES",
+    "CLIENT",
+    "DATABASE",
+    "DELEGATE",
+    "FLAG",
+    "FRACTION",
+    "GATEWAY",
+    "GROUP",
+    "HANDLING",
+    "INDEX",
+    "KEY_VARIABLE",
+    "LEVEL",
+    "LIMITS",
+    "LINES",
+    "MODE",
+    "MONEY",
+    "NAMES",
+    "OWN",
+    "PAIRS",
+    "POLICY",
+    "PREFIX",
+    "PROVIDER",
+    "RESULTS",
+    "RETRIEVE",
+    "SCOPES",
+    "SEARCH",
+    "SECONDS",
+    "SERVER",
+    "SHARES",
+    "SOURCE",
+    "SPENDING",
+    "STORE",
+    "STORE_KEYS",
+    "TABLE",
+    "TABLES",
+    "TEXT",
+    "TIMES",
+    "TIMING",
+    "TOKEN",
+    "TOP",
+    "TRANSPORT",
+    "TRANSPORTS",
+    "VARIABLE",
+    "WAIT",
+    "WHOLE",
+    "WIRE",
+    "Key",
+    "Kind",
+    "described",
+    "reference",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    wanted: str
+    """With its article, for messages and the reference."""
+    read: Callable[[object], object | None]
+    nature: str = "a text"
+    """What `described` says of a value that is at least of the right sort."""
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() and "\0" not in value else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _share(value: object) -> float | None:
+    number = _number(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
+def _seconds(value: object) -> float | None:
+    number = _number(value)
+    return number if number is not None and number > 0 else None
+
+
+def _wait(value: object) -> float | None:
+    number = _number(value)
+    return number if number is not None and number >= 0 else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _budget(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _by_tool(read: Callable[[object], object | None]) -> Callable[[object], object | None]:
+    """A table in which every value is of that kind."""
+
+    def read_table(value: object) -> dict[str, object] | None:
+        if not isinstance(value, dict):
+            return None
+        table = cast("dict[str, object]", value)
+        found = {key: one for key, given in table.items() if key.strip() and (one := read(given)) is not None}
+        return found if len(found) == len(table) else None
+
+    return read_table
+
+
+def _money(value: object) -> Decimal | None:
+    """By its shortest writing: 0.1 is meant as it stands, not as the nearest binary fraction."""
+    return None if _wait(value) is None else Decimal(repr(value))
+
+
+def _shares(value: object) -> tuple[Decimal, ...] | None:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    parts = [Decimal(repr(item)) for item in items if _share(item)]
+    return tuple(sorted(set(parts))) if parts and len(parts) == len(items) else None
+
+
+def _key_variable(value: object) -> object | None:
+    """A variable's name, and no key: of some providers a key could be one."""
+    named = VARIABLE.read(value)
+    return None if named is None or _KEY.match(str(named)) else named
+
+
+def _lines(value: object) -> tuple[str, ...] | None:
+    """Any texts, the empty one too: an argument may be empty."""
+    if not isinstance(value, list):
+        return None
+    items = cast("list[object]", value)
+    texts = tuple(item for item in items if isinstance(item, str) and "\0" not in item)
+    return texts if len(texts) == len(items) else None
+
+
+def _names(value: object) -> tuple[str, ...] | None:
+    lines = _lines(value)
+    return lines if lines is not None and all(line.strip() for line in lines) else None
+
+
+def _inherited(value: object) -> tuple[str, ...] | None:
+    """True is every name, false is none."""
+    if isinstance(value, bool):
+        return ("*",) if value else ()
+    return _names(value)
+
+
+def _pairs(value: object) -> dict[str, str] | None:
+    if not isinstance(value, dict):
+        return None
+    table = cast("dict[str, object]", value)
+    pairs = {key: text for key, text in table.items() if key and isinstance(text, str) and "\0" not in text}
+    return pairs if len(pairs) == len(table) else None
+
+
+def _matching(pattern: str) -> Callable[[object], object | None]:
+    compiled = re.compile(pattern)
+    return lambda value: value if isinstance(value, str) and compiled.fullmatch(value) else None
+
+
+def _one_of(choices: dict[str, str]) -> Callable[[object], object | None]:
+    return lambda value: choices.get(value) if isinstance(value, str) else None
+
+
+TRANSPORTS = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamableHttp": "http",
+    "sse": "sse",
+}
+"""Every spelling in use, to what is meant."""
+_MODES = ("auto", "search", "direct")
+_INDEXES: tuple[str, ...] = get_args(IndexKind)
+_CHANGES: tuple[str, ...] = get_args(DefinitionChanges)
+_WIRES: tuple[str, ...] = get_args(WireKind)
+_LEVELS: tuple[str, ...] = get_args(LogLevel)
+_KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|nvapi)[_-]|AIza")
+"""How keys begin; no variable is called so."""
+
+TEXT = Kind("a text", _text)
+FLAG = Kind("true or false", lambda value: value if isinstance(value, bool) else None, "true or false")
+WHOLE = Kind("a whole number above 0", _whole, "a number")
+FRACTION = Kind("a number from 0 to 1", _share, "a number")
+SECONDS = Kind("a number of seconds above 0", _seconds, "a number")
+WAIT = Kind("a number of seconds, 0 or more", _wait, "a number")
+AMOUNT = Kind("a number above 0", _seconds, "a number")
+BUDGET = Kind("a whole number, 0 or more", _budget, "a number")
+BUDGETS = Kind("a table of whole numbers, 0 or more", _by_tool(_budget), "a table")
+TIMES = Kind("a table of seconds, 0 or more", _by_tool(_wait), "a table")
+LINES = Kind("a list of texts", _lines, "a list")
+NAMES = Kind("a list of names or patterns", _names, "a list")
+INHERITED = Kind("true, false, or a list of names or patterns", _inherited, "a list")
+PAIRS = Kind("a table of texts", _pairs, "a table")
+PREFIX = Kind("letters, digits, `_` or `-`, or nothing", _matching(r"[A-Za-z0-9_-]*"))
+ADDRESS = Kind("an address that begins with http:// or https://", _matching(r"(?s)(?:https?://|\$\{)\S.*"))
+VARIABLE = Kind("the name of a variable", _matching(r"[A-Za-z_][A-Za-z0-9_]*"))
+KEY_VARIABLE = Kind("the name of a variable, never a key", _key_variable)
+STORE = Kind("a database's URL", _matching(r"(?s)(?:[a-z][a-z0-9]*(?:\+[a-z0-9_]+)?://|\$\{).*"))
+DATABASE = Kind("a database's URL, a file of SQLite or DuckDB, or `sample`", _text)
+MODE = Kind("`auto`, `search` or `direct`", _one_of({mode: mode for mode in _MODES}))
+INDEX = Kind("`static`, `encoder` or `words`", _one_of({one: one for one in _INDEXES}))
+TRANSPORT = Kind("`stdio`, `http` or `sse`", _one_of(TRANSPORTS))
+CHANGES = Kind("`hold`, `accept` or `ignore`", _one_of({one: one for one in _CHANGES}))
+WIRE = Kind("`openai`, `openai-chat`, `anthropic`, `google` or `compatible`", _one_of({one: one for one in _WIRES}))
+LEVEL = Kind("`debug`, `info`, `warn` or `error`", _one_of({one: one for one in _LEVELS}))
+MONEY = Kind("an amount, 0 or more", _money, "a number")
+SHARES = Kind("a list of numbers above 0, up to 1", _shares, "a list")
+TABLE = Kind("a table", lambda value: cast("object", value) if isinstance(value, dict) else None, "a table")
+
+CHOICES = {
+    MODE.wanted: _MODES,
+    INDEX.wanted: _INDEXES,
+    TRANSPORT.wanted: ("stdio", "http", "sse"),
+    CHANGES.wanted: _CHANGES,
+    WIRE.wanted: _WIRES,
+    LEVEL.wanted: _LEVELS,
+}
+"""What an error offers for a kind that is a choice."""
+
+_DESCRIBED = ((bool, "true or false"), (str, "a text"), (int | float, "a number"), (list, "a list"), (dict, "a table"))
+
+
+def described(value: object) -> str:
+    """What a value is, without saying it."""
+    if value in ("", [], {}) or (isinstance(value, str) and not value.strip()):
+        return "empty"
+    return next((name for kind, name in _DESCRIBED if isinstance(value, kind)), "something else")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    name: str
+    kind: Kind
+    means: str
+    default: str = "none"
+    field: str = ""
+    """What the value is called in the code, where that is another word."""
+
+    @property
+    def target(self) -> str:
+        return self.field or self.name
+
+
+_TIMING = (
+    Key(
+        name="connect_timeout",
+        kind=SECONDS,
+        means="Seconds in which it must be reached.",
+        default="3",
+        field="connect",
+    ),
+    Key(
+        name="first_byte_timeout",
+        kind=SECONDS,
+        means="Seconds until its answer must have begun; where not set, five times as many for models that reason.",
+        default="60",
+        field="first_byte",
+    ),
+    Key(
+        name="idle_timeout",
+        kind=SECONDS,
+        means="Seconds between two pieces of an answer; where not set, five times as many for models that reason.",
+        default="30",
+        field="idle",
+    ),
+)
+TIMING = tuple(key.target for key in _TIMING)
+"""Of these keys, those that are fields of `Timing`."""
+PROVIDER = (
+    Key(
+        name="kind",
+        kind=WIRE,
+        means="How it is spoken to; `compatible` for whatever speaks as OpenAI's chat does (Ollama, vLLM, OpenRouter).",
+        default="its name's, where that is `openai`, `anthropic` or `google`; else `compatible`",
+    ),
+    Key(
+        name="base_url",
+        kind=ADDRESS,
+        means="Its address, with the version where its paths have one before them.",
+        default="the maker's own; none for `compatible`",
+    ),
+    Key(
+        name="key_env",
+        kind=KEY_VARIABLE,
+        means="The variable that holds its key. Not set: the provider is off.",
+        default="`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `GOOGLE_API_KEY` for the three; else no key is sent",
+    ),
+    Key(name="headers", kind=PAIRS, means="HTTP headers sent with every request."),
+    *_TIMING,
+    Key(
+        name="host",
+        kind=TEXT,
+        means="Who bills, as price tables call them, such as `openrouter`.",
+        default="whoever made the model",
+    ),
+)
+POLICY = (
+    Key(name="aliases", kind=TABLE, means='Names for models: `chat-default = "openai:gpt-4o-mini"`.'),
+    Key(
+        name="models",
+        kind=TABLE,
+        means="By id: `provider`, `model`, `max_output_tokens`, `temperature`, `cap`, `pricing`, `window`.",
+    ),
+    Key(
+        name="routing",
+        kind=TABLE,
+        means="`defaultAlias`, `languageHeuristics`, `tokenBuckets`, `fallbacks`.",
+    ),
+    Key(name="caps", kind=TABLE, means="Tokens of an answer: `default`, and `tiers` by name."),
+    Key(name="temperatures", kind=TABLE, means="By domain: `default`, `code`, `creative`."),
+    Key(name="prompts", kind=TABLE, means="System prompts by task: `run`, `diff`, `tests`, `judge`."),
+)
+DELEGATE = (
+    Key(
+        name="conf",
+        kind=TEXT,
+        means="The folder of `models.json` and `policies.json`, from this file's folder, `~` allowed.",
+        default="`conf` beside a project's file, or in the working directory, where both files are there",
+    ),
+    *POLICY,
+    Key(
+        name="cut",
+        kind=FLAG,
+        means="Cut a prompt that no window holds in its middle, and say so, rather than refuse it.",
+        default="false",
+    ),
+    Key(name="budgets", kind=TABLE, means="See below."),
+    Key(
+        name="file_roots",
+        kind=NAMES,
+        means="Folders whose files a call may name by path, to be sent to a model: only in your own file.",
+        default="none",
+    ),
+    Key(
+        name="project_keys",
+        kind=NAMES,
+        means="Variables that a project's providers may send: only in your own file.",
+    ),
+)
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+SPENDING = (
+    *(Key(name=scope, kind=TABLE, means=f"What one {scope} may spend.", default="no limit") for scope in SCOPES),
+    Key(
+        name="alerts",
+        kind=SHARES,
+        means="Parts of a budget at which a line on the log tells you, once each.",
+        default="[0.5, 0.8, 1]",
+    ),
+)
+CEILING = (
+    Key(name="dollars", kind=MONEY, means="At most so much money; refused before it is spent.", default="no limit"),
+    Key(name="tokens", kind=BUDGET, means="At most so many tokens, in and out together.", default="no limit"),
+)
+RETRIEVE = (
+    Key(
+        name="folders",
+        kind=NAMES,
+        means="Folders to be searched with all that lies in them; from this file's folder, `~` allowed.",
+    ),
+    Key(name="files", kind=NAMES, means="Single files to be searched, whatever the patterns say."),
+    Key(
+        name="include",
+        kind=NAMES,
+        means="Patterns as in `.gitignore`: only what fits is searched.",
+        default="every text",
+    ),
+    Key(
+        name="exclude",
+        kind=NAMES,
+        means="Patterns of what is not searched, besides secrets and machinery; `!name` has it searched all the same.",
+    ),
+    Key(
+        name="gitignore", kind=FLAG, means="Whether what a folder's own `.gitignore` names is left out.", default="true"
+    ),
+    Key(
+        name="max_file_bytes",
+        kind=WHOLE,
+        means="Bytes of a file at most; larger ones are left out, and said to be.",
+        default="1000000",
+    ),
+)
+
+_WITHIN_LIMITS = (
+    Key(
+        name="max_rows",
+        kind=WHOLE,
+        means="Rows of one answer at most, whatever a call asks for.",
+        default="1000",
+        field="rows",
+    ),
+    Key(
+        name="timeout",
+        kind=SECONDS,
+        means="Seconds from a question to its last row, then it is ended.",
+        default="30",
+        field="seconds",
+    ),
+    Key(
+        name="max_cell",
+        kind=WHOLE,
+        means="Characters of one value; the rest is cut and counted.",
+        default="20000",
+        field="cell",
+    ),
+    Key(
+        name="max_megabytes",
+        kind=AMOUNT,
+        means="Megabytes of all values of an answer.",
+        default="16",
+        field="bytes",
+    ),
+    Key(name="concurrency", kind=WHOLE, means="Questions at one time; others wait.", default="4"),
+)
+LIMITS = tuple(key.target for key in _WITHIN_LIMITS)
+"""Of these keys, those that are fields of `Limits`."""
+
+SOURCE = (
+    Key(
+        name="database",
+        kind=DATABASE,
+        means="Which database; a path from this file's folder, `~` allowed. `sample` is a small shop to try it with.",
+        field="url",
+    ),
+    Key(
+        name="default",
+        kind=FLAG,
+        means="Whether `query` and `schema` without a prefix mean this one.",
+        default="false; where none says so, the first",
+    ),
+    Key(name="description", kind=TEXT, means="One line that tells the model what is to be found here."),
+    *_WITHIN_LIMITS,
+    Key(
+        name="max_tokens",
+        kind=WHOLE,
+        means="Tokens of one answer at most, whatever a call asks for.",
+        default="the budget of every result",
+    ),
+    Key(
+        name="masked",
+        kind=NAMES,
+        means="Columns whose values nobody sees, as `table.column` or with patterns such as `*.password`.",
+    ),
+    Key(
+        name="functions",
+        kind=NAMES,
+        means="Functions of the database's own making that a question may call. You vouch that they change nothing.",
+    ),
+    Key(
+        name="cache",
+        kind=WAIT,
+        means="Seconds in which the same question is answered from memory; 0 for never.",
+        default="0",
+    ),
+    Key(
+        name="schema_cache",
+        kind=WAIT,
+        means="Seconds in which descriptions of tables are answered from memory; 0 for never.",
+        default="300",
+    ),
+)
+
+_ALLOW = Key(name="allow", kind=NAMES, means="Tools allowed whatever `ask` and `deny` say.")
+_ASK = Key(
+    name="ask", kind=NAMES, means="Tools that a person must agree to, each time; refused where nobody can be asked."
+)
+_DENY = Key(name="deny", kind=NAMES, means="Tools that may not be called and are not shown.")
+_ONLY = Key(name="only", kind=NAMES, means="The only tools there are; any other is denied.")
+_PINNED = Key(name="pinned", kind=NAMES, means="Tools that are always listed.")
+_HIDDEN = Key(name="hidden", kind=NAMES, means="Tools that are neither listed nor found; they can be called by name.")
+
+TOP = (
+    Key(
+        name="include",
+        kind=NAMES,
+        means="Files of other programs whose servers are read in place; paths from this file's folder, `~` allowed.",
+    ),
+)
+GATEWAY = (
+    Key(
+        name="mode",
+        kind=MODE,
+        means="Show tools through `find_tool` (`search`), as they are (`direct`), or by their weight (`auto`).",
+        default="`auto`",
+    ),
+    Key(
+        name="direct_below",
+        kind=FRACTION,
+        means="In `auto`: tools that weigh less than this share of the window are shown as they are.",
+        default="0.02",
+    ),
+    Key(
+        name="model",
+        kind=TEXT,
+        means="Whose tokens are counted and whose window is meant; or a plain rule such as `character_count_div_4`.",
+        default="o200k_base and 200,000",
+    ),
+    Key(name="window", kind=WHOLE, means="The window in tokens, instead of the model's.", default="the model's"),
+    Key(
+        name="join_calls",
+        kind=FLAG,
+        means="One `call_tool` for everything, instead of `call_tool` for reading and `call_tool_write` for the rest.",
+        default="false",
+    ),
+    Key(
+        name="find_budget",
+        kind=WHOLE,
+        means="Tokens that a reply of `find_tool` may cost where the caller names no budget.",
+        default="1000",
+    ),
+    Key(
+        name="start_wait",
+        kind=WAIT,
+        means="Seconds that `find_tool` waits for servers that are still starting.",
+        default="10",
+    ),
+    Key(
+        name="underscore_names",
+        kind=FLAG,
+        means="List Ullage's own tools with underscores: `count_tokens`, not `count-tokens`.",
+        default="false",
+    ),
+    Key(
+        name="shutdown_grace",
+        kind=WAIT,
+        means="Seconds that calls in flight may still take when `ullage serve` is told to end (SIGTERM); then they are "
+        "answered with an error.",
+        default="5",
+    ),
+)
+SEARCH = (
+    Key(
+        name="index",
+        kind=INDEX,
+        means="Rank tools by words and the table that comes with Ullage (`static`), by words and an encoder "
+        "(`encoder`, with `ullage[encoder]`), or by words alone (`words`).",
+        default="`static`",
+    ),
+    Key(
+        name="learn",
+        kind=FLAG,
+        means="Remember which tools were called after which search, and rank later searches by it. Of a query only "
+        "words are kept that tools have too; a project's file may switch it off, not on.",
+        default="true",
+    ),
+)
+RESULTS = (
+    Key(
+        name="budget",
+        kind=BUDGET,
+        means="Tokens that any result may have; what is left out is kept behind a handle. 0 for no limit.",
+        default="10000",
+    ),
+    Key(
+        name="encode",
+        kind=FLAG,
+        means="Write JSON tables as the cheapest text that loses nothing, where that is smaller.",
+        default="true",
+    ),
+    Key(
+        name="keep_hours",
+        kind=AMOUNT,
+        means="Hours for which a result that was cut can be read by its handle.",
+        default="24",
+    ),
+    Key(
+        name="keep_megabytes",
+        kind=AMOUNT,
+        means="Megabytes of such results that are kept, packed; the oldest go first.",
+        default="200",
+    ),
+)
+HANDLING = (
+    Key(
+        name="budget",
+        kind=BUDGET,
+        means="Tokens that a result of this server may have; 0 for no limit.",
+        default="that of `[results]`",
+    ),
+    Key(
+        name="budgets",
+        kind=BUDGETS,
+        means='The same by tool, by name or pattern, the first that fits: `{ "list_*" = 2000 }`.',
+    ),
+    Key(
+        name="encode",
+        kind=FLAG,
+        means="As in `[results]`, for this server.",
+        default="that of `[results]`",
+    ),
+    Key(name="whole", kind=NAMES, means="Tools whose results are neither cut nor written otherwise."),
+    Key(
+        name="cache",
+        kind=TIMES,
+        means="Seconds in which the same call of a tool is answered from memory: `{ get_rates = 60 }`.",
+    ),
+)
+"""Of a server's keys, those about its results."""
+SERVER = (
+    Key(name="command", kind=TEXT, means="The program to start. Either this or `url`."),
+    Key(name="args", kind=LINES, means="Its arguments.", field="arguments"),
+    Key(
+        name="env",
+        kind=PAIRS,
+        means="Variables that are set for it, beside those every server gets.",
+        field="environment",
+    ),
+    Key(
+        name="inherit_env",
+        kind=INHERITED,
+        means='Variables of Ullage\'s own environment that it gets as well: `["GITHUB_*", "AWS_PROFILE"]`; `true` for '
+        "all but Ullage's own.",
+        default="false",
+    ),
+    Key(
+        name="cwd",
+        kind=TEXT,
+        means="The folder it is started in, from this file's folder, `~` allowed.",
+        default="Ullage's own",
+        field="directory",
+    ),
+    Key(name="url", kind=ADDRESS, means="The address of a server that already runs."),
+    Key(name="headers", kind=PAIRS, means="HTTP headers sent with every request to `url`."),
+    Key(
+        name="transport",
+        kind=TRANSPORT,
+        means="How it is spoken to.",
+        default="`stdio` with a `command`; `sse` for a `url` that ends in `/sse`, else `http`",
+    ),
+    Key(
+        name="type",
+        kind=TRANSPORT,
+        means="The same as `transport`, under the name other programs give it.",
+        field="transport",
+    ),
+    Key(name="disabled", kind=FLAG, means="Keep the entry but do not use it.", default="false"),
+    Key(
+        name="folders",
+        kind=NAMES,
+        means="Only work in these folders, and below them in the same repository, has this server. For the user's own "
+        "file.",
+        default="every folder",
+    ),
+    Key(
+        name="shared",
+        kind=FLAG,
+        means="All sessions use one connection. For servers that keep nothing about who is calling.",
+        default="false",
+    ),
+    Key(
+        name="prefix",
+        kind=PREFIX,
+        means="Put before its tools' names as `prefix__tool`; empty for none.",
+        default="the server's name",
+    ),
+    Key(
+        name="description",
+        kind=TEXT,
+        means="One line that tells the model what is to be found here.",
+        default="the server's own",
+    ),
+    Key(
+        name="start_timeout",
+        kind=SECONDS,
+        means="Seconds until it must have answered its first request.",
+        default="60",
+    ),
+    Key(
+        name="call_timeout",
+        kind=SECONDS,
+        means="Seconds without answer or progress after which a call is given up.",
+        default="300",
+    ),
+    Key(
+        name="idle_timeout",
+        kind=SECONDS,
+        means="Seconds without a call after which it is stopped, to be started again when needed.",
+        default="never",
+    ),
+    _ALLOW,
+    _ASK,
+    _DENY,
+    _ONLY,
+    Key(name="read_only", kind=NAMES, means="Tools that change nothing, whatever their annotations leave out."),
+    Key(name="writing", kind=NAMES, means="Tools that do change something, whatever their annotations claim."),
+    _PINNED,
+    _HIDDEN,
+    Key(
+        name="definition_changes",
+        kind=CHANGES,
+        means="When a tool, a prompt or the instructions are not as they were accepted: withhold them until "
+        "`ullage trust` accepts them (`hold`), accept them and say so (`accept`), or record nothing (`ignore`).",
+        default="`hold`",
+    ),
+    *HANDLING,
+)
+GROUP = (Key(name="servers", kind=NAMES, means="The servers of this group, by name."),)
+CLIENT = (
+    Key(
+        name="groups",
+        kind=NAMES,
+        means="The groups whose servers this client sees; servers of no group it names are not there for it.",
+        default="every server",
+    ),
+    Key(name="model", kind=TEXT, means="The model this client uses.", default="that of `[gateway]`"),
+    Key(
+        name="window",
+        kind=WHOLE,
+        means="The window in tokens.",
+        default="that of this client's `model`, else of `[gateway]`",
+    ),
+    Key(
+        name="mode",
+        kind=MODE,
+        means="As in `[gateway]`; `direct` for a client that defers tools by itself.",
+        default="that of `[gateway]`",
+    ),
+    Key(name="underscore_names", kind=FLAG, means="As in `[gateway]`.", default="that of `[gateway]`"),
+)
+STORE_KEYS = (
+    Key(
+        name="url",
+        kind=STORE,
+        means="Where the catalogue, the ledger, budgets, what was learnt and results that were cut live: "
+        "`sqlite:///path` or `postgresql://…`.",
+        default="an SQLite file in the user's data folder",
+    ),
+)
+TOKEN = (
+    Key(name="env", kind=VARIABLE, means="The variable that holds the token. Either this or `file`."),
+    Key(name="file", kind=TEXT, means="The file that holds it, from this file's folder, `~` allowed."),
+)
+OWN = (_PINNED, _HIDDEN, _ALLOW, _ASK, _DENY)
+
+TABLES: dict[str, tuple[Key, ...]] = {
+    "": TOP,
+    "gateway": GATEWAY,
+    "search": SEARCH,
+    "results": RESULTS,
+    "servers.NAME": SERVER,
+    "sources.NAME": SOURCE,
+    "delegate": DELEGATE,
+    "delegate.budgets": SPENDING,
+    "delegate.budgets.SCOPE": CEILING,
+    "providers.NAME": PROVIDER,
+    "retrieve.NAME": RETRIEVE,
+    "groups.NAME": GROUP,
+    "clients.NAME": CLIENT,
+    "own": OWN,
+    "store": STORE_KEYS,
+    "http.tokens.NAME": TOKEN,
+}
+"""Every table by its heading; NAME is the user's to choose, SCOPE one of `call` to `month`."""
+
+
+def reference() -> str:
+    """The tables as Markdown, for the docs."""
+    return "\n\n".join(_section(heading, keys) for heading, keys in TABLES.items()) + "\n"
+
+
+def _section(heading: str, keys: tuple[Key, ...]) -> str:
+    title = f"### `[{heading}]`" if heading else "### Before the first table"
+    rows = (f"| `{key.name}` | {key.kind.wanted} | {key.default} | {key.means} |" for key in keys)
+    return "\n".join([title, "", "| key | takes | default | means |", "|---|---|---|---|", *rows])

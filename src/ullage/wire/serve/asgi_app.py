@@ -1,0 +1,335 @@
+"""The ASGI application: admits requests with the right `Host`, `Origin` and token to the server of their client.
+
+Sessions are the SDK's where the protocol has them, and inferred where it has none. When the server is told to end,
+requests that are being answered finish and others are refused with 503. Connections and sockets are in `listening`.
+
+HTTP connections: uvicorn, with time limits that it lacks.
+
+A connection whose request headers do not come, or whose request body trickles, is closed. The server ends when it is
+told to, not by signals of its own.
+"""
+
+import asyncio
+import math
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, cast
+
+import anyio
+import h11
+import uvicorn
+from anyio.abc import TaskGroup, TaskStatus
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ullage.errors import Denied, UllageError, Unavailable
+from ullage.gateway import shutting_down
+from ullage.tool import Caller
+
+from .http_auth import PATH, AllowedHosts, Tokens
+from .requests import Request as ClientRequest
+from .sdk_server import TooLargeRequest, build_server, held_result, hold_large_request, send_large
+from .server import Activity, InferredSessions, Profiles, SessionEnd, Shutdown, WhoCalls, finish_requests, user_name
+
+__all__ = ["Front", "Listening"]
+
+_LARGEST_BODY = 64 * 1024 * 1024
+_MOST_PROFILES = 64
+_POLL_SECONDS = 0.02
+_PRINCIPAL = "ullage.principal"
+_ENDS = "ullage.session_end"
+
+
+class Front:
+    """Lets in who may come in, and leads each client to the server that is its own; those are built as they are asked
+    for."""
+
+    def __init__(  # noqa: PLR0913, PLR0917
+        self,
+        profiles: Profiles,
+        client: str | None,
+        tokens: Tokens | None,
+        hosts: AllowedHosts,
+        port: int | None,
+        clock: Callable[[], float],
+        on_session_end: SessionEnd | None = None,
+    ) -> None:
+        self._profiles = profiles
+        self._client = client
+        self._tokens = tokens
+        self._hosts = hosts
+        self._port = port
+        """The listening port; None where each request says it."""
+        self._clock = clock
+        self._on_session_end = on_session_end
+        self._user = user_name()
+        self._sessions = InferredSessions()
+        self._servers: dict[str | None, StreamableHTTPSessionManager] = {}
+        self._opening = anyio.Lock()
+        self._tasks: TaskGroup | None = None
+        self._handling: dict[anyio.CancelScope, str] = {}
+        """Each open request's method."""
+        self._activity = Activity()
+        self._is_ending = False
+
+    def application(self) -> Starlette:
+        routes = [Route(PATH, endpoint=self), Route(f"{PATH}/{{client}}", endpoint=self)]
+        return Starlette(routes=routes, lifespan=self._live)
+
+    @asynccontextmanager
+    async def _live(self, _: Starlette) -> AsyncGenerator[None]:
+        async with anyio.create_task_group() as self._tasks:
+            yield
+            self._tasks.cancel_scope.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        headers, bound = request.headers, scope.get("server")
+        port = self._port if self._port is not None or bound is None else bound[1]
+        refused = self._hosts.refuse(headers.getlist("host"), headers.getlist("origin"), port)
+        if refused is not None:
+            status, error = refused
+            return await JSONResponse(dict(error.wire()), status_code=status)(scope, receive, send)
+        if self._is_ending:
+            response = _error(shutting_down("takes no further requests"))
+            response.headers["Connection"] = "close"
+            return await response(scope, receive, send)
+        try:
+            self._admit(scope, request.headers.get("authorization"))
+            server = await self._server(request.path_params.get("client", self._client))
+        except UllageError as error:
+            return await _error(error)(scope, receive, send)
+        return await self._handle(server, scope, receive, send)
+
+    async def _handle(self, server: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
+        is_begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
+            held = held_result(scope)
+            await (send(message) if held is None else send_large(held, message, send))
+
+        with anyio.CancelScope() as handling:
+            self._handling[handling] = scope["method"]
+            try:
+                received = await hold_large_request(scope, receive, _LARGEST_BODY)
+                await server.handle_request(scope, received, sent)
+            except TooLargeRequest as error:
+                await JSONResponse(error.answer, status_code=413)(scope, receive, sent)
+            finally:
+                del self._handling[handling]
+        if handling.cancelled_caught and is_begun:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif handling.cancelled_caught:
+            await _error(shutting_down())(scope, receive, send)
+
+    async def finish(self, shutdown: Shutdown) -> None:
+        """Refuse new requests and wait until the open ones are answered, with an error after the grace."""
+        self._is_ending = True
+        await finish_requests(self._wait_idle, self._activity, shutdown)
+
+    async def _wait_idle(self) -> None:
+        while not self._is_idle():
+            await anyio.sleep(_POLL_SECONDS)
+
+    def _is_idle(self) -> bool:
+        """Whether nothing but streams for notifications is open."""
+        posted = sum(method == "POST" for method in self._handling.values())
+        return posted <= self._activity.streams
+
+    def cut_off(self) -> None:
+        """End every request that is still open, such as streams for notifications."""
+        for handling in tuple(self._handling):
+            handling.cancel()
+
+    def _admit(self, scope: Scope, authorization: str | None) -> None:
+        if not self._tokens:
+            scope[_PRINCIPAL] = self._user
+            return
+        name = self._tokens.name_of(authorization)
+        if name is None:
+            raise Denied(
+                "a bearer token is needed here, and there was none that is known",
+                suggestion="send the header `Authorization: Bearer TOKEN`",
+            )
+        scope[_PRINCIPAL] = name
+        # By this the SDK binds a session of the earlier era to whoever opened it.
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
+
+    async def _server(self, client: str | None) -> StreamableHTTPSessionManager:
+        if client not in self._servers:
+            async with self._opening:
+                if client not in self._servers:
+                    self._servers[client] = await self._open(client)
+        return self._servers[client]
+
+    async def _open(self, client: str | None) -> StreamableHTTPSessionManager:
+        profile = self._profiles(client)
+        if len(self._servers) >= _MOST_PROFILES:
+            raise Unavailable(f"{_MOST_PROFILES} clients are served under names of their own already")
+        server = build_server(profile, self._who_calls(client, profile.model), self._activity)
+        # Host and Origin are checked above, more strictly than the SDK does.
+        unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        manager = StreamableHTTPSessionManager(server, security_settings=unchecked, max_request_body_size=_LARGEST_BODY)
+        await cast("TaskGroup", self._tasks).start(_run, manager)
+        return manager
+
+    def _who_calls(self, client: str | None, model: str | None) -> WhoCalls:
+        def who_calls(asked: ClientRequest) -> Caller:
+            request = cast("Request[Any]", asked.transport)
+            principal: str = request.scope[_PRINCIPAL]
+            session = self._session(asked, request, principal)
+            return Caller(
+                principal=principal,
+                session=session or self._sessions.of(principal, client, self._clock()),
+                session_inferred=session is None,
+                client=client,
+                model=model,
+            )
+
+        return who_calls
+
+    def _session(self, asked: ClientRequest, request: "Request[Any]", principal: str) -> str | None:
+        """The session that the SDK opened for this principal. In the later era nobody checks such a header, and what
+        it names may be somebody else's."""
+        session = None if asked.is_modern else request.headers.get("mcp-session-id")
+        if session is not None and self._on_session_end is not None:
+            connection = asked.connection
+            if _ENDS not in connection.state:
+                connection.state[_ENDS] = session
+                connection.exit_stack.callback(self._on_session_end, principal, session)
+        return session
+
+
+async def _run(
+    manager: StreamableHTTPSessionManager, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    async with manager.run():
+        task_status.started()
+        await anyio.sleep_forever()
+
+
+def _error(error: UllageError) -> Response:
+    status = 401 if isinstance(error, Denied) else 503 if isinstance(error, Unavailable) else 404
+    headers = {"WWW-Authenticate": 'Bearer realm="ullage"'} if status == 401 else None
+    return JSONResponse(dict(error.wire()), status_code=status, headers=headers)
+
+
+_CUT_OFF = 5
+"""Seconds after the grace in which uvicorn ends what even being cut off did not."""
+_REQUEST_WITHIN = 10.0
+"""Seconds in which a request's headers must have come, and once more for its body."""
+_BODY_RATE = 16_384
+"""Bytes of a body that give it one more second: a large one may take as long as it keeps flowing."""
+_TIMED_OUT = b"the request body did not arrive in time"
+
+
+class _TimedProtocol(H11Protocol):
+    """A connection that is closed when a request does not arrive in time: slow clients cannot keep others out."""
+
+    request_within = _REQUEST_WITHIN
+    body_rate = _BODY_RATE
+    _timer: asyncio.TimerHandle | None = None
+    _body_deadline: float | None = None
+    """When the body that is arriving must be complete; None where none is."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(self.request_within, self.transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        if self._timer is None and (before is None or before.response_complete):  # pyright: ignore[reportUnnecessaryComparison]
+            self._timer = self.loop.call_later(self.request_within, self.transport.close)
+        super().data_received(data)
+        if self.conn.their_state is h11.SEND_BODY:
+            if self._body_deadline is None or self.cycle is not before:
+                self._stop_timer()
+                self._body_deadline = self.loop.time() + self.request_within
+                self._timer = self.loop.call_at(self._body_deadline, self._check_body)
+            self._body_deadline += len(data) / self.body_rate
+        elif self._body_deadline is not None or self.cycle is not before:
+            self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _stop_timer(self) -> None:
+        self._body_deadline = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check_body(self) -> None:
+        """Close the connection when its body is overdue. Time in which we do not read it does not count."""
+        assert self._body_deadline is not None
+        if self.flow.read_paused:
+            self._body_deadline = self.loop.time() + self.request_within
+        if self.loop.time() < self._body_deadline:
+            self._timer = self.loop.call_at(self._body_deadline, self._check_body)
+            return
+        if self.conn.our_state is h11.SEND_RESPONSE:
+            headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
+            events = (
+                h11.Response(status_code=408, headers=headers, reason="Request Timeout"),
+                h11.Data(data=_TIMED_OUT),
+                h11.EndOfMessage(),
+            )
+            for event in events:
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+class Listening:
+    """Takes connections for the application until it is told to end."""
+
+    def __init__(self, front: Front, *, most_connections: int) -> None:
+        settings: dict[str, Any] = {
+            "lifespan": "on",
+            "ws": "none",
+            "http": _TimedProtocol,
+            "log_level": "warning",
+            "log_config": None,
+        }
+        self._front = front
+        self._config = uvicorn.Config(front.application(), limit_concurrency=most_connections, **settings)
+        self._server = _Server(self._config)
+
+    async def serve(self, bound: socket.socket, shutdown: Shutdown) -> None:
+        """Serve until told to end, when open requests are given their grace, or cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end_when_told, shutdown)
+            # Left to uvicorn, what is cut off says so with a traceback.
+            with anyio.CancelScope(shield=True):
+                await self._server.serve(sockets=[bound])
+            tasks.cancel_scope.cancel()
+
+    async def _end_when_told(self, shutdown: Shutdown) -> None:
+        try:
+            await shutdown.told.wait()
+            self._config.timeout_graceful_shutdown = math.ceil(shutdown.grace()) + _CUT_OFF
+            self._server.should_exit = True
+            await self._front.finish(shutdown)
+        finally:
+            self._config.timeout_graceful_shutdown = self._config.timeout_graceful_shutdown or _CUT_OFF
+            self._server.should_exit = True
+            self._front.cut_off()

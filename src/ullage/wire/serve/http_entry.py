@@ -1,0 +1,102 @@
+"""Serve MCP over streamable HTTP on `/mcp`, and on `/mcp/NAME` for the client of that name.
+
+It listens to this machine alone unless a bearer token is set; `Host` and `Origin` are checked either way, so that no
+web page reaches it by DNS rebinding. It encrypts nothing: beyond a trusted network something in front of it must.
+"""
+
+import ipaddress
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .http_auth import LOOPBACK, AllowedHosts, Tokens, refuse_beyond_loopback
+from .server import Profiles, SessionEnd, Shutdown
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from .asgi_app import Front
+
+__all__ = ["http_app", "serve_http"]
+
+_MOST_CONNECTIONS = 1_024
+"""Above it, requests are answered with 503 until some are gone."""
+
+
+async def serve_http(  # noqa: PLR0913
+    profiles: Profiles,
+    bound: socket.socket,
+    *,
+    client: str | None = None,
+    tokens: Tokens | None = None,
+    hosts: tuple[str, ...] = (),
+    allow_hosts: tuple[str, ...] = (),
+    clock: Callable[[], float] = time.time,
+    on_session_end: SessionEnd | None = None,
+    shutdown: Shutdown | None = None,
+) -> None:
+    """Serve on a bound socket until told to end, or cancelled.
+
+    Args:
+        client: The name of a client that comes without a name in the path.
+        hosts: Further names of this machine, which hold on the bound port.
+        allow_hosts: Names under which a proxy is reached, as `NAME` or `NAME:PORT`. Without a port it is 80, 443 or the
+            bound one.
+    """
+    own, port = bound.getsockname()[:2]
+    if not tokens:
+        refuse_beyond_loopback(own)
+    # What HTTP needs is loaded where HTTP is served: the other verbs do not wait for it.
+    from .asgi_app import Listening
+
+    allowed = AllowedHosts.build((*_names_of(own), *hosts), allow_hosts)
+    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end)
+    listening = Listening(front, most_connections=_MOST_CONNECTIONS)
+    await listening.serve(bound, shutdown or Shutdown())
+
+
+def http_app(  # noqa: PLR0913
+    profiles: Profiles,
+    *,
+    client: str | None = None,
+    tokens: Tokens | None = None,
+    hosts: tuple[str, ...] | None = None,
+    clock: Callable[[], float] = time.time,
+    on_session_end: SessionEnd | None = None,
+) -> "Starlette":
+    """The same as an ASGI application, to be mounted in another one.
+
+    `hosts` are the names under which it is reached, as `NAME` or `NAME:PORT`; None for those of the loopback interface
+    on the port that the other application listens on.
+    """
+    allowed = AllowedHosts.build(LOOPBACK) if hosts is None else AllowedHosts.build((), hosts)
+    return _front(profiles, client, tokens, allowed, None, clock, on_session_end).application()
+
+
+def _front(  # noqa: PLR0913, PLR0917
+    profiles: Profiles,
+    client: str | None,
+    tokens: Tokens | None,
+    hosts: AllowedHosts,
+    port: int | None,
+    clock: Callable[[], float],
+    on_session_end: SessionEnd | None,
+) -> "Front":
+    from .asgi_app import Front
+
+    return Front(profiles, client, tokens, hosts, port, clock, on_session_end)
+
+
+def _names_of(own: str) -> tuple[str, ...]:
+    """The names of this machine that lead to the bound address."""
+    if own in LOOPBACK:
+        return LOOPBACK
+    if not ipaddress.ip_address(own).is_unspecified:
+        return (own,)
+    name = socket.gethostname()
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(name, None)}
+    except OSError:
+        found = set[str]()
+    return (*LOOPBACK, name, *sorted(found))

@@ -1,0 +1,367 @@
+"""The MCP SDK's server in front of a source, for HTTP.
+
+The SDK rebuilds every result from its own types: keys that those do not know vanish, and a result that does not fit
+them becomes an internal error. Its last word belongs to a server's middleware, so a handler leaves the real result here
+and returns an empty one for the SDK to check, and the middleware puts the real one in its place. Params are checked by
+the SDK. The SDK offers only typed ways to a client, so its private parts are touched in this file, and only here.
+
+Large bodies of HTTP requests and answers, read and written beside the SDK.
+
+The SDK parses a request and writes a result in one call each, which takes 100 ms and more at 15 MB, and every other
+client waits meanwhile. A large result is therefore encoded in pieces in a worker thread, the SDK is given a short mark
+to write in its place, and `send_large` exchanges the mark for the pieces. A large request is parsed in a worker thread
+too; the SDK is handed a copy of it without the large parts of `arguments` and `inputResponses`, and `withheld_params`
+returns these to whoever answers the request. What passes here is kept in the request's ASGI scope.
+"""
+
+import json
+import logging
+import secrets
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio.lowlevel
+import anyio.to_thread
+import mcp_types
+from mcp.server.caching import CacheHint
+from mcp.server.connection import Connection as SdkConnection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from pydantic import ValidationError
+from starlette.types import Message as AsgiMessage
+from starlette.types import Receive, Scope, Send
+
+from ullage.errors import ClientCannot, ProtocolError
+from ullage.tool import JsonObject, Listing
+
+from ..jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    LEAST,
+    LONG,
+    MODERN_VERSIONS,
+    Message,
+    TooDeep,
+    encode_any_pieces,
+    error_response,
+    is_large,
+    keep_until_unused,
+    read_long_line,
+)
+from .mcp_content import COMPLETE, FRESH_MS, Envelope, offers_of
+from .requests import Connection, RefusedRequest, Request, check_params
+from .server import Activity, Answering, Handler, Live, Profile, WhoCalls, envelope_of
+
+__all__ = [
+    "TooLargeRequest",
+    "build_server",
+    "held_result",
+    "hold_large_request",
+    "hold_large_result",
+    "send_large",
+    "withheld_params",
+]
+
+_RESULT = "ullage.large_result"
+_PARAMS = "ullage.withheld_params"
+_MARK = "dev.ullage/large_result"
+_NO_JSON = b"{"
+"""A body that the SDK refuses as it would have refused the large one."""
+
+
+class TooLargeRequest(Exception):
+    """A request is large in more than its `arguments` and `inputResponses`; `answer` is the error to send."""
+
+    def __init__(self, number: object) -> None:
+        text = "a request may be large in its `arguments` and `inputResponses` alone"
+        super().__init__(text)
+        self.answer = error_response(cast("int | str", number), INVALID_REQUEST, text)
+
+
+@dataclass(slots=True)
+class HeldResult:
+    """A result that is encoded already, and the mark that the SDK writes for it."""
+
+    mark: bytes
+    pieces: deque[bytes]
+    growth: int
+    """Bytes by which the answer becomes longer when the pieces take the place of the mark."""
+
+
+async def hold_large_result(scope: Scope, result: Message) -> Message:
+    """The result itself, or a mark in its place where writing it would take long."""
+    if not is_large(result):
+        return result
+    pieces = await anyio.to_thread.run_sync(encode_any_pieces, result)
+    marked = {_MARK: secrets.token_hex(16)}
+    mark = json.dumps(marked, separators=(",", ":")).encode()
+    scope[_RESULT] = HeldResult(mark, deque(pieces), sum(map(len, pieces)) - len(mark))
+    return marked
+
+
+def held_result(scope: Scope) -> HeldResult | None:
+    return scope.get(_RESULT)
+
+
+async def send_large(held: HeldResult, message: AsgiMessage, send: Send) -> None:
+    """Send a part of an answer, with the held result where the mark is."""
+    if message["type"] == "http.response.start":
+        headers = [
+            (name, str(int(value) + held.growth).encode() if name.lower() == b"content-length" else value)
+            for name, value in message.get("headers", ())
+        ]
+        return await send({**message, "headers": headers})
+    before, mark, after = message.get("body", b"").partition(held.mark)
+    if not mark:
+        return await send(message)
+    await send({"type": "http.response.body", "body": before, "more_body": True})
+    while held.pieces:
+        await send({"type": "http.response.body", "body": held.pieces.popleft(), "more_body": True})
+        await anyio.lowlevel.checkpoint()
+    return await send({**message, "body": after})
+
+
+async def hold_large_request(scope: Scope, receive: Receive, most: int) -> Receive:
+    """What the SDK is to receive: the request itself, or a small copy of a large one.
+
+    A body of more than `most` bytes is left to the SDK, which refuses it.
+
+    Raises:
+        TooLargeRequest: No small copy can be made.
+    """
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    if scope["method"] != "POST" or (length.isdigit() and not LONG < int(length) <= most):
+        return receive
+    body, received = bytearray(), deque[AsgiMessage]()
+    while len(body) <= most:
+        message = await receive()
+        received.append(message)
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            break
+    last = received[-1]
+    if LONG < len(body) <= most and last["type"] == "http.request":
+        small = await anyio.to_thread.run_sync(_read, scope, body)
+        if len(body) > LEAST:
+            keep_until_unused(scope.get(_PARAMS))
+        if small is not None:
+            received = deque[AsgiMessage]([{"type": "http.request", "body": small, "more_body": False}])
+
+    async def receive_again() -> AsgiMessage:
+        return received.popleft() if received else await receive()
+
+    return receive_again
+
+
+def _read(scope: Scope, body: bytearray) -> bytes | None:
+    """A small body in place of a large request, whose large parts are withheld; None for what is no request."""
+    try:
+        message: object = read_long_line(body)
+    except (ValueError, TooDeep):
+        return _NO_JSON
+    if not isinstance(message, dict):
+        return None
+    request = cast("Message", message)
+    params: object = request.get("params")
+    if "method" not in request or not isinstance(params, dict):
+        return None
+    small = dict(cast("Message", params))
+    withheld: Message = {}
+    for key in ("arguments", "inputResponses"):
+        if is_large(small.get(key)):
+            withheld[key] = small.pop(key)
+    arguments: object = withheld.get("arguments")
+    if isinstance(arguments, dict):
+        # Small ones stay, since the SDK compares some of them with headers.
+        rest = {name: one for name, one in cast("Message", arguments).items() if not is_large(one)}
+        small["arguments"] = {} if is_large(rest) else rest
+    if is_large(small):
+        raise TooLargeRequest(request.get("id"))
+    scope[_PARAMS] = withheld
+    return json.dumps({**request, "params": small}).encode()
+
+
+def withheld_params(transport: object) -> dict[str, Any]:
+    """The params that the SDK was not shown, of the request that came by this HTTP request."""
+    return getattr(transport, "scope", {}).get(_PARAMS) or {}
+
+
+_log = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any, Any]
+
+_CONNECTION = "ullage.connection"
+_IS_DECLARED = "ullage.is_declared"
+_SDK_PARAMS: Mapping[str, type[Any]] = {
+    "tools/list": mcp_types.PaginatedRequestParams,
+    "tools/call": mcp_types.CallToolRequestParams,
+    "resources/list": mcp_types.PaginatedRequestParams,
+    "resources/templates/list": mcp_types.PaginatedRequestParams,
+    "resources/read": mcp_types.ReadResourceRequestParams,
+    "resources/subscribe": mcp_types.SubscribeRequestParams,
+    "resources/unsubscribe": mcp_types.UnsubscribeRequestParams,
+    "prompts/list": mcp_types.PaginatedRequestParams,
+    "prompts/get": mcp_types.GetPromptRequestParams,
+    "completion/complete": mcp_types.CompleteRequestParams,
+    "logging/setLevel": mcp_types.SetLevelRequestParams,
+    "subscriptions/listen": mcp_types.SubscriptionsListenRequestParams,
+}
+_EMPTY: Mapping[str, Mapping[str, Any]] = {
+    "tools/list": {"tools": []},
+    "tools/call": {"content": []},
+    "resources/list": {"resources": []},
+    "resources/templates/list": {"resourceTemplates": []},
+    "resources/read": {"contents": []},
+    "prompts/list": {"prompts": []},
+    "prompts/get": {"messages": []},
+    "completion/complete": {"completion": {"values": []}},
+}
+"""Results that the SDK accepts, by method; of others it is shown the real one."""
+_INTRODUCTIONS = ("initialize", "server/discover")
+
+
+def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | None = None) -> Server[Any]:
+    """A server of the SDK that answers from a profile's source, in both eras of the protocol."""
+    source, identity = profile.source, profile.identity
+    offers = offers_of(source)
+    envelope = envelope_of(identity, offers)
+    answering = Answering(source, offers, who_calls, activity or Activity())
+    answering.when_met = profile.when_met
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[Live]:
+        async with answering.live() as live:
+            yield live
+
+    async def initialized(context: Context, _: object) -> None:
+        if context.protocol_version not in MODERN_VERSIONS:
+            answering.initialized(_connection_of(context), context.lifespan_context)
+
+    server: Server[Any] = Server(
+        identity.name,
+        version=identity.version,
+        lifespan=lifespan,
+        cache_hints={cast("Any", method): CacheHint(ttl_ms=fresh) for method, fresh in FRESH_MS.items()},
+    )
+    results = _Results(envelope)
+    server.middleware.append(results)
+    answering.when_listed = _schemas_for(server)
+    for method, handler in answering.handlers().items():
+        server.add_request_handler(method, _SDK_PARAMS[method], results.adapt(handler))
+    server.add_notification_handler("notifications/initialized", mcp_types.NotificationParams, initialized)
+    return server
+
+
+class SdkRequest(Request):
+    """A request in a context of the SDK."""
+
+    __slots__ = ("_outbound", "_session")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(
+            context.method,
+            dict(context.params or {}),
+            number=context.request_id,
+            is_modern=context.protocol_version in MODERN_VERSIONS,
+            connection=_connection_of(context),
+            transport=context.request,
+        )
+        withheld = withheld_params(context.request)
+        if withheld:
+            self.params |= withheld
+            check_params(self.method, self.params, is_modern=self.is_modern)
+        self._session = context.session
+        # What is sent here arrives beside the answer of this request, not on a stream that may not exist.
+        self._outbound = context.session._request_outbound  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        try:
+            return await self._outbound.send_raw_request(method, params)
+        except NoBackChannelError as error:
+            raise ClientCannot(f"this client cannot be asked for `{method}` in the middle of a request") from error
+        except MCPError as error:
+            raise ProtocolError(error.message, number=error.code, data=error.data) from error
+
+    async def notify(self, method: str, params: Message | None = None) -> None:
+        await self._outbound.notify(method, params)
+
+    async def report_progress(self, done: float, total: float | None, message: str | None) -> None:
+        await self._session.report_progress(done, total, message)
+
+
+def _connection_of(context: Context) -> Connection:
+    """Our view of the client's connection, made once for as long as it lasts."""
+    theirs: SdkConnection = context.session._connection  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
+    ours: Connection | None = theirs.state.get(_CONNECTION)
+    if ours is None:
+        ours = theirs.state[_CONNECTION] = Connection(theirs.notify, exit_stack=theirs.exit_stack)
+    declared = theirs.client_capabilities
+    if declared is not None and not ours.state.get(_IS_DECLARED):
+        # They come with `initialize`, which need not be the first message.
+        ours.state[_IS_DECLARED] = True
+        ours.capabilities = declared.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return ours
+
+
+class _Results:
+    """Middleware that puts the real results in the place of those that the SDK has checked."""
+
+    def __init__(self, envelope: Envelope) -> None:
+        self._envelope = envelope
+        self._whole: dict[int, Message | None] = {}
+
+    def adapt(self, handler: Handler) -> Callable[[Context, Any], Any]:
+        async def handle(context: Context, _: object) -> Any:  # noqa: ANN401 - what the SDK takes
+            try:
+                request = SdkRequest(context)
+                result = await handler(request, context.lifespan_context)
+            except RefusedRequest as refused:
+                raise MCPError(refused.code, refused.message, refused.data) from refused
+            if request.is_modern:
+                self._envelope.seal(request.method, result)
+            if id(context) not in self._whole or request.method not in _EMPTY:
+                return result
+            self._whole[id(context)] = result
+            return {"resultType": COMPLETE, **_EMPTY[request.method]}
+
+        return handle
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        key = id(ctx)
+        self._whole[key] = None
+        try:
+            seen = await call_next(ctx)
+        except (MCPError, ValidationError):
+            raise
+        except Exception as error:
+            # The edge: what no one foresaw is logged here, and the client learns no more than that it happened.
+            _log.exception("answering `%s` failed", ctx.method)
+            raise MCPError(INTERNAL_ERROR, "Internal error") from error
+        finally:
+            whole = self._whole.pop(key)
+        if ctx.method in _INTRODUCTIONS and isinstance(seen, dict):
+            # Instructions and capabilities as they are now, which the SDK cannot know.
+            rest = {name: value for name, value in seen.items() if name != "instructions"}
+            return rest | self._envelope.introduction()
+        if whole is None:
+            return seen
+        return whole if ctx.request is None else await hold_large_result(ctx.request.scope, whole)
+
+
+def _schemas_for(server: Server[Any]) -> Callable[[Listing | None], None]:
+    """Over HTTP the SDK compares headers with a tool's schema; unless told one, it lists all tools for every call."""
+    revision: str | None = None
+
+    def listed(listing: Listing | None) -> None:
+        nonlocal revision
+        if listing is None:
+            revision = server.get_tool_input_schema = None
+        elif listing.revision != revision:
+            revision = listing.revision
+            server.get_tool_input_schema = {tool.name: tool.input_schema for tool in listing.tools}.get
+
+    return listed

@@ -1,0 +1,477 @@
+"""Answers to the requests of clients, from one source.
+
+Every handler makes a request of ours out of the protocol's, lets the source answer, and writes that down as the
+protocol's JSON. A tool that fails is a result of the one shape; what a source's own server said as a protocol error is
+handed on with its number, message and data. Only methods that the source can answer have a handler.
+
+What a server says of itself and lists, for the transports and for a cache of the first answers.
+
+A source and how it introduces itself, by the name under which a client comes: from the URL's path or a flag, never from
+what a client says of itself.
+
+Graceful shutdown of a server: open requests finish within the grace, the rest are answered with an error.
+
+Those of one principal and one client with no pause of half an hour between them. A guess, and marked as one wherever it
+is used. The clock is passed in.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypedDict, TypeVar, cast
+
+import anyio
+
+from ullage.errors import InvalidArguments, ProtocolError, UllageError, UnknownResource, UnknownTool
+from ullage.gateway import OpenCalls, failed
+from ullage.tool import (
+    ANONYMOUS,
+    Ask,
+    Call,
+    Caller,
+    Change,
+    Complete,
+    Era,
+    Json,
+    JsonObject,
+    Listing,
+    PromptRequest,
+    Read,
+    Tell,
+    ToolSource,
+)
+
+from ..jsonrpc import MODERN_VERSIONS, Message
+from .client_link import Holding, Line, Target, Work, is_ours, settled, unmarked
+from .mcp_content import Envelope, Offers, contents_to_wire, offers_of, prompt_to_wire, reply_to_wire, tool_to_wire
+from .notifications import Announcer
+from .requests import Connection, Request, can_be_asked, most_talkative, or_refused, refusal
+
+__all__ = [
+    "Activity",
+    "Answering",
+    "Handler",
+    "Identity",
+    "InferredSessions",
+    "Live",
+    "Presentation",
+    "Profile",
+    "Profiles",
+    "SessionEnd",
+    "Shutdown",
+    "WhoCalls",
+    "envelope_of",
+    "era_name",
+    "finish_requests",
+    "single",
+    "user_name",
+]
+
+_ANSWER_SECONDS = 1.0
+"""Time for the errors of requests that were ended to be written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shutdown:
+    """How and when a server is told to end."""
+
+    told: anyio.Event = field(default_factory=anyio.Event)
+    """Set by whoever wants the server to end."""
+    grace: Callable[[], float] = lambda: 5.0
+    """Seconds that open requests may still take, asked for when the server is told to end."""
+    end_calls: Callable[[], None] = lambda: None
+    """Ends the calls in the source with an error, which then bears the same figures as any other reply."""
+
+
+@dataclass(slots=True)
+class Activity:
+    """The requests that a server is answering."""
+
+    requests: OpenCalls = field(default_factory=OpenCalls)
+    streams: int = 0
+    """Open `subscriptions/listen` requests, which have no answer to wait for."""
+
+
+async def finish_requests(wait_idle: Callable[[], Awaitable[None]], activity: Activity, shutdown: Shutdown) -> None:
+    """Wait until all requests are answered; after the grace, have the rest answered with an error.
+
+    Args:
+        wait_idle: Returns when every request has been answered.
+    """
+    with anyio.move_on_after(shutdown.grace()):
+        return await wait_idle()
+    shutdown.end_calls()
+    with anyio.move_on_after(_ANSWER_SECONDS):
+        return await wait_idle()
+    activity.requests.end()
+    with anyio.move_on_after(_ANSWER_SECONDS):
+        await wait_idle()
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What the server says of itself."""
+
+    name: str
+    version: str
+    instructions: str | Callable[[], str | None] | None = None
+    """A function where they change while the server runs; it is asked when a client connects."""
+
+    def spoken(self) -> str | None:
+        return self.instructions() if callable(self.instructions) else self.instructions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    source: ToolSource
+    identity: Identity
+    model: str | None = None
+    """The model the user named for this client; None where nobody did."""
+    when_met: Callable[[Era], None] = lambda _: None
+    """Told the era of the protocol in which a client speaks, before it is answered."""
+
+
+Profiles = Callable[[str | None], Profile]
+"""The profile of a client by its name, None for the one without; raises `UnknownResource` with the names there are."""
+
+
+SessionEnd = Callable[[str, str], None]
+"""Told the principal and the session when a session of the earlier era has ended."""
+
+
+def single(profile: Profile, *names: str | None) -> Profiles:
+    """The same for everyone, under these names or none."""
+
+    def profile_of(name: str | None) -> Profile:
+        if name is None or name in names:
+            return profile
+        known = tuple(one for one in names if one is not None)
+        raise UnknownResource(f"no client is called `{name}`", suggestion="use /mcp alone", options=known)
+
+    return profile_of
+
+
+_GAP = 30 * 60.0
+_KEPT = 4096
+
+
+@dataclass(slots=True)
+class _Session:
+    name: str
+    seen: float
+
+
+@dataclass(slots=True)
+class InferredSessions:
+    gap: float = _GAP
+    """Seconds of silence after which another session begins."""
+    kept: int = _KEPT
+    """How many are remembered; the one silent for longest goes first."""
+    _open: OrderedDict[tuple[str, str | None], _Session] = field(
+        default_factory=OrderedDict[tuple[str, str | None], _Session]
+    )
+
+    def of(self, principal: str, client: str | None, now: float) -> str:
+        """The session of a request at `now`, in seconds since the epoch; the session is named after its beginning."""
+        key = (principal, client)
+        session = self._open.get(key)
+        if session is None or now - session.seen > self.gap:
+            session = self._open[key] = _Session(f"{principal}/{client or '-'}@{int(now)}", now)
+        session.seen = max(session.seen, now)
+        self._open.move_to_end(key)
+        while len(self._open) > self.kept:
+            self._open.popitem(last=False)
+        return session.name
+
+
+WhoCalls = Callable[[Request], Caller]
+"""Tells the caller from the transport's own facts, never from what the client says of itself."""
+
+Wire = dict[str, Any]
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What lasts as long as the server runs."""
+
+    holding: Holding
+    announcer: Announcer
+
+
+Handler = Callable[[Request, Live], Awaitable[Wire]]
+"""Answers a request with the content of its result; raises `RefusedRequest`."""
+
+
+class _Carried(TypedDict):
+    """What every request of ours carries, whatever it asks for."""
+
+    caller: Caller
+    meta: JsonObject
+    answers: JsonObject
+    state: str | None
+    capabilities: JsonObject
+    tell: Tell
+    era: Era
+
+
+class Answering:
+    """The handlers of one server."""
+
+    def __init__(self, source: ToolSource, offers: Offers, who_calls: WhoCalls, activity: Activity) -> None:
+        self._source = source
+        self._offers = offers
+        self._who_calls = who_calls
+        self._activity = activity
+        self._run = activity.requests.run
+        self._levels: dict[int, str] = {}
+        self.when_met: Callable[[Era], None] = lambda _: None
+        """Told the era of the protocol in which a client speaks, before it is answered."""
+        self.when_listed: Callable[[Listing | None], None] = lambda _: None
+        """Told each listing that goes out, and None when it is no longer true."""
+
+    def handlers(self) -> dict[str, Handler]:
+        """The methods that can be answered."""
+        offers = self._offers
+        found: dict[str, Handler] = {"tools/list": self._list_tools, "tools/call": self._call_tool}
+        if offers.resources is not None:
+            found["resources/list"] = self._list_resources
+            found["resources/templates/list"] = self._list_templates
+            found["resources/read"] = self._read_resource
+        if offers.prompts is not None:
+            found["prompts/list"] = self._list_prompts
+            found["prompts/get"] = self._get_prompt
+        if offers.completion is not None:
+            found["completion/complete"] = self._complete
+        if offers.log is not None:
+            found["logging/setLevel"] = self._set_level
+        if offers.watched is not None:
+            found["subscriptions/listen"] = self._listen
+            if offers.subscribed is not None and offers.resources is not None:
+                found["resources/subscribe"] = self._subscribe
+                found["resources/unsubscribe"] = self._unsubscribe
+        return found
+
+    @asynccontextmanager
+    async def live(self) -> AsyncGenerator[Live]:
+        async with anyio.create_task_group() as tasks:
+            live = Live(Holding(tasks), Announcer(tasks, self._offers.subscribed))
+
+            def changed(change: Change) -> None:
+                if change.kind == "tools":
+                    self.when_listed(None)
+                live.announcer.hear(change)
+
+            unwatch = None if self._offers.watched is None else self._offers.watched.watch(changed)
+            try:
+                yield live
+            finally:
+                if unwatch is not None:
+                    unwatch()
+                tasks.cancel_scope.cancel()
+
+    def initialized(self, connection: Connection, live: Live) -> None:
+        """Announce changes to a client of the earlier era, where the source says what changes."""
+        if self._offers.watched is not None:
+            live.announcer.add(connection)
+
+    async def tools(self, *, modern: bool) -> list[Json]:
+        """The tools as a client of this era is shown them."""
+        self.when_met(era_name(is_modern=modern))
+        listing = await or_refused(self._run(self._source.tools), modern=True)
+        self.when_listed(listing)
+        return [tool_to_wire(tool, modern=modern) for tool in listing.tools]
+
+    async def _list_tools(self, request: Request, live: Live) -> Wire:
+        _refuse_cursor(request)
+        tools = await self.tools(modern=request.is_modern)
+        live.announcer.settle(Change("tools"))
+        return {"tools": tools}
+
+    async def _call_tool(self, request: Request, live: Live) -> Wire:
+        line, carried = self._begun(request)
+        name: str = request.params["name"]
+
+        async def work(ask: Ask) -> Wire:
+            call = Call(
+                tool=name,
+                arguments=request.params.get("arguments") or {},
+                progress=line.progress if "progressToken" in carried["meta"] else None,
+                ask=ask,
+                **carried,
+            )
+            try:
+                reply = await self._run(partial(settled, call, self._source.call, modern=line.modern))
+            except (UnknownTool, ProtocolError) as error:
+                raise refusal(error, modern=line.modern) from error
+            except UllageError as error:
+                reply = failed(error)
+            return reply_to_wire(reply, modern=line.modern)
+
+        return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, name), work)
+
+    async def _list_resources(self, request: Request, _: Live) -> Wire:
+        return {"resources": list(await self._listed(request, _given(self._offers.resources).resources))}
+
+    async def _list_templates(self, request: Request, _: Live) -> Wire:
+        return {"resourceTemplates": list(await self._listed(request, _given(self._offers.resources).templates))}
+
+    async def _read_resource(self, request: Request, live: Live) -> Wire:
+        line, carried = self._begun(request)
+        uri: str = request.params["uri"]
+
+        async def work(ask: Ask) -> Wire:
+            read = Read(uri=uri, ask=ask, **carried)
+            source = _given(self._offers.resources)
+            reading = self._run(partial(settled, read, source.read, modern=line.modern))
+            contents = await or_refused(reading, modern=line.modern, uri=uri)
+            return contents_to_wire(contents, uri, modern=line.modern)
+
+        return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, uri), work)
+
+    async def _list_prompts(self, request: Request, _: Live) -> Wire:
+        return {"prompts": list(await self._listed(request, _given(self._offers.prompts).prompts))}
+
+    async def _get_prompt(self, request: Request, live: Live) -> Wire:
+        line, carried = self._begun(request)
+        name: str = request.params["name"]
+        arguments: dict[str, str] = request.params.get("arguments") or {}
+
+        async def work(ask: Ask) -> Wire:
+            asked = PromptRequest(name=name, arguments=arguments, ask=ask, **carried)
+            source = _given(self._offers.prompts)
+            getting = self._run(partial(settled, asked, source.prompt, modern=line.modern))
+            prompt = await or_refused(getting, modern=line.modern)
+            return prompt_to_wire(prompt, modern=line.modern)
+
+        return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, name), work)
+
+    async def _complete(self, request: Request, _: Live) -> Wire:
+        line, carried = self._begun(request)
+        complete = Complete(
+            reference=request.params["ref"],
+            argument=request.params["argument"],
+            context=request.params.get("context") or {},
+            ask=line.ask,
+            **carried,
+        )
+        source = _given(self._offers.completion)
+        found = await or_refused(self._run(partial(source.complete, complete)), modern=line.modern)
+        return {"completion": {"values": [], **found}}
+
+    async def _listen(self, request: Request, live: Live) -> Wire:
+        self._activity.streams += 1
+        try:
+            return await live.announcer.listen(request)
+        finally:
+            self._activity.streams -= 1
+
+    async def _subscribe(self, request: Request, live: Live) -> Wire:
+        uri: str = request.params["uri"]
+        await or_refused(live.announcer.subscribe(request.connection, uri), modern=False, uri=uri)
+        return {}
+
+    async def _unsubscribe(self, request: Request, live: Live) -> Wire:
+        uri: str = request.params["uri"]
+        await or_refused(live.announcer.unsubscribe(request.connection, uri), modern=False, uri=uri)
+        return {}
+
+    async def _set_level(self, request: Request, _: Live) -> Wire:
+        """One source serves many sessions: it is asked for what the most curious of them wants, and each is sent only
+        what it asked for itself."""
+        connection, level = request.connection, cast("str", request.params["level"])
+        if id(connection) not in self._levels:
+            connection.exit_stack.callback(self._forget_level, connection)
+        self._levels[id(connection)] = connection.log_level = level
+        await or_refused(_given(self._offers.log).set_log_level(most_talkative(self._levels.values())), modern=False)
+        return {}
+
+    def _forget_level(self, connection: Connection) -> None:
+        del self._levels[id(connection)]
+
+    async def _listed(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        _refuse_cursor(request)
+        self.when_met(era_name(is_modern=request.is_modern))
+        return await or_refused(self._run(ask), modern=True)
+
+    def _begun(self, request: Request) -> tuple[Line, _Carried]:
+        line = Line(request)
+        return line, {
+            "caller": self._who_calls(request),
+            "meta": request.meta,
+            "answers": request.params.get("inputResponses") or {},
+            "state": unmarked(request.params.get("requestState") or None),
+            "capabilities": line.capabilities,
+            "tell": line.tell,
+            "era": era_name(is_modern=line.modern),
+        }
+
+    async def _finish(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
+        """In a task of its own where the client might be asked something, since the call then outlives the request."""
+        state: str | None = request.params.get("requestState") or None
+        if not line.modern or (not is_ours(state) and not can_be_asked(line.capabilities)):
+            return await work(line.ask)
+        try:
+            if is_ours(state):
+                answers: Wire = request.params.get("inputResponses") or {}
+                return await live.holding.resume(cast("str", state), target, request, answers)
+            return await live.holding.begin(target, line, work)
+        except UllageError as error:
+            raise refusal(error, modern=True) from error
+
+
+def era_name(*, is_modern: bool) -> Era:
+    return "stateless" if is_modern else "handshake"
+
+
+def _refuse_cursor(request: Request) -> None:
+    if request.params.get("cursor") is not None:
+        raise refusal(InvalidArguments("there is one page, and it has no cursor"), modern=True)
+
+
+def _given(part: ResultT | None) -> ResultT:
+    assert part is not None, "a handler is registered only where the source offers what it is for"
+    return part
+
+
+def user_name() -> str:
+    """The operating system's name for whoever runs this; a number where it has none, as in many containers."""
+    # As `getpass.getuser` does, whose import would cost every start some milliseconds.
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        if name := os.environ.get(variable):
+            return name
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError, OSError):
+        return str(os.getuid())
+
+
+def envelope_of(identity: Identity, offers: Offers) -> Envelope:
+    return Envelope(identity.name, identity.version, identity.spoken, offers.capabilities)
+
+
+class Presentation:
+    """The first answers of a server, as plain JSON and without a client.
+
+    They are the results that `serve_stdio` sends for the same profile at the same moment.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        offers = offers_of(profile.source)
+        self._envelope = envelope_of(profile.identity, offers)
+        self._answering = Answering(profile.source, offers, lambda _: ANONYMOUS, Activity())
+
+    def introduction(self, version: str) -> Message:
+        """The result of `initialize` in a handshake revision, of `server/discover` in a later one."""
+        return self._envelope.discovery() if version in MODERN_VERSIONS else self._envelope.initialization(version)
+
+    async def tools_result(self, *, modern: bool) -> Message:
+        """The result of `tools/list`. Raises what the source raises, as an error of the protocol."""
+        result: Message = {"tools": await self._answering.tools(modern=modern)}
+        return self._envelope.seal("tools/list", result) if modern else result

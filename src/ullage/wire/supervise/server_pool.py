@@ -1,0 +1,587 @@
+"""The connections of one server: which one a request takes, and when another may be opened.
+
+There is one for each session of each principal, in the era of the protocol that the session's client speaks if the
+server knows it. The sessions of a principal share one to a stateless server, and everybody shares one where the
+settings say so. When as many are open as may be, a call waits for its turn.
+
+A connection that was opened for a listing belongs to nobody until a session calls. A start is shared by all that wait
+for it; after a failure starts are made one at a time, each after its back-off.
+
+It is being opened, then open, then gone, and never comes back: whoever wants to go on opens another. It bounds the time
+of opening and of letting go, and ends itself when nobody uses it. Which session has which connection, and whether
+another may be opened, is its watcher's affair.
+"""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import anyio
+
+from ullage.errors import DeadlinePassed, SignInNeeded, SourceFailed, UllageError, Unavailable
+from ullage.gateway import Introduction, Server
+from ullage.tool import CompletionSource, Era, JsonObject, PromptSource, ResourceSource, Subscribed, ToolSource, Watched
+
+from ..upstream import ChildEnvironment, Stillborn, Unsent, era_of
+from .health import Bounds, Health, Record
+
+__all__ = [
+    "Connected",
+    "Connection",
+    "ConnectionWatcher",
+    "Holder",
+    "Opener",
+    "Pool",
+    "PoolWatcher",
+    "Surroundings",
+    "Work",
+]
+
+Result = TypeVar("Result")
+Holder = tuple[str, str]
+"""A principal and its session: whoever has the one name does not enter by the other."""
+
+_CALL_AGAIN = "call again: a new connection is opened"
+_LOOK = "run `ullage doctor` to see what is wrong with it"
+
+
+class Connected(ToolSource, ResourceSource, PromptSource, CompletionSource, Subscribed, Watched, Protocol):
+    """An open connection, as the supervision uses it; a request raises `Unsent` where it never reached the server."""
+
+    @property
+    def introduction(self) -> Introduction: ...
+
+    @property
+    def capabilities(self) -> JsonObject: ...
+
+    @property
+    def protocol_version(self) -> str: ...
+
+    @property
+    def process_id(self) -> int | None: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+    def stderr_tail(self) -> str: ...
+
+    async def ended(self) -> str:
+        """Returns the reason when the connection is gone; may be cancelled and awaited again."""
+        ...
+
+    async def set_log_level(self, level: str) -> None: ...
+
+
+class Opener(Protocol):
+    def __call__(
+        self, server: Server, *, environment: Mapping[str, str], era: Era | None
+    ) -> AbstractAsyncContextManager[Connected]:
+        """Opens a connection that speaks this era if the server knows it, or whichever where it is None."""
+        ...
+
+
+class ConnectionWatcher(Protocol):
+    """Whoever is told what becomes of a connection."""
+
+    def ready(self, connection: "Connection", upstream: Connected) -> None: ...
+
+    def gone(self, connection: "Connection") -> None:
+        """Told once, as soon as it is of no more use; its process may still be ending."""
+        ...
+
+    def can_spare(self, connection: "Connection") -> bool:
+        """Whether it may be ended for idleness."""
+        ...
+
+
+class Connection:
+    def __init__(
+        self,
+        server: Server,
+        watcher: ConnectionWatcher,
+        clock: Callable[[], float],
+        bounds: Bounds,
+        era: Era | None = None,
+    ) -> None:
+        self.era: Era | None = era
+        """The era that is wanted, and from its opening on the one that is spoken; None where it makes no difference."""
+        self.holder: Holder | None = None
+        """None until a session takes it over; kept when that one is over, for what it left there is nobody else's."""
+        self.began = clock()
+        self.ready_at: float | None = None
+        self.upstream: Connected | None = None
+        """None while it is being opened and when it is gone."""
+        self.failure: UllageError | None = None
+        """Why it is gone; None also where it was ended on purpose."""
+        self.is_gone = False
+        self.open_calls = 0
+        self.used_at = self.began
+        self.ended = anyio.Event()
+        """Set when nothing of it is left."""
+        self._server = server
+        self._watcher = watcher
+        self._clock = clock
+        self._bounds = bounds
+        self._settled = anyio.Event()
+        self._whole = anyio.CancelScope()
+        self._alive: anyio.CancelScope | None = None
+
+    async def keep(self, opener: Opener, environment: Mapping[str, str]) -> None:
+        """Opens the connection and holds it until it dies, idles or is stopped."""
+        try:
+            await self._open(opener, environment)
+        except UllageError as error:
+            self._leave(error)
+        except BaseException as error:
+            cut_off = isinstance(error, anyio.get_cancelled_exc_class())
+            how = "was cut off: Ullage is ending" if cut_off else f"broke with {type(error).__name__}"
+            self._leave(SourceFailed(f"the connection to server `{self._server.name}` {how}"))
+            raise
+        finally:
+            self.ended.set()
+
+    async def _open(self, opener: Opener, environment: Mapping[str, str]) -> None:
+        # One scope around all of it, because what the opener begins inside must also end inside.
+        with self._whole as whole:
+            whole.deadline = anyio.current_time() + self._server.start_timeout + self._bounds.start_slack
+            async with opener(self._server, environment=environment, era=self.era) as upstream:
+                whole.deadline = math.inf
+                self._become_ready(upstream)
+                self._leave(await self._until_ended(upstream))
+                whole.deadline = anyio.current_time() + self._bounds.stopping
+        self._leave(self._hung() if whole.cancelled_caught else None)
+
+    def _become_ready(self, upstream: Connected) -> None:
+        self.ready_at = self.used_at = self._clock()
+        self.upstream = upstream
+        self._watcher.ready(self, upstream)
+        self._settled.set()
+
+    async def _until_ended(self, upstream: Connected) -> SourceFailed | None:
+        """The reason, or None where it was stopped or nobody used it."""
+        while not self.is_gone and not self._is_idle():
+            with anyio.CancelScope(deadline=anyio.current_time() + self._idle_seconds_left()) as self._alive:
+                reason = await upstream.ended()
+                return SourceFailed(f"server `{self._server.name}` {reason}", suggestion=_CALL_AGAIN)
+        return None
+
+    def _idle_limit(self) -> float:
+        wanted = self._bounds.idle if self._server.idle_timeout is None else self._server.idle_timeout
+        return max(wanted, self._bounds.shortest_idle)
+
+    def _is_idle(self) -> bool:
+        too_long = self._clock() - self.used_at >= self._idle_limit()
+        return too_long and self.open_calls == 0 and self._watcher.can_spare(self)
+
+    def _idle_seconds_left(self) -> float:
+        """Until the next look; a whole limit where it is overdue but busy or needed."""
+        left = self._idle_limit() - (self._clock() - self.used_at)
+        return left if left > 0 else self._idle_limit()
+
+    def _hung(self) -> SourceFailed:
+        return SourceFailed(
+            f"server `{self._server.name}` gave no answer within {self._server.start_timeout:g} s of its start",
+            suggestion="run its command by hand to see why, or raise start_timeout; `ullage doctor` shows the rest",
+        )
+
+    def _leave(self, failure: UllageError | None) -> None:
+        """Out of use from here on, before its process is gone; only the first reason counts."""
+        if self.is_gone:
+            return
+        self.is_gone = True
+        self.failure = failure
+        try:
+            self._watcher.gone(self)
+        finally:
+            self.upstream = None
+            self._settled.set()
+
+    def stop(self) -> None:
+        """Ends it: an open one in good order, one still being opened at once."""
+        was_open = self.upstream is not None
+        self._leave(None)
+        if was_open and self._alive is not None:
+            self._alive.cancel()
+        elif not was_open and self.ready_at is None:
+            self._whole.cancel()
+
+    def lose(self, failure: UllageError) -> None:
+        """Someone found it dead."""
+        self._leave(failure)
+        if self._alive is not None:
+            self._alive.cancel()
+
+    async def settled(self) -> None:
+        """Returns when it is open or was stopped; raises why it could not be opened, or died at once."""
+        with self._claimed():
+            await self._settled.wait()
+        if self.failure is not None:
+            # A fresh error each time: one that is raised in many tasks would gather all their tracebacks.
+            kind = SignInNeeded if isinstance(self.failure, SignInNeeded) else SourceFailed
+            raise kind(self.failure.message, suggestion=self.failure.suggestion or _LOOK, options=self.failure.options)
+
+    @contextmanager
+    def _claimed(self) -> Generator[None, None, None]:
+        """Not ended for idleness inside."""
+        self.open_calls += 1
+        try:
+            yield
+        finally:
+            self.open_calls -= 1
+            self.used_at = self._clock()
+
+    def stderr_tail(self) -> str:
+        """The last that the server wrote to standard error; empty where the connection is not open."""
+        return "" if self.upstream is None else self.upstream.stderr_tail()
+
+    async def over(self, request: Callable[[Connected], Awaitable[Result]]) -> Result:
+        """Asks something over the connection, which must be open."""
+        if self.upstream is None:
+            raise Unsent(f"the connection to server `{self._server.name}` is gone", suggestion=_CALL_AGAIN)
+        # Not `_claimed`, which would cost every call as much as the rest of this.
+        self.open_calls += 1
+        try:
+            return await request(self.upstream)
+        finally:
+            self.open_calls -= 1
+            self.used_at = self._clock()
+
+
+_log = logging.getLogger(__name__)
+
+_TAIL_CHARACTERS = 4_000
+_LOOK_SECONDS = 0.05
+_EVERYBODY: Holder = ("", "")
+"""Who holds a shared server's one connection."""
+
+_WHEN_FULL = "try again when another session has ended, or set shared = true where the server keeps no state"
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+Slot = tuple[Holder, Era | None]
+"""Whose a connection is, in which era."""
+_ERAS: tuple[Era, ...] = ("handshake", "stateless")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What every pool of a host works with."""
+
+    opener: Opener
+    environment: ChildEnvironment
+    start: Callable[[Work], None]
+    """Runs something in the background, among the host's tasks."""
+    clock: Callable[[], float]
+    random: Callable[[], float]
+    bounds: Bounds
+    client_era: Callable[[], Era | None] = lambda: None
+    """The era of the client that came last: what is opened for nobody in particular is likely to be called by it."""
+
+
+class PoolWatcher(Protocol):
+    def connected(self, upstream: Connected, *, again: bool) -> None:
+        """A connection is open; `again` where an earlier one is gone, so that what is offered may have changed."""
+        ...
+
+    def is_needed(self) -> bool:
+        """Whether a connection must be kept although nobody calls."""
+        ...
+
+
+class Pool:
+    def __init__(self, server: Server, surroundings: Surroundings, watcher: PoolWatcher) -> None:
+        self.server = server
+        self.record = Record(server.name, surroundings.bounds.patience, surroundings.clock, surroundings.random)
+        self._around = surroundings
+        self._watcher = watcher
+        self._connections: list[Connection] = []
+        """Every one of which something is left, in the order of their opening."""
+        self._held: dict[Slot, Connection] = {}
+        self._waiting: list[list[Holder | None]] = []
+        """Those that wait for room, in their order."""
+        self._freed = anyio.Event()
+        self._unknown: set[Era] = set()
+        """Eras in which the server was asked and answered in the other."""
+        self._lost_one = False
+        self._hints: set[str] = set()
+        """Those that were logged."""
+        self.is_closed = False
+
+    def at_hand(self, holder: Holder, era: Era | None) -> Connection | None:
+        """The holder's connection where it is open: the way of nearly every call."""
+        connection = self._held_by(_EVERYBODY if self.server.shared else holder, era)
+        return None if connection is None or connection.upstream is None or self.is_closed else connection
+
+    def live(self) -> list[Connected]:
+        """Newest first."""
+        return [one.upstream for one in reversed(self._connections) if one.upstream is not None]
+
+    def _held_by(self, holder: Holder, era: Era | None) -> Connection | None:
+        spoken = self._spoken(era)
+        for one in (None, *_ERAS) if spoken is None else (spoken,):
+            if (connection := self._held.get(_slot(holder, one))) is not None:
+                return connection
+        return None
+
+    def _spoken(self, era: Era | None) -> Era | None:
+        """The era that a connection gets for a client of this one; None where nothing is known of either."""
+        wanted = era or self._around.client_era()
+        if wanted is None or wanted not in self._unknown:
+            return wanted
+        return next(one for one in _ERAS if one != wanted)
+
+    async def connection(
+        self, holder: Holder | None, deadline: float | None = None, era: Era | None = None
+    ) -> Connection:
+        """An open connection for the holder, or any where it is None; opened where there is none.
+
+        A caller that gives up leaves the start going on for the others, and for its own next try.
+        """
+        with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
+            return await self._found_or_opened(_EVERYBODY if self.server.shared else holder, era)
+        raise DeadlinePassed(
+            f"server `{self.server.name}` was still starting when the call's time was up",
+            suggestion="call again: the start goes on meanwhile",
+        )
+
+    async def _found_or_opened(self, holder: Holder | None, era: Era | None) -> Connection:
+        while True:
+            connection = self._find(holder, era) or await self._opened_when_allowed(holder, era)
+            if connection is not None:
+                await connection.settled()
+                if connection.upstream is not None and (holder is None or self._held_by(holder, era) is connection):
+                    return connection
+
+    def _find(self, holder: Holder | None, era: Era | None) -> Connection | None:
+        self._refuse_when_closed()
+        usable = [one for one in self._connections if not one.is_gone]
+        spoken = self._spoken(era)
+        if holder is None:
+            return max(usable, key=lambda one: (one.upstream is not None, one.era == spoken, one.began), default=None)
+        if (held := self._held_by(holder, era)) is not None:
+            return held
+        spares = [one for one in usable if one.holder is None]
+        spare = next((one for one in spares if spoken in (None, one.era)), None)
+        if spare is not None and not self._has_share(holder):
+            self._assign(spare, holder)
+            return spare
+        # One that was begun for nobody in particular may turn out to be the right one.
+        return next((one for one in spares if one.era is None), None)
+
+    def _assign(self, connection: Connection, holder: Holder) -> None:
+        connection.holder = holder
+        self._held[_slot(holder, connection.era)] = connection
+
+    async def _opened_when_allowed(self, holder: Holder | None, era: Era | None) -> Connection | None:
+        """None where something was waited for, so that the state must be looked at again."""
+        self._forgive()
+        if self.record.has_failed and (attempt := self._starting()) is not None:
+            await attempt.settled()
+            return None
+        if wait := self.record.seconds_to_wait():
+            await anyio.sleep(wait)
+            return None
+        if await self._waited_for_room(holder) and (found := self._find(holder, era)) is not None:
+            return found
+        return self._begin(holder, era)
+
+    def _begin(self, holder: Holder | None, era: Era | None) -> Connection:
+        connection = Connection(self.server, self, self._around.clock, self._around.bounds, self._spoken(era))
+        self.in_background(lambda: self._keep(connection))
+        self._connections.append(connection)
+        if holder is not None:
+            self._assign(connection, holder)
+        return connection
+
+    async def _waited_for_room(self, holder: Holder | None) -> bool:
+        """Wait until another connection may be opened, those that came before first; False where there was room.
+
+        Raises:
+            Unavailable: There was none in time.
+        """
+        if not self._is_full(holder) and not self._waiting:
+            return False
+        place = [holder]
+        self._waiting.append(place)
+        try:
+            with anyio.move_on_after(self._around.bounds.room_wait):
+                while self._is_full(holder) or self._is_behind(place):
+                    await self._freed.wait()
+                return True
+        finally:
+            self._waiting = [one for one in self._waiting if one is not place]
+            self._note_freed()
+        if len(self._connections) < self._around.bounds.connections:
+            many = f"your sessions already have {self._around.bounds.share} connections to server `{self.server.name}`"
+            raise Unavailable(f"{many}, all that one caller gets", suggestion=_WHEN_FULL)
+        most = self._around.bounds.connections
+        raise Unavailable(f"server `{self.server.name}` already has {most} connections", suggestion=_WHEN_FULL)
+
+    def _is_full(self, holder: Holder | None) -> bool:
+        return len(self._connections) >= self._around.bounds.connections or self._has_share(holder)
+
+    def _has_share(self, holder: Holder | None) -> bool:
+        """Whether a principal has all the connections that one may have: it cannot use up a server for all others."""
+        if holder is None:
+            return False
+        held = sum(one.holder is not None and one.holder[0] == holder[0] for one in self._connections)
+        return held >= self._around.bounds.share
+
+    def _is_behind(self, place: list[Holder | None]) -> bool:
+        """Whether somebody who came before could have the room."""
+        for one in self._waiting:
+            if one is place:
+                return False
+            if not self._is_full(one[0]):
+                return True
+        return False
+
+    def _note_freed(self) -> None:
+        """Have those that wait for room look again."""
+        self._freed.set()
+        self._freed = anyio.Event()
+
+    def release(self, holder: Holder) -> None:
+        """The session is over: its connection ends as soon as its open calls have, within bounds."""
+        for slot in [one for one in self._held if one[0] == holder]:
+            self.in_background(partial(self._let_go, self._held.pop(slot)))
+
+    async def _let_go(self, connection: Connection) -> None:
+        with anyio.move_on_after(self._around.bounds.retiring):
+            while connection.open_calls:
+                await anyio.sleep(_LOOK_SECONDS)
+        # The last one that hears of changes someone waits for stays; nobody calls by it any more.
+        if self._others_live(connection) or not self._watcher.is_needed():
+            connection.stop()
+
+    async def _keep(self, connection: Connection) -> None:
+        try:
+            await connection.keep(self._around.opener, self._around.environment.of(self.server))
+        finally:
+            self._connections.remove(connection)
+            self._note_freed()
+
+    def in_background(self, work: Work) -> None:
+        self._around.start(lambda: self._guarded(work))
+
+    async def _guarded(self, work: Work) -> None:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - what breaks here is one server's, and must not end the others' tasks
+            self.record.note(f"internal error: {type(error).__name__}")
+
+    def _starting(self) -> Connection | None:
+        return next((one for one in self._connections if one.ready_at is None and not one.is_gone), None)
+
+    def _forgive(self) -> None:
+        self.record.forgive([one.ready_at for one in self._connections if one.upstream and one.ready_at is not None])
+
+    def ready(self, connection: Connection, upstream: Connected) -> None:
+        self.record.start_seconds = connection.used_at - connection.began
+        self.record.introduction = upstream.introduction
+        self.record.protocol = upstream.protocol_version
+        self._note_era(connection, era_of(upstream.protocol_version))
+        again, self._lost_one = self._lost_one, False
+        self._watcher.connected(upstream, again=again)
+
+    def _note_era(self, connection: Connection, spoken: Era) -> None:
+        """A server that was asked in one era and answered in the other is asked in that one from here on."""
+        if connection.era is not None and connection.era != spoken and spoken not in self._unknown:
+            self._unknown.add(connection.era)
+        connection.era = spoken
+        for slot in [slot for slot, held in self._held.items() if held is connection]:
+            del self._held[slot]
+            known = self._held.setdefault(_slot(connection.holder or slot[0], spoken), connection)
+            if known is not connection:
+                # Its holder had one already: a client of the other era had come first.
+                connection.stop()
+
+    def gone(self, connection: Connection) -> None:
+        self._forgive()
+        for slot in [slot for slot, held in self._held.items() if held is connection]:
+            del self._held[slot]
+        if connection.upstream is not None:
+            # Nothing was missed where it was ended on purpose and others went on listening.
+            self._lost_one = self._lost_one or connection.failure is not None or not self._others_live(connection)
+            self.record.last_words = _tail_of(connection.upstream)
+        elif isinstance(connection.failure, Stillborn):
+            self.record.last_words = connection.failure.stderr_tail[-_TAIL_CHARACTERS:]
+        if connection.failure is not None:
+            self.add_hint(connection.failure, self.record.last_words)
+        if connection.failure is not None and not self.is_closed:
+            self.record.failed(connection.failure, began=connection.began, ready_at=connection.ready_at)
+
+    def notice_missing_variables(self, words: str) -> str:
+        """What to write into the settings where the server's words name a variable that it is not given; else empty.
+
+        Logged once: whoever called may be a model, and only a person can do something about it.
+        """
+        hint = self._around.environment.hint(self.server, words)
+        if hint and hint not in self._hints:
+            self._hints.add(hint)
+            self.record.note(hint)
+            _log.warning("server `%s` failed: %s", self.server.name, hint)
+        return hint
+
+    def add_hint(self, error: UllageError, words: str) -> None:
+        """Puts the hint before the error's suggestion."""
+        hint = self.notice_missing_variables(f"{error.message}\n{words}")
+        if hint and hint not in error.suggestion:
+            error.suggestion = f"{hint}; {error.suggestion}" if error.suggestion else hint
+
+    def can_spare(self, connection: Connection) -> bool:
+        """The last one stays, unless the settings say when it may go and nobody listens for its changes."""
+        return self._others_live(connection) or (self.server.idle_timeout is not None and not self._watcher.is_needed())
+
+    def _others_live(self, connection: Connection) -> bool:
+        return any(one.upstream is not None for one in self._connections if one is not connection)
+
+    def _refuse_when_closed(self) -> None:
+        if self.is_closed:
+            raise Unavailable(
+                f"server `{self.server.name}` is closed: it left the configuration, or Ullage is ending",
+                suggestion="list the tools again",
+            )
+
+    def stop(self) -> None:
+        """Ends every connection, and opens none from here on; what is left of them ends in the background."""
+        self.is_closed = True
+        for connection in tuple(self._connections):
+            connection.stop()
+
+    async def close(self, *, grace: float = 0.0) -> None:
+        """Lets open calls finish for so many seconds, then ends every connection and waits for that, within bounds."""
+        self.is_closed = True
+        with anyio.move_on_after(grace):
+            while any(one.open_calls for one in self._connections):
+                await anyio.sleep(_LOOK_SECONDS)
+        self.stop()
+        with anyio.move_on_after(self._around.bounds.leaving):
+            for connection in tuple(self._connections):
+                await connection.ended.wait()
+
+    def health(self) -> Health:
+        self._forgive()
+        live = self.live()
+        if live:
+            self.record.last_words = _tail_of(live[0])
+            for note in live[0].notes:
+                self.record.note(note)
+        return replace(
+            self.record.health(ready=bool(live), starting=self._starting() is not None),
+            connections=len(self._connections),
+            open_calls=sum(one.open_calls for one in self._connections),
+            process_ids=tuple(one.process_id for one in live if one.process_id is not None),
+        )
+
+
+def _slot(holder: Holder, era: Era | None) -> Slot:
+    """Where a holder's connection is found. A stateless server knows no sessions, so those of a principal share one."""
+    return ((holder[0], "") if era == "stateless" else holder), era
+
+
+def _tail_of(upstream: Connected) -> str:
+    return upstream.stderr_tail()[-_TAIL_CHARACTERS:]
