@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ullage import errors
-from ullage.app.counting import meter, meter_for
+from ullage.app.count_text import meter, meter_for
 from ullage.models import shipped
 
 ROOT = Path(__file__).parent.parent
@@ -126,7 +126,7 @@ def test_a_short_exact_count_imports_nothing_that_only_others_need():
 @pytest.mark.requirement("U:one-meter")
 def test_one_file_makes_meters_and_one_table_of_models_is_read():
     texts = {path.name: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
-    assert [name for name, text in texts.items() if re.search(r"(?<!class )\bMeter\(", text)] == ["counting.py"]
+    assert [name for name, text in texts.items() if re.search(r"(?<!class )\bMeter\(", text)] == ["count_text.py"]
     assert not [name for name, text in texts.items() if re.search(r"(?<!class )\bModelTable\(", text)]
     assert shipped() is shipped() is meter().models is meter_for(1).models
     assert meter() is meter()

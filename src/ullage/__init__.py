@@ -3,8 +3,8 @@
 TYPE_CHECKING = False  # `typing` would be imported by every start
 if TYPE_CHECKING:
     from ullage.app import count, count_request, find_model
-    from ullage.app.agents import run_agent
-    from ullage.app.context import Context, compact, get_context_usage
+    from ullage.app.build_agent import run_agent
+    from ullage.app.build_context import Context, compact, get_context_usage
     from ullage.context import Session
     from ullage.gateway import FindToolResponse, TokenMetrics
 
@@ -24,16 +24,16 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "Context": "app.context",
+    "Context": "app.build_context",
     "FindToolResponse": "gateway",
     "Session": "context",
     "TokenMetrics": "gateway",
-    "compact": "app.context",
+    "compact": "app.build_context",
     "count": "app",
     "count_request": "app",
     "find_model": "app",
-    "get_context_usage": "app.context",
-    "run_agent": "app.agents",
+    "get_context_usage": "app.build_context",
+    "run_agent": "app.build_agent",
 }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ullage.adapters.following import Following, Mirrored, Shown, untouched
+from ullage.adapters.history_sync import Following, Mirrored, Shown, untouched
 from ullage.context import Context, Options, Session
 from ullage.errors import InvalidArguments
 from ullage.messages import Format, Message, Text, ToolCall, ToolResult

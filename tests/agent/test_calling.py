@@ -3,9 +3,7 @@ import json
 import anyio
 import pytest
 
-from ullage.agent.calling import Calls, carried, unanswered, with_own_ids
-from ullage.agent.events import Returned
-from ullage.agent.offered import Offered
+from ullage.agent.tool_calls import Calls, Offered, Returned, carried, unanswered, with_own_ids
 from ullage.errors import InvalidArguments
 from ullage.messages import Media, Message, Text, ToolCall, ToolResult
 from ullage.testing import FakeSource

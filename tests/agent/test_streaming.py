@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 import anyio
 import pytest
 
-from ullage.agent.streaming import running
+from ullage.agent.loop import running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:formats")]
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from approving import load
-from ullage.app.gateway import open_gateway
+from ullage.app.build_gateway import open_gateway
 from ullage.config import Flags
 from ullage.gateway import META
 from ullage.tool import Call, Caller, Reply

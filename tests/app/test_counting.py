@@ -5,7 +5,8 @@ import pytest
 
 import ullage
 from ullage import count, count_request, find_model
-from ullage.app import counting, meter_for
+from ullage.app import count_text as counting
+from ullage.app import meter_for
 from ullage.errors import InvalidArguments, UnreadableRequest
 
 pytestmark = pytest.mark.requirement("S3:count")

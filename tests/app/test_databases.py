@@ -15,12 +15,9 @@ import anyio
 import pytest
 
 from approving import load
-from ullage.app.clients import LISTED
-from ullage.app.counting import meter
-from ullage.app.databases import LateDatabase, look_at
-from ullage.app.gateway import Gateway, open_gateway
-from ullage.app.held_tables import HeldTables
-from ullage.app.own import OwnTools
+from ullage.app.build_gateway import LISTED, Gateway, OwnTools, open_gateway
+from ullage.app.build_sources import HeldTables, LateDatabase, look_at
+from ullage.app.count_text import meter
 from ullage.config import Flags
 from ullage.errors import DeadlinePassed, SourceFailed, UnknownTool
 from ullage.gateway import META, definition_text

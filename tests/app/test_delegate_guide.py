@@ -13,7 +13,7 @@ import pytest
 from app.loopback import loopback
 from approving import examine
 from delegate.policies import MODELS, POLICIES
-from ullage.cli.evaluating import read_cases
+from ullage.cli.route import read_cases
 from ullage.config import Flags, Places
 from ullage.delegate import DELEGATE, TOOLS, DelegateSource
 from ullage.retrieve import TOOL

@@ -19,14 +19,13 @@ import pytest
 from app.loopback import Loopback, loopback
 from approving import load
 from delegate.policies import MODELS, POLICIES
-from ullage.app.counting import meter
-from ullage.app.default_policy import MODELS as CHOSEN
-from ullage.app.default_policy import default_policy
-from ullage.app.delegates import open_delegate
-from ullage.app.delegating import DELEGATED
-from ullage.app.gateway import Gateway, open_gateway
-from ullage.app.keys import off
-from ullage.app.retrieving import RETRIEVED
+from ullage.app.build_delegate import MODELS as CHOSEN
+from ullage.app.build_delegate import default_policy, open_delegate
+from ullage.app.build_gateway import Gateway, open_gateway
+from ullage.app.build_sources import RETRIEVED
+from ullage.app.count_text import meter
+from ullage.app.delegate_sources import DELEGATED
+from ullage.app.provider_keys import off
 from ullage.config import Flags
 from ullage.delegate import (
     DELEGATE,
@@ -336,7 +335,7 @@ def test_why_a_provider_is_off_is_said_without_its_key(work: Path):
 async def test_nothing_is_loaded_for_it_where_nobody_delegates(work: Path):
     code = (
         "import os, sys, anyio; from pathlib import Path; import ullage.cli.serve\n"
-        "from ullage.app.gateway import open_gateway; from ullage.config import Flags, load\n"
+        "from ullage.app.build_gateway import open_gateway; from ullage.config import Flags, load\n"
         "async def main():\n"
         "    async with open_gateway(load(Flags(), os.environ, Path.cwd()), environment=os.environ) as gateway:\n"
         "        await gateway.flagged(None).source.tools()\n"

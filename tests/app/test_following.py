@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from approving import load
-from ullage.app.following import follow, until_restart
+from ullage.app.build_gateway import follow, until_restart
 from ullage.config import ClientProfile, Flags, Gateway, Loaded, Results, Settings, Token
 from ullage.errors import BadConfiguration
 from upstreams import scripted, tool, write_toml

@@ -14,8 +14,9 @@ import anyio
 import pytest
 
 from approving import examine, load
-from ullage.app import count, counting
-from ullage.app.gateway import Gateway, open_gateway
+from ullage.app import count
+from ullage.app import count_text as counting
+from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.config import Flags
 from ullage.errors import BadConfiguration, UnknownResource
 from ullage.gateway import META, definition_text

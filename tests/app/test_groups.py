@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from approving import load
-from ullage.app.gateway import open_gateway
+from ullage.app.build_gateway import open_gateway
 from ullage.config import Flags
 from ullage.errors import UnknownTool
 from ullage.tool import Call, Caller

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from approving import load
-from ullage.app.forgetting import forget_uses
-from ullage.app.gateway import Gateway, open_gateway
+from ullage.app.build_gateway import Gateway, open_gateway
+from ullage.app.open_store import forget_uses
 from ullage.config import Flags, Loaded
 from ullage.gateway import StoredUses
 from ullage.tool import Call, Caller, Reply

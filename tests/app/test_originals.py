@@ -17,7 +17,7 @@ from app.loopback import loopback
 from approving import load
 from delegate.policies import MODELS, POLICIES
 from ullage import FindToolResponse, TokenMetrics, count, count_request, get_context_usage
-from ullage.app.gateway import Gateway, open_gateway
+from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.config import Flags
 from ullage.gateway import META
 from ullage.tool import Call, Caller, Reply

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from approving import load
-from ullage.app.gateway import open_gateway
+from ullage.app.build_gateway import open_gateway
 from ullage.config import Flags
 from ullage.tool import Call
 from upstreams import scripted, tool, write_toml

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from approving import load
-from ullage.app.gateway import Gateway, open_gateway
+from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.config import Flags
 from ullage.store import Database
 from ullage.tool import Call

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from approving import load
-from ullage.app.gateway import Gateway, open_gateway
+from ullage.app.build_gateway import Gateway, open_gateway
 from ullage.config import Flags
 from upstreams import scripted, tool, write_json
 

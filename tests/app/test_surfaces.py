@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ullage.app.surfaces import StoredSurfaces
+from ullage.app.build_gateway import StoredSurfaces
 from ullage.gateway import Decision, StoredForms
 from ullage.store import Database
 

@@ -12,8 +12,8 @@ from app.loopback import Loopback, loopback
 from approving import approve, main
 from cli.talks import answered, asked, chat, session, turns, words
 from delegate.policies import MODELS, POLICIES
-from ullage.cli.compacting import planned, written
-from ullage.cli.sessions import all_in
+from ullage.cli.compact import planned, written
+from ullage.cli.session_stats import all_in
 from ullage.clients import read_conversations
 from ullage.context import Options, Session, SessionChanged
 from ullage.messages import Format, faults

@@ -45,7 +45,7 @@ def test_nothing_is_written_to_a_home_when_the_store_is_elsewhere(work: Path, ca
 def test_what_libraries_log_stays_off_standard_error():
     code = """
 import logging
-from ullage.cli.configured import log_to_stderr
+from ullage.cli.load_settings import log_to_stderr
 log_to_stderr()
 logging.getLogger("ullage.app").warning("heard")
 for name in ("mcp.client.streamable_http", "mcp.server.lowlevel.server", "client", "httpx2", "httpcore2.connection"):

@@ -15,10 +15,8 @@ from inline_snapshot import snapshot
 
 from cli.talks import answered, asked, chat, compaction, result, session, turns, words
 from ullage.cli import main
-from ullage.cli.burden import Piece, by_tool, calls_carried, pieces, repeated
-from ullage.cli.cached import losses
-from ullage.cli.sessions import Found, weigh
-from ullage.cli.waterline import chart
+from ullage.cli.context import chart
+from ullage.cli.session_stats import Found, Piece, by_tool, calls_carried, losses, pieces, repeated, weigh
 from ullage.clients import Call, Compaction, Conversation, Turn
 from ullage.context import DEFAULTS
 from ullage.messages import Format, Message, Text

@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from approving import main
-from ullage.cli.databases import FoundDatabase, database_lines
+from ullage.cli.doctor import FoundDatabase, database_lines
 from ullage.errors import BadConfiguration, SourceFailed
 from ullage.sql import DatabaseSettings
 from upstreams import scripted, tool, unruly, write_json, write_toml
@@ -305,7 +305,7 @@ def test_weights_that_cannot_be_loaded_are_something_wrong(
     def broken() -> None:
         raise BadConfiguration("the weights are damaged", suggestion="pip install it anew")
 
-    monkeypatch.setattr("ullage.cli.meaning.load_table", broken)
+    monkeypatch.setattr("ullage.cli.doctor.load_table", broken)
     write_toml(work / "ullage.toml", "")
     assert main(["doctor"]) == 1
     assert "search by meaning cannot be loaded: the weights are damaged\n    pip install it anew" in (

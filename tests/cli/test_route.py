@@ -7,7 +7,7 @@ import pytest
 
 from approving import main
 from delegate.policies import MODELS, POLICIES
-from ullage.cli.evaluating import read_cases
+from ullage.cli.route import read_cases
 
 pytestmark = pytest.mark.requirement("S4:route")
 

@@ -14,7 +14,7 @@ import pytest
 
 from approving import approve
 from ullage.app import count
-from ullage.app.installing import find_doubled
+from ullage.app.install_plan import find_doubled
 from ullage.cli import main
 from ullage.clients.configs import PROGRAMS, ClientConfig, ServerEntry
 from ullage.gateway import Server

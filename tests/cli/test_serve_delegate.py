@@ -17,8 +17,8 @@ from mcp_types import CallToolResult, TextContent
 from app.loopback import loopback
 from approving import approve
 from delegate.policies import MODELS, POLICIES
+from ullage.cli.load_settings import show_telemetry
 from ullage.cli.serve import _behind
-from ullage.cli.telemetry import show_telemetry
 from ullage.config import Flags, load
 from ullage.ledger import read_entries
 from ullage.store import Database

@@ -14,7 +14,7 @@ WARM = """
 import os, sys
 from pathlib import Path
 import anyio
-from ullage.app.gateway import open_gateway
+from ullage.app.build_gateway import open_gateway
 from ullage.config import Flags, load
 
 async def main():

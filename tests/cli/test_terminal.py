@@ -21,7 +21,7 @@ from app.loopback import Loopback, loopback
 from cli.talks import answered, asked, result, session
 from delegate.policies import MODELS, POLICIES
 from ullage.cli import main
-from ullage.cli.terminal import LineFormatter, TerminalStream, own_sequence
+from ullage.cli.output import LineFormatter, TerminalStream, own_sequence
 from ullage.control_characters import escape_controls, escape_json_controls
 from ullage.invisible_characters import escape_invisible
 from upstreams import scripted, tool, write_json, write_toml

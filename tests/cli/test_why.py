@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from ullage.cli import main
-from ullage.cli.why import explained, why_json, why_lines
+from ullage.cli.find import explained, why_json, why_lines
 from ullage.gateway import Explained
 from ullage.search import Document, Field, Hit, Named, Reason, Why
 from upstreams import scripted, tool, write_toml

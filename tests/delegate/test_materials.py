@@ -12,7 +12,7 @@ import pytest
 
 from delegate.delegates import METER, Both, delegate, one_fallback, saying
 from delegate.streams import ANSWERS, Scripted
-from ullage.app.materials import FilesOfRoots
+from ullage.app.build_delegate import FilesOfRoots
 from ullage.delegate import DELEGATE, Conversation, DelegateSource
 from ullage.delegate.checked_answers import Unfit, check_schema, read_fitting
 from ullage.delegate.delegate_tools import RUN

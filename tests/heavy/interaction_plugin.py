@@ -28,7 +28,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
-from ullage.app.gateway import open_gateway
+from ullage.app.build_gateway import open_gateway
 from ullage.config import Flags, Places, load
 from ullage.gateway import META, Server
 from ullage.tool import Caller

@@ -12,8 +12,7 @@ from typing import Any, cast
 from ullage.context import Context, Summarizer, SummaryAnswer, SummaryRequest
 from ullage.tool import Json, JsonObject
 
-from .extra import load
-from .following import Begin, Following, Shown, begins
+from .history_sync import Begin, Following, Shown, begins, load
 
 __all__ = ["CompactingSession", "ModelSummarizer"]
 

@@ -14,8 +14,7 @@ from ullage.messages import Media, Message, Part, Role, Text, Thinking, ToolCall
 from ullage.models import Usage
 from ullage.tool import JsonObject
 
-from .extra import load
-from .following import Begin, Following, Mirrored, Shown, untouched
+from .history_sync import Begin, Following, Mirrored, Shown, load, untouched
 
 __all__ = ["ModelSummarizer", "history_processor"]
 

@@ -1,18 +1,7 @@
 """The agent loop: a model that calls tools and stays within its context window."""
 
-from .events import (
-    Called,
-    ContextStatus,
-    Corrected,
-    End,
-    Ending,
-    Event,
-    Returned,
-    Said,
-    Thought,
-    Used,
-)
 from .loop import run_agent
+from .tool_calls import Called, ContextStatus, Corrected, End, Ending, Event, Returned, Said, Thought, Used
 
 __all__ = [
     "Called",

@@ -1,16 +1,18 @@
-"""How does a model work at something with tools, for as long as it takes?
+"""Before every call of the model the context makes room; the answer is streamed, its calls are run, and their results
+go back. Everything is in the session before the next call, so that whatever ends a run, it can be taken up again.
+Who answers is `delegate`'s matter, what is let go `context`'s.
 
-Before every call of the model the context makes room; the answer is streamed, its calls are run, and their results go
-back. Everything is in the session before the next call, so that whatever ends a run, it can be taken up again. Who
-answers is `delegate`'s matter, what is let go `context`'s.
+The work goes on in a task of its own and ends with the block, whichever way that is left. A generator may be closed
+from another task than the one that opened it, where a task group would be refused its end; hence a plain task.
 """
 
+import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, Generic, TypeVar, cast
 
 import anyio
 
@@ -20,12 +22,60 @@ from ullage.messages import Message, Text, Thinking, ToolCall
 from ullage.models import Usage
 from ullage.tool import ANONYMOUS, Caller, JsonObject, ToolSource
 
-from .calling import Calls, carried, cut_off, unanswered, with_own_ids
-from .events import Called, ContextStatus, Corrected, End, Ending, Event, Said, Thought, Used
-from .offered import Offered, Offering
-from .streaming import running
+from .tool_calls import (
+    Called,
+    Calls,
+    ContextStatus,
+    Corrected,
+    End,
+    Ending,
+    Event,
+    Offered,
+    Offering,
+    Said,
+    Thought,
+    Used,
+    carried,
+    cut_off,
+    unanswered,
+    with_own_ids,
+)
 
-__all__ = ["run_agent"]
+__all__ = ["Running", "run_agent", "running"]
+
+Piece = TypeVar("Piece")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Running(Generic[Piece, Value]):
+    _task: asyncio.Task[Value]
+    _pieces: asyncio.Queue[Piece | None]
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        """What it tells, until it has ended."""
+        while (piece := await self._pieces.get()) is not None:
+            yield piece
+
+    async def value(self) -> Value:
+        """What came of it; raises what it raised."""
+        return await self._task
+
+
+@asynccontextmanager
+async def running(
+    work: Callable[[Callable[[Piece], None]], Coroutine[Any, Any, Value]],
+) -> AsyncGenerator[Running[Piece, Value]]:
+    """`work` is given the function to tell its pieces by."""
+    pieces = asyncio.Queue[Piece | None]()
+    task = asyncio.get_running_loop().create_task(work(pieces.put_nowait))
+    task.add_done_callback(lambda _: pieces.put_nowait(None))
+    try:
+        yield Running(task, pieces)
+    finally:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({task})
 
 
 def run_agent(  # noqa: PLR0913 - whoever assembles an agent gives its parts, and the rest has a usual way

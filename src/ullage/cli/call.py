@@ -8,16 +8,14 @@ import argparse
 import json
 from typing import Any, cast
 
-from ullage.app.gateway import Gateway
+from ullage.app.build_gateway import Gateway
 from ullage.errors import ClientCannot, InvalidArguments, UllageError
 from ullage.gateway import META, NAMES
 from ullage.tool import Block, Call, Caller, Json, JsonObject, Reply
 
-from .asking import typed
-from .configured import add_flags, caller_of, read, say, with_gateway
-from .files import is_watched_input, read_piped
-from .output import complain, emit, emit_json
-from .wording import how_many
+from .input_files import is_watched_input, read_piped
+from .load_settings import add_flags, caller_of, read, say, typed, with_gateway
+from .output import complain, emit, emit_json, how_many
 
 __all__ = ["arguments", "run"]
 

@@ -13,7 +13,7 @@ from ullage.gateway import Server
 from ullage.tool import Json
 from ullage.wire import redacted, secrets_of
 
-from .configured import add_flags, check, reviewed
+from .load_settings import add_flags, check, reviewed
 from .output import bold, columns, dim, emit, emit_json, plain, say, yellow
 
 __all__ = ["arguments", "run"]

@@ -5,18 +5,343 @@ body; the format is detected. Several files are listed in one line each.
 """
 
 import argparse
+import textwrap
 from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
 
-from ullage.context import Options
+from ullage.context import Options, draw_grid, shown_percent, shown_tokens
 from ullage.errors import UnreadableFile
+from ullage.tool import Json
 
-from .output import emit_json, say
+from .output import bold, columns, dim, emit, emit_json, how_many, painted, say, yellow
 from .progress import Progress
-from .report import print_list, print_report
-from .report_json import listed_json, report_json
-from .sessions import Found, add_flags, all_in, named, weigh
+from .session_stats import (
+    Figures,
+    Found,
+    Level,
+    Piece,
+    ToolBurden,
+    Weighed,
+    add_flags,
+    all_in,
+    figures_of,
+    named,
+    weigh,
+)
 
-__all__ = ["arguments", "run"]
+__all__ = ["arguments", "chart", "listed_json", "print_list", "print_report", "report_json", "run"]
+
+_JSON_PIECES = 50
+"""At most, of those that were carried longest."""
+
+
+def listed_json(weighed: Weighed) -> dict[str, Json]:
+    one = weighed.conversation
+    return {
+        "file": weighed.file,
+        "program": one.program,
+        "session": one.id,
+        "title": one.title,
+        "model": one.model,
+        "weighedAs": weighed.model,
+        "format": one.format.value,
+        "messages": len(weighed.turns),
+        "inWindow": len(weighed.entries),
+        "calls": len(weighed.levels),
+        "compactions": len(one.compactions),
+        "usage": weighed.usage.to_json(),
+        "unread": dict(one.unread),
+    }
+
+
+def report_json(weighed: Weighed) -> dict[str, Json]:
+    figures = figures_of(weighed)
+    return {
+        **listed_json(weighed),
+        "toolsInFile": weighed.is_whole,
+        "waterline": [_level(level) for level in weighed.levels],
+        "compactedBefore": [mark + 1 for mark in figures.marks],
+        "tokensRead": figures.read,
+        "tokensCached": figures.cached,
+        "dollars": None if figures.dollars is None else f"{figures.dollars:f}",
+        "byTool": [
+            {"tool": one.name, "calls": one.calls, "tokens": one.tokens, "carried": one.carried}
+            for one in figures.burdens
+        ],
+        "carriedLongest": [_piece(piece) for piece in figures.costliest[:_JSON_PIECES]],
+        "cacheLosses": [
+            {
+                "call": loss.call,
+                "tokens": loss.tokens,
+                "reason": loss.reason,
+                "pauseSeconds": None if loss.pause is None else round(loss.pause.total_seconds(), 3),
+            }
+            for loss in figures.lost
+        ],
+        "advice": [{"finding": one.finding, "remedy": one.remedy} for one in figures.advice],
+    }
+
+
+def _level(level: Level) -> dict[str, Json]:
+    at = level.call.at
+    return {"tokens": level.tokens, "reported": level.reported, "at": None if at is None else at.isoformat()}
+
+
+def _piece(piece: Piece) -> dict[str, Json]:
+    return {
+        "message": piece.place + 1,
+        "category": piece.category,
+        "tool": piece.tool,
+        "label": piece.label,
+        "tokens": piece.tokens,
+        "calls": piece.calls,
+        "carried": piece.carried,
+        "inWindow": piece.standing,
+    }
+
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_HEIGHT = 8
+_MARK = "↓"
+
+
+def chart(
+    levels: Sequence[int], marks: Sequence[int], *, window: int, threshold: int | None, width: int = 78
+) -> list[str]:
+    """`levels` is one a call; `marks` are the calls before which something was let go."""
+    if not levels:
+        return []
+    top = _top(max(levels), window)
+    label = max(len(shown_tokens(value)) for value in (top, threshold or 0))
+    columns = min(len(levels), width - label - 2)
+    heights = [max(levels[_from(n, columns, levels) : _to(n, columns, levels)]) for n in range(columns)]
+    rows = [_row(row, heights, top, threshold, label) for row in range(_HEIGHT, 0, -1)]
+    axis = "".join(_MARK if _is_marked(n, columns, levels, marks) else "─" for n in range(columns))
+    return [*rows, f"{'0':>{label}} └{axis}", *_caption(len(levels), columns, label)]
+
+
+def _top(highest: int, window: int) -> int:
+    """The window where the highest level comes near it; else a round number above the level."""
+    if highest > window / 3:
+        return max(highest, window)
+    size = 10 ** (len(str(max(1, highest))) - 1)
+    return next(step * size for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * size >= highest)
+
+
+def _from(column: int, columns: int, levels: Sequence[int]) -> int:
+    return column * len(levels) // columns
+
+
+def _to(column: int, columns: int, levels: Sequence[int]) -> int:
+    return max(_from(column, columns, levels) + 1, _from(column + 1, columns, levels))
+
+
+def _row(row: int, heights: Sequence[int], top: int, threshold: int | None, label: int) -> str:
+    is_threshold = threshold is not None and round(threshold * _HEIGHT / top) == row and threshold < top
+    name = shown_tokens(top) if row == _HEIGHT else shown_tokens(threshold or 0) if is_threshold else ""
+    edge = "┤" if name else "│"
+    cells = "".join(_cell(height * _HEIGHT / top - (row - 1), is_threshold) for height in heights)
+    return f"{name:>{label}} {edge}{cells}".rstrip()
+
+
+def _cell(part: float, is_threshold: bool) -> str:  # noqa: FBT001
+    """`part` of this row is filled. Whatever is more than nothing is seen."""
+    eighths = min(8, max(0, round(part * 8)))
+    if eighths == 0 and part > 0:
+        eighths = 1
+    return "┄" if is_threshold and eighths == 0 else _BLOCKS[eighths]
+
+
+def _is_marked(column: int, columns: int, levels: Sequence[int], marks: Sequence[int]) -> bool:
+    """What was let go after the last call is marked there."""
+    shown = (min(mark, len(levels) - 1) for mark in marks)
+    return any(_from(column, columns, levels) <= mark < _to(column, columns, levels) for mark in shown)
+
+
+def _caption(calls: int, columns: int, label: int) -> list[str]:
+    first, last = "call 1", f"{calls:,}"
+    gap = columns - len(first) - len(last)
+    return [" " * (label + 2) + (f"{first}{' ' * gap}{last}" if gap > 0 else first)]
+
+
+_WIDTH = 80
+_TOOLS, _PIECES = 8, 8
+"""Lines at most."""
+
+
+def print_report(weighed: Weighed) -> None:
+    figures = figures_of(weighed)
+    for line in (*_head(weighed, figures), "", *_picture(weighed)):
+        emit(line)
+    _notes(weighed)
+    _waterline(weighed, figures)
+    _tools(figures.burdens, weighed)
+    _longest(figures.costliest, weighed)
+    _advice(figures)
+
+
+def _picture(weighed: Weighed) -> list[str]:
+    return draw_grid(weighed.usage, painted).split("\n")
+
+
+def _head(weighed: Weighed, figures: Figures) -> list[str]:
+    one = weighed.conversation
+    named = f"{Path(weighed.file).name}" if not one.title else f"{one.title}"
+    said = [
+        one.program,
+        how_many(len(one.turns), "message") + _standing(weighed),
+        how_many(len(one.calls), "call"),
+        *([f"compacted {_times(len(one.compactions))}"] if one.compactions else []),
+    ]
+    lines = [bold(_clipped(named, _WIDTH)), dim(" · ".join(said))]
+    span = _span(one.calls[0].at, one.calls[-1].at) if one.calls else ""
+    return [*lines, *(dim(line) for line in (span, figures.spent) if line)]
+
+
+def _standing(weighed: Weighed) -> str:
+    now, ever = len(weighed.entries), len(weighed.turns)
+    return f" ({now:,} in the window)" if now != ever else ""
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def _span(first: datetime | None, last: datetime | None) -> str:
+    if first is None or last is None:
+        return ""
+    day, end = first.strftime("%Y-%m-%d %H:%M"), last.strftime("%H:%M")
+    return f"{day}–{end}" if first.date() == last.date() else f"{day} to {last.strftime('%Y-%m-%d %H:%M')}"
+
+
+def _clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _notes(weighed: Weighed) -> None:
+    """What the figures rest on."""
+    usage, one = weighed.usage, weighed.conversation
+    said: list[str] = []
+    if weighed.is_guessed:
+        said.append(f"The file names no model: weighed as {weighed.model}; --model names another.")
+    if not weighed.is_whole:
+        said.append(_unseen(weighed))
+    if not usage.resolved:
+        said.append(f"Nobody knows the window of {usage.model}; --window says it.")
+    said += [f"Left aside: {what} ({count:,})." for what, count in one.unread.items()]
+    if said:
+        emit()
+    for line in (each for text in said for each in textwrap.wrap(text, _WIDTH)):
+        emit(dim(line))
+
+
+def _unseen(weighed: Weighed) -> str:
+    what = "The tools" if weighed.conversation.system else "The system prompt and the tools"
+    if not weighed.unseen:
+        return f"{what} are not in this file, and what they weigh is not known."
+    return f"{what} are not in this file; by what was reported they weigh {shown_tokens(weighed.unseen)}."
+
+
+def _waterline(weighed: Weighed, figures: Figures) -> None:
+    levels, usage = weighed.levels, weighed.usage
+    if len(levels) < 2:
+        return
+    reported = sum(level.reported for level in levels)
+    how = {0: "weighed", len(levels): "as the provider reported"}.get(reported, f"{reported:,} of them reported")
+    emit()
+    emit(bold("Waterline") + dim(f"  tokens that each call was asked with, {how}"))
+    threshold = int(usage.context_window * usage.compact_threshold / 100)
+    for line in chart(
+        [level.tokens for level in levels], figures.marks, window=usage.context_window, threshold=threshold
+    ):
+        emit(line)
+    if figures.marks:
+        emit(dim(f"↓ compacted: {', '.join(figures.drops[:3])}{_more(len(figures.drops) - 3)}"))
+
+
+def _more(number: int) -> str:
+    return f" and {number:,} more" if number > 0 else ""
+
+
+def _tools(burdens: Sequence[ToolBurden], weighed: Weighed) -> None:
+    if not burdens:
+        return
+    rows = [
+        (
+            _clipped(one.name, 34),
+            f"{one.calls:,}",
+            shown_tokens(one.tokens),
+            shown_percent(one.tokens, weighed.usage.weighed),
+            shown_tokens(one.carried),
+        )
+        for one in burdens[:_TOOLS]
+    ]
+    emit()
+    _table(("By tool", "calls", "in the window", "of used", "carried in all"), rows, frozenset({1, 2, 3, 4}))
+    if len(burdens) > _TOOLS:
+        rest = burdens[_TOOLS:]
+        emit(dim(f"and {how_many(len(rest), 'tool')} more with {shown_tokens(sum(one.tokens for one in rest))}"))
+
+
+def _longest(costliest: Sequence[Piece], weighed: Weighed) -> None:
+    if not costliest or not weighed.levels:
+        return
+    rows = [
+        (
+            piece.label,
+            shown_tokens(piece.tokens),
+            f"× {piece.calls:,}",
+            f"= {shown_tokens(piece.carried)}",
+            "" if piece.standing else "gone",
+        )
+        for piece in costliest[:_PIECES]
+    ]
+    emit()
+    _table(("Carried longest", "tokens", "calls", "read", ""), rows, frozenset({1, 2, 3}))
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
+    titles, *lines = columns([header, *rows], right=right)
+    emit(bold(titles[: len(header[0])]) + dim(titles[len(header[0]) :]))
+    for line in lines:
+        emit(line)
+
+
+def _advice(figures: Figures) -> None:
+    emit()
+    emit(bold("Advice"))
+    for one in figures.advice:
+        for number, line in enumerate(_wrapped(f"{one.finding} {one.remedy}")):
+            emit(f"{yellow('•') if number == 0 else ' '} {line}")
+    if not figures.advice:
+        emit("Nothing stands out.")
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+
+
+def print_list(found: Sequence[Weighed]) -> None:
+    header = ("", "program", "model", "calls", "used", "", "")
+    rows = [
+        (
+            _clipped(one.conversation.title or Path(one.file).name, 24),
+            one.conversation.program,
+            _clipped(one.model, 15),
+            f"{len(one.levels):,}",
+            shown_tokens(one.usage.used),
+            shown_percent(one.usage.used, one.usage.context_window, 1),
+            f"↓{len(one.conversation.compactions):,}" if one.conversation.compactions else "",
+        )
+        for one in found
+    ]
+    _table(header, rows, frozenset({3, 4, 5}))
+    files = [one.file for one in found]
+    several = [one for one in found if files.count(one.file) > 1 and one.conversation.id is not None]
+    emit(dim("Name one file to see what weighs in it" + (", or one session of several:" if several else ".")))
+    for one in several:
+        emit(dim(f"  --session {one.conversation.id}"))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from ullage.models import CURRENT_MODEL, Match, Price, price_of
 from ullage.tokens import Count, count_to_json, total
 from ullage.tool import Json
 
-from .files import STDIN, Found, find_files, is_folder, is_watched_input, read_standard_input, read_text, size_of
+from .input_files import STDIN, Found, find_files, is_folder, is_watched_input, read_standard_input, read_text, size_of
 from .models import price_json, retirement_note
 from .output import bold, columns, complain, dim, emit, emit_json, plain, width_of
 from .progress import Progress

@@ -7,34 +7,182 @@ wrong.
 import argparse
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import cast
 
 import anyio
 
-from ullage.app.accepting import DefinitionReport
-from ullage.app.flags import Flag, find_server_flags, flag_json, flag_line
-from ullage.app.gateway import Gateway
-from ullage.app.keys import names_on
-from ullage.config import Issue, Loaded
+from ullage.app.build_gateway import Gateway
+from ullage.app.open_store import DefinitionReport
+from ullage.app.provider_keys import is_on, key_variables, names_on, off
+from ullage.cli.definition_report import Flag, find_server_flags, flag_json, flag_line
+from ullage.config import Folders, Issue, Loaded, ProviderSettings, Settings
 from ullage.errors import SignInNeeded, StoreFailed, UllageError
 from ullage.gateway import Server, View
+from ullage.search import load_encoder, load_table
+from ullage.sql import DIALECTS, DatabaseSettings, dialect_of
 from ullage.tool import Json, JsonObject
 from ullage.wire import Health, WithheldVariables
 
-from .configured import add_flags, check, chosen, examined, offered, situation_of, with_gateway
-from .databases import FoundDatabase, FoundFolders, database_json, database_lines, look_at_databases, look_at_folders
-from .definitions import report_json, report_lines
-from .delegates import delegate_json, delegate_lines
-from .meaning import tried
-from .output import bold, dim, emit, emit_json, green, red, yellow
+from .definition_report import report_json, report_lines
+from .load_settings import add_flags, check, chosen, examined, offered, situation_of, with_gateway
+from .output import NO_SERVERS, bold, dim, emit, emit_json, green, how_many, red, without_name, yellow
 from .progress import show_waiting
-from .shown import entries_of, kept_back, tokens_of, unmatched
 from .status import doubled_lines, read_installed
-from .wording import NO_SERVERS, how_many, without_name
+from .tool_weights import entries_of, kept_back, tokens_of, unmatched
 
-__all__ = ["arguments", "run"]
+__all__ = [
+    "FoundDatabase",
+    "FoundFolders",
+    "arguments",
+    "database_json",
+    "database_lines",
+    "delegate_json",
+    "delegate_lines",
+    "look_at_databases",
+    "look_at_folders",
+    "run",
+    "tried",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDatabase:
+    """What came of looking at one."""
+
+    settings: DatabaseSettings
+    warnings: Sequence[str] = ()
+    error: UllageError | None = None
+
+    @property
+    def is_well(self) -> bool:
+        return self.error is None
+
+
+async def look_at_databases(gateway: Gateway, databases: Sequence[DatabaseSettings]) -> list[FoundDatabase]:
+    found: dict[str, FoundDatabase] = {}
+
+    async def one(database: DatabaseSettings) -> None:
+        try:
+            warnings = await gateway.databases[database.name].warnings()
+            found[database.name] = FoundDatabase(settings=database, warnings=warnings)
+        except UllageError as error:
+            found[database.name] = FoundDatabase(settings=database, error=error)
+
+    async with anyio.create_task_group() as tasks:
+        for database in databases:
+            tasks.start_soon(one, database)
+    return [found[database.name] for database in databases]
+
+
+def database_lines(one: FoundDatabase) -> list[str]:
+    name = bold(one.settings.name)
+    if one.error is not None:
+        return [
+            f"{name}  {red('fails')}: {one.error.message}",
+            *([f"  {hint}"] if (hint := one.error.suggestion) else []),
+        ]
+    spoken = DIALECTS[dialect_of(one.settings)]
+    return [f"{name}  {green('well')}: {spoken} database", *(f"  {dim('note')}  {said}" for said in one.warnings)]
+
+
+def database_json(one: FoundDatabase) -> dict[str, Json]:
+    return {
+        "database": one.settings.name,
+        "came_from": one.settings.came_from,
+        "notes": list(one.warnings),
+        "error": None if one.error is None else cast("dict[str, Json]", dict(one.error.wire())),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFolders:
+    """What came of looking at one collection."""
+
+    settings: Folders
+    missing: tuple[str, ...] = ()
+    """Of its folders and files, as the settings have them."""
+
+    @property
+    def is_well(self) -> bool:
+        return not self.missing
+
+    def lines(self) -> list[str]:
+        name = bold(self.settings.name)
+        if self.missing:
+            reasons = [f"{name}  {red('fails')}: `{path}` is not there" for path in self.missing]
+            return [*reasons, "  check the path; it is taken from the folder of ullage.toml"]
+        counts = ((self.settings.folders, "folder"), (self.settings.files, "file"))
+        named = " and ".join(how_many(len(paths), thing) for paths, thing in counts if paths)
+        return [f"{name}  {green('well')}: {named} to be searched"]
+
+    def json(self) -> dict[str, Json]:
+        return {"folders": self.settings.name, "came_from": self.settings.came_from, "missing": list(self.missing)}
+
+
+def look_at_folders(collections: Sequence[Folders]) -> list[FoundFolders]:
+    return [FoundFolders(settings=one, missing=_missing(one)) for one in collections]
+
+
+def _missing(one: Folders) -> tuple[str, ...]:
+    folders = (path for path in one.folders if not Path(path).is_dir())
+    return (*folders, *(path for path in one.files if not Path(path).is_file()))
+
+
+def delegate_lines(settings: Settings, environment: Mapping[str, str]) -> list[str]:
+    """Empty where nobody spoke of delegating."""
+    if not settings.delegate.is_wanted:
+        return []
+    present, policy = names_on(settings, environment), settings.delegate.policy
+    models = "models of our own choice" if policy is None else how_many(len(policy.models), "model")
+    head = f"{green('well')}: {models}, asked of {', '.join(present)}" if present else "off: no model can be asked"
+    sentences = [*off(settings, environment), *_to_set(settings, is_on=bool(present))]
+    return [f"{bold('delegate')}  {head}", *(f"  {dim('note')}  {one}" for one in sentences)]
+
+
+def _to_set(settings: Settings, *, is_on: bool) -> list[str]:
+    """Without a policy any key will do; with one, `off` names those that it wants."""
+    if is_on or settings.delegate.policy is not None:
+        return []
+    return [f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md"]
+
+
+def delegate_json(settings: Settings, environment: Mapping[str, str]) -> dict[str, Json]:
+    return {
+        "wanted": settings.delegate.is_wanted,
+        "models": [] if settings.delegate.policy is None else list(settings.delegate.policy.models),
+        "providers": [_provider_json(one, environment) for one in settings.providers],
+        "notes": list(off(settings, environment)),
+    }
+
+
+def _provider_json(provider: ProviderSettings, environment: Mapping[str, str]) -> dict[str, Json]:
+    """Without its address, which may hold a secret."""
+    return {
+        "name": provider.name,
+        "kind": provider.kind,
+        "key_env": provider.key_env,
+        "on": is_on(provider, environment),
+        "from": provider.came_from,
+    }
+
+
+def tried(loaded: Loaded) -> Loaded:
+    """With what is wrong with the weights, if anything is."""
+    index = loaded.settings.search.index
+    if index == "words":
+        return loaded
+    try:
+        (load_encoder if index == "encoder" else load_table)()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with an install, it is to be told
+        hint = error.suggestion if isinstance(error, UllageError) else "install Ullage and its extras anew"
+        said = f"search by meaning cannot be loaded: {error}"
+        issue = Issue(severity="problem", message=said, key="search.index", suggestion=hint)
+        return replace(loaded, issues=(*loaded.issues, issue))
+    return loaded
+
 
 _PROMPTS_WAIT = 5.0
 """Seconds for a server to list its prompts."""

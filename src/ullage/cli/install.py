@@ -12,28 +12,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
-from ullage.app.gateway import Gateway
-from ullage.app.installing import (
-    OWN_NAME,
-    InstallPlan,
-    MovedScope,
-    ServeFlags,
-    is_ullage,
-    plan_install,
-    serve_flags,
-)
-from ullage.app.scanning import ClientScan, is_file_approved, servers_behind, usable_model
+from ullage.app.build_gateway import Gateway
+from ullage.app.install_plan import OWN_NAME, InstallPlan, MovedScope, ServeFlags, is_ullage, plan_install, serve_flags
+from ullage.app.scan_servers import ClientScan, is_file_approved, servers_behind, usable_model
 from ullage.clients.configs import PROGRAMS, ChangeRecord, ClientConfig, Remove, edit_content, read_bytes
 from ullage.config import Places, approve_command
 from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.tool import Json
 
-from .approving import can_be_asked
-from .configured import examined, situation_of, with_gateway
 from .installed_clients import changing_files, chosen_client, own_settings, ullage_command, undo_folder
-from .output import bold, dim, emit, emit_json, green, plain, say, yellow
+from .load_settings import can_be_asked, examined, situation_of, with_gateway
+from .output import bold, dim, emit, emit_json, green, how_many, plain, say, yellow
 from .scan import plan_for, scan_clients
-from .wording import how_many
 
 __all__ = ["arguments", "run"]
 

@@ -18,8 +18,7 @@ from ullage import __version__
 from ullage.errors import BadInput, UllageError, Unavailable
 from ullage.start_session import StartSession
 
-from .output import complain
-from .terminal import escaping_terminals
+from .output import complain, escaping_terminals
 
 __all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
 

@@ -5,20 +5,29 @@ not set. What is printed is each verb's own affair.
 """
 
 import json
+import logging
 import os
+import re
+import secrets
 import shutil
 import sys
+import textwrap
 import unicodedata
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ullage.control_characters import escape_controls, escape_json_controls
 from ullage.errors import UllageError
 from ullage.tool import Json
 
-from .terminal import TerminalStream, own_sequence
+if TYPE_CHECKING:
+    from ullage.config import Loaded
 
 __all__ = [
+    "NO_SERVERS",
+    "LineFormatter",
+    "TerminalStream",
     "bold",
     "columns",
     "complain",
@@ -27,17 +36,131 @@ __all__ = [
     "emit",
     "emit_json",
     "emit_json_text",
+    "escaping_terminals",
     "green",
+    "how_many",
     "is_coloured",
+    "own_sequence",
     "page",
     "painted",
     "plain",
     "red",
     "say",
     "screen",
+    "waiting_or",
     "width_of",
+    "without_name",
     "yellow",
 ]
+
+_WORD = secrets.token_hex(8)
+_OWN = re.compile(f"\x00{_WORD}<([^\x00]*)>\x00")
+
+
+class TerminalStream:
+    """A terminal that shows control characters instead of obeying them; all else is the stream's own.
+
+    Args:
+        stream: the terminal, or a pipe that is to have colours.
+        escapes: False for a pipe, which gets every character but the colours as it is.
+    """
+
+    def __init__(self, stream: TextIO, *, escapes: bool = True) -> None:
+        self._stream = stream
+        self._escapes = escapes
+
+    def write(self, text: str) -> int:
+        # The odd parts are what our own marks hold.
+        parts = _OWN.split(text)
+        is_plain = not self._escapes
+        self._stream.write(
+            "".join(part if at % 2 or is_plain else escape_controls(part) for at, part in enumerate(parts))
+        )
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+def own_sequence(sequence: str, stream: TextIO) -> str:
+    """A control sequence of our own, as it may be written to this stream among other text."""
+    return f"\x00{_WORD}<{sequence}>\x00" if isinstance(stream, TerminalStream) else sequence
+
+
+@contextmanager
+def escaping_terminals(*, for_good: bool) -> Generator[None]:
+    """Escapes what is printed to terminals; `for_good` also after the end, for the traceback of what went wrong."""
+    before = sys.stdout, sys.stderr
+    is_forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
+    sys.stdout, sys.stderr = (
+        cast("TextIO", TerminalStream(stream, escapes=stream.isatty()))
+        if (is_forced or stream.isatty()) and not isinstance(stream, TerminalStream)
+        else stream
+        for stream in before
+    )
+    try:
+        yield
+    finally:
+        if not for_good:
+            sys.stdout, sys.stderr = before
+
+
+class LineFormatter(logging.Formatter):
+    """Writes each record on one line, so that no name or message in it can pass for another record.
+
+    A traceback follows on lines of its own, which are indented.
+
+    Args:
+        pattern: As for `logging.Formatter`.
+        is_json: Whether the line is JSON, and must stay it.
+    """
+
+    def __init__(self, pattern: str, *, is_json: bool = False) -> None:
+        super().__init__(pattern)
+        self._is_json = is_json
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it so
+        line = super().formatMessage(record)
+        return escape_json_controls(line) if self._is_json else escape_controls(line, keep_lines=False)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401 - logging calls it so
+        return textwrap.indent(escape_controls(super().formatException(ei)), "  ")
+
+
+NO_SERVERS = """\
+No servers stand behind Ullage yet. Put those of another program there with, for example,
+  --include ~/.cursor/mcp.json
+or name your own in an ullage.toml:
+  [servers.github]
+  command = "npx"
+  args = ["-y", "@modelcontextprotocol/server-github"]"""
+
+
+def how_many(number: int, thing: str) -> str:
+    """`1 tool`, `1,200 tools`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def without_name(reason: str, server: str) -> str:
+    """A reason that stands beside the server's name and need not repeat it."""
+    return reason.removeprefix(f"server `{server}` ").removeprefix(f"`{server}` ")
+
+
+def waiting_or(loaded: "Loaded", otherwise: str) -> str:
+    """What to do where nothing stands behind Ullage: approve what waits for that, or else as given."""
+    if not loaded.pending:
+        return otherwise
+    from ullage.config import approve_command  # not every verb reads the settings
+
+    commands = "\n".join(f"  {approve_command(one.path)}" for one in loaded.pending)
+    return (
+        f"No servers are in use: project files wait for your approval. `ullage trust` shows them; then run\n{commands}"
+    )
+
 
 _PAGE = 100
 """Columns beyond which text is tiring to read."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import anyio
 
 from ullage import __version__
-from ullage.app.scanning import ClientScan, read_known, report_client
+from ullage.app.scan_servers import ClientScan, read_known, report_client
 from ullage.tool import Json
 
 from .output import bold, columns, cut, dim, emit, emit_json, green, plain, screen, yellow

@@ -14,8 +14,7 @@ from typing import Protocol, TypeVar
 
 import anyio
 
-from .output import cut, plain, say
-from .terminal import own_sequence
+from .output import cut, own_sequence, plain, say
 
 __all__ = ["Progress", "show_waiting"]
 

@@ -11,17 +11,16 @@ from functools import partial
 
 import anyio
 
-from ullage.app.delegates import open_delegate
-from ullage.app.keys import off
+from ullage.app.build_delegate import open_delegate
+from ullage.app.provider_keys import off
 from ullage.config import Settings
 from ullage.delegate import Ask, Event, Outcome, TextDelta, report
 from ullage.errors import InvalidArguments
 from ullage.tool import Json
 
-from .configured import add_flags, log_to_stderr, read, say
+from .load_settings import add_flags, log_to_stderr, read, say, show_telemetry
+from .model_arguments import add_request, ask_of, prompt_of
 from .output import emit, emit_json
-from .prompting import add_request, ask_of, prompt_of
-from .telemetry import show_telemetry
 
 __all__ = ["arguments", "run"]
 

@@ -11,19 +11,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ullage.app.gateway import Gateway
-from ullage.app.scanning import ClientScan, Outcome, ScannedServer, ScanPlan, list_tools, plan_scan, report_scan
+from ullage.app.build_gateway import Gateway
+from ullage.app.scan_servers import ClientScan, Outcome, ScannedServer, ScanPlan, list_tools, plan_scan, report_scan
 from ullage.clients.configs import PROGRAMS, ServerEntry, current_surroundings, read_clients
 from ullage.config import Places, approve_command
 from ullage.errors import BadConfiguration
 from ullage.gateway import ASSUMED
 from ullage.tool import Json
 
-from .configured import with_gateway
 from .installed_clients import program_of
-from .output import bold, columns, cut, dim, emit, emit_json, green, plain, red, screen, width_of, yellow
+from .load_settings import with_gateway
+from .output import bold, columns, cut, dim, emit, emit_json, green, how_many, plain, red, screen, width_of, yellow
 from .progress import show_waiting
-from .wording import how_many
 
 __all__ = ["arguments", "client_json", "next_step", "pending_lines", "plan_for", "run", "scan_clients"]
 

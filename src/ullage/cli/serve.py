@@ -8,18 +8,20 @@ import argparse
 import gc
 import os
 import select
+import signal
 import socket
 import stat
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import anyio
 
-from ullage.app.gateway import Gateway, open_gateway
-from ullage.app.keys import names_on
-from ullage.app.starting import StartAnswers
+from ullage.app.build_gateway import Gateway, open_gateway
+from ullage.app.fill_start_cache import StartAnswers
+from ullage.app.provider_keys import names_on
 from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.handover import Handover
@@ -28,13 +30,47 @@ from ullage.start_session import StartSession, claim_input, claim_output, era_as
 from ullage.tool import Era
 from ullage.wire import Address, Profile, Shutdown, Tokens, listen, serve_http, serve_stdio
 
-from .configured import add_flags, examined, log_to_stderr, read, say, situation_of
-from .ending import cancel_when_set, run_until_signalled
-from .files import is_watched_input
-from .telemetry import show_telemetry
-from .wording import waiting_or
+from .input_files import is_watched_input
+from .load_settings import add_flags, examined, log_to_stderr, read, say, show_telemetry, situation_of
+from .output import waiting_or
 
-__all__ = ["arguments", "run"]
+__all__ = ["arguments", "cancel_when_set", "run", "run_until_signalled"]
+
+_SIGNALS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
+
+
+async def run_until_signalled(work: Callable[[anyio.Event], Awaitable[None]], *, with_interrupt: bool) -> None:
+    """Run work that ends by itself when its event is set, which the first signal does; the second cancels it.
+
+    With `with_interrupt`, Ctrl-C is such a signal too. Without, it raises KeyboardInterrupt as ever.
+    """
+    told = anyio.Event()
+    with anyio.open_signal_receiver(*_SIGNALS, *((signal.SIGINT,) if with_interrupt else ())) as signals:
+        async with anyio.create_task_group() as tasks:
+
+            async def listen() -> None:
+                async for _ in signals:
+                    if told.is_set():
+                        tasks.cancel_scope.cancel()
+                    told.set()
+
+            tasks.start_soon(listen)
+            await work(told)
+            tasks.cancel_scope.cancel()
+
+
+async def cancel_when_set(event: anyio.Event, work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work, and give it up where the event is set first."""
+    async with anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            await event.wait()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch)
+        await work()
+        tasks.cancel_scope.cancel()
+
 
 _SWITCH = 0.001
 """Seconds that a worker thread may go on while another thread waits."""

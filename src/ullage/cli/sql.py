@@ -34,10 +34,9 @@ from ullage.table import Cell, clean, clean_row, records_json, written
 from ullage.tool import Asked, Caller, Json
 from ullage.wire import user_name
 
-from .configured import add_flags, log_to_stderr, read, say
-from .files import read_piped
-from .output import columns, dim, emit, emit_json, emit_json_text
-from .wording import how_many
+from .input_files import read_piped
+from .load_settings import add_flags, log_to_stderr, read, say
+from .output import columns, dim, emit, emit_json, emit_json_text, how_many
 
 __all__ = ["arguments", "run"]
 

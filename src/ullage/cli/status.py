@@ -9,15 +9,14 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from ullage.app.installing import find_doubled, is_ullage
-from ullage.app.scanning import is_file_approved, servers_behind
+from ullage.app.install_plan import find_doubled, is_ullage
+from ullage.app.scan_servers import is_file_approved, servers_behind
 from ullage.clients.configs import ClientConfig, ServerEntry, current_surroundings, read_clients
 from ullage.config import Places
 from ullage.gateway import Server
 from ullage.tool import Json
 
-from .output import bold, dim, emit, emit_json, green, plain, screen, yellow
-from .wording import how_many
+from .output import bold, dim, emit, emit_json, green, how_many, plain, screen, yellow
 
 __all__ = ["arguments", "doubled_lines", "read_installed", "run"]
 

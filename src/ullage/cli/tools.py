@@ -9,22 +9,21 @@ from dataclasses import dataclass
 
 import anyio
 
-from ullage.app.accepting import DefinitionReport
-from ullage.app.flags import Flag, find_server_flags, flag_json, flag_line
-from ullage.app.gateway import OWN, Gateway
+from ullage.app.build_gateway import OWN, Gateway
+from ullage.app.open_store import DefinitionReport
+from ullage.cli.definition_report import Flag, find_server_flags, flag_json, flag_line
 from ullage.config import Loaded
 from ullage.errors import UllageError
 from ullage.gateway import Entry, View, definition_text
 from ullage.tool import Json, Tool
 
-from .configured import add_flags, chosen, read, say, situation_of, with_gateway
-from .definitions import report_json, report_lines
-from .output import bold, columns, dim, emit, emit_json, yellow
+from .definition_report import report_json, report_lines
+from .load_settings import add_flags, chosen, read, say, situation_of, with_gateway
+from .output import NO_SERVERS, bold, columns, dim, emit, emit_json, how_many, waiting_or, without_name, yellow
 from .progress import show_waiting
 from .scan import plan_for
-from .shown import entries_of, kept_back, tokens_of, weigh, without_ullage
 from .status import doubled_lines, read_installed
-from .wording import NO_SERVERS, how_many, waiting_or, without_name
+from .tool_weights import entries_of, kept_back, tokens_of, weigh, without_ullage
 
 __all__ = ["arguments", "run"]
 

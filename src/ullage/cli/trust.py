@@ -10,15 +10,14 @@ import os
 import shlex
 from pathlib import Path
 
-from ullage.app.accepting import DefinitionReport, ServerDefinitions, open_definitions, report_all
+from ullage.app.open_store import DefinitionReport, ServerDefinitions, open_definitions, report_all
 from ullage.config import Approval, Approvals, PendingFile, Places, approve_command, review
 from ullage.config.project_trust import identity_of
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownResource
 from ullage.tool import Json
 
-from .approving import approve, can_be_asked, pending_lines
-from .configured import add_flags, chosen, examined, fill_start_cache, reviewed
-from .definitions import accept_definitions, report_json, report_lines
+from .definition_report import accept_definitions, report_json, report_lines
+from .load_settings import add_flags, approve, can_be_asked, chosen, examined, fill_start_cache, pending_lines, reviewed
 from .output import bold, dim, emit, emit_json, plain
 
 __all__ = ["arguments", "run"]

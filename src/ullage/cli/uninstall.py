@@ -6,7 +6,7 @@ Ullage's entry is removed, and all else stays. Your ullage.toml loses what only 
 
 import argparse
 
-from ullage.app.installing import plan_uninstall
+from ullage.app.install_plan import plan_uninstall
 from ullage.clients.configs import (
     PROGRAMS,
     ChangeRecord,

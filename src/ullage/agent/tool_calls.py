@@ -1,0 +1,440 @@
+"""All calls of one answer run side by side, and each has a result, whatever happens: a tool that fails, arguments that
+are no JSON, a deadline, a run that is given up. Nothing is retried here, since a call may have been carried out.
+
+The tools of several sources under names that every provider takes. What a source offers may change from one step to the
+next; as long as it does not, the definitions are the same objects, and a prompt cache holds.
+
+Providers take letters, digits, `_` and `-`, 64 of them at most, a letter or `_` first; sources call their tools as they
+like. A name that is good as it is stays.
+
+Its content as parts: texts and pictures as they are, everything else in words. What is meant for the client stays out.
+
+Each event is a value, and as JSON an object with its `type`. They come in the order in which things happen: before
+every call of the model a `context_status`, then the answer as it streams in, what it took, the calls it asks for and
+their results, and one `end` at last.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal, cast
+
+import anyio
+
+from ullage.delegate import cost_json, usage_json
+from ullage.errors import DeadlinePassed, InvalidArguments, UllageError, Unavailable, UnknownTool
+from ullage.messages import Media, Message, Part, Text, ToolCall, ToolDefinition, ToolResult
+from ullage.models import Cost, Usage
+from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Needs, Reply, Tool, ToolSource
+
+__all__ = [
+    "Called",
+    "Calls",
+    "ContextStatus",
+    "Corrected",
+    "End",
+    "Ending",
+    "Event",
+    "Offered",
+    "Offering",
+    "Returned",
+    "Said",
+    "Thought",
+    "Used",
+    "acceptable_names",
+    "carried",
+    "cut_off",
+    "parts_of",
+    "text_in",
+    "unanswered",
+    "with_own_ids",
+]
+
+Ending = Literal["stop", "length", "refusal", "steps", "deadline"]
+"""Why an agent ended: its model was done, had no room left for its answer, would not answer; or there were as many
+steps, or as much time, as it was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextStatus:
+    """How full the window is just before the model is called."""
+
+    context: JsonObject
+    """The usage with `compacted`, and where there is something to say `before` and `warning`."""
+
+    def to_json(self) -> dict[str, Json]:
+        return {"type": "context_status", "context": dict(self.context)}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A piece of the answer."""
+
+    text: str
+
+    def to_json(self) -> dict[str, Json]:
+        return {"type": "text", "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of what the model thinks before it answers."""
+
+    text: str
+
+    def to_json(self) -> dict[str, Json]:
+        return {"type": "thinking", "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """The pieces since the last status were not this answer's alone: an attempt had broken off. This is all of it."""
+
+    text: str
+
+    def to_json(self) -> dict[str, Json]:
+        return {"type": "text_corrected", "text": self.text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What one call of the model took."""
+
+    step: int
+    """From 1 on."""
+    model: str
+    """That answered, as its provider calls it."""
+    usage: Usage
+    reported: bool
+    """Whether the provider said so; else it is our own count."""
+    cost: Cost | None
+    """Of all attempts together; None where nobody knows."""
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Json]:
+        said: dict[str, Json] = {"type": "usage", "step": self.step, "model": self.model}
+        said |= {"usage": {**usage_json(self.usage), "reported": self.reported}, "cost": cost_json(self.cost)}
+        if self.warnings:
+            said["warnings"] = list(self.warnings)
+        return said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """A tool that the model wants to be run."""
+
+    id: str
+    tool: str
+    """As its source calls it."""
+    arguments: str
+    """JSON text, as the model wrote it."""
+
+    def to_json(self) -> dict[str, Json]:
+        return {"type": "tool_call", "id": self.id, "tool": self.tool, "arguments": self.arguments}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """What came of a call. Those of one answer come as they are ready; the model gets them in its calls' order."""
+
+    id: str
+    tool: str
+    text: str
+    """What the model will read; pictures are counted in `media`."""
+    media: int = 0
+    is_error: bool = False
+    meta: JsonObject = field(default_factory=dict[str, Json])
+    """What the tool's source had to say beside it; the model does not see it."""
+
+    def to_json(self) -> dict[str, Json]:
+        said: dict[str, Json] = {"type": "tool_result", "id": self.id, "tool": self.tool, "text": self.text}
+        said["isError"] = self.is_error
+        if self.media:
+            said["media"] = self.media
+        if self.meta:
+            said["meta"] = dict(self.meta)
+        return said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    reason: Ending
+    text: str
+    """The last answer."""
+    steps: int
+    """Calls of the model."""
+
+    def to_json(self) -> dict[str, Json]:
+        return {"type": "end", "reason": self.reason, "text": self.text, "steps": self.steps}
+
+
+Event = ContextStatus | Said | Thought | Corrected | Used | Called | Returned | End
+
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""That every provider takes; one of another kind would have the whole request refused."""
+_NOTHING = "(no output)"
+"""Some providers refuse a result without any text."""
+
+
+def parts_of(reply: Reply) -> tuple[Part, ...]:
+    if reply.needs is not None:
+        return (Text(_unanswerable(reply.needs)),)
+    found = tuple(part for block in reply.content for part in _block(block))
+    if not found and reply.structured is not None:
+        return (Text(_json(reply.structured.value)),)
+    return found or (Text(_NOTHING),)
+
+
+def text_in(parts: tuple[Part, ...]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def _block(block: Block) -> Iterator[Part]:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            if text:
+                yield Text(text)
+        case {"type": "image" | "audio", "data": str(data), "mimeType": str(kind)}:
+            yield _bytes(data, kind)
+        case {"type": "resource", "resource": Mapping() as resource}:
+            yield _resource(cast("JsonObject", resource))
+        case {"type": "resource_link", "uri": str(uri)}:
+            yield Text(f"{block.get('name') or 'resource'}: {uri}")
+        case _:
+            yield Text(_json(dict(block)))
+
+
+def _resource(resource: JsonObject) -> Part:
+    match resource:
+        case {"text": str(text)}:
+            return Text(text or _NOTHING)
+        case {"blob": str(data)}:
+            return _bytes(data, str(resource.get("mimeType", "application/octet-stream")))
+        case _:
+            return Text(_json(dict(resource)))
+
+
+def _bytes(data: str, media_type: str) -> Part:
+    if media_type in _PICTURES:
+        return Media(kind="image", media_type=media_type, data=data)
+    return Text(f"[{media_type}, about {len(data) * 3 // 4:,} bytes, which cannot be shown here]")
+
+
+def _unanswerable(needs: Needs) -> str:
+    methods = [one.get("method") for one in needs.requests.values() if isinstance(one, Mapping)]
+    asked = ", ".join(f"`{method}`" for method in methods if isinstance(method, str)) or "something"
+    return f"Before it goes on the tool asks for {asked}, and nobody can be asked here. It was not carried out."
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_LONGEST = 64
+_GOOD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def acceptable_names(names: Iterable[str]) -> list[str]:
+    """One for each, in this order; no two alike. Which tools stand beside a good name never changes it."""
+    asked = list(names)
+    taken = {name for name in asked if _GOOD.fullmatch(name)}
+    given, seen = list[str](), set[str]()
+    for name in asked:
+        is_good = _GOOD.fullmatch(name) is not None and name not in seen
+        chosen = name if is_good else next(one for one in _spellings(name) if one not in taken)
+        taken.add(chosen)
+        seen.add(name)
+        given.append(chosen)
+    return given
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """The nearest, then ones told apart by a mark that is always the same for this name."""
+    plain = _OTHER.sub("_", name)
+    plain = plain if _GOOD.match(plain) else f"_{plain}"
+    if len(plain) <= _LONGEST:
+        yield plain
+    number = 0
+    while True:
+        mark = hashlib.sha256(f"{name}{number or ''}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        yield f"{plain[: _LONGEST - 9]}_{mark}"
+        number += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offering:
+    """What is offered at one moment."""
+
+    definitions: tuple[ToolDefinition, ...] = ()
+    natives: tuple[JsonObject, ...] = ()
+    """The same as a context takes them."""
+    behind: Mapping[str, tuple[ToolSource, Tool]] = field(default_factory=dict[str, tuple[ToolSource, Tool]])
+    """By the name that the model sees, and by those that its source would take too."""
+    revisions: tuple[str, ...] = ()
+
+    def name_of(self, called: str) -> str:
+        """As its source calls it; unchanged where nobody has it."""
+        return self.behind[called][1].name if called in self.behind else called
+
+    async def call(self, call: Call) -> Reply:
+        """Of a tool by the name that the model used."""
+        if call.tool not in self.behind:
+            seen = tuple(one.name for one in self.definitions)
+            raise UnknownTool(f"no tool is called `{call.tool}`", options=seen)
+        source, tool = self.behind[call.tool]
+        return await source.call(replace(call, tool=tool.name))
+
+
+@dataclass(slots=True)
+class Offered:
+    sources: Sequence[ToolSource]
+    _last: Offering = field(default_factory=Offering)
+
+    async def now(self) -> Offering:
+        """What was offered before, where a source cannot say for the moment what it has."""
+        try:
+            listings = [await source.tools() for source in self.sources]
+        except Unavailable:
+            if not self._last.revisions:
+                raise
+            return self._last
+        revisions = tuple(listing.revision for listing in listings)
+        if revisions != self._last.revisions:
+            self._last = _offering(self.sources, listings, revisions)
+        return self._last
+
+
+def _offering(sources: Sequence[ToolSource], listings: Sequence[Listing], revisions: tuple[str, ...]) -> Offering:
+    pairs = zip(sources, listings, strict=True)
+    offered = [(source, tool) for source, listing in pairs for tool in listing.tools]
+    names = acceptable_names(tool.name for _, tool in offered)
+    behind = dict(zip(names, offered, strict=True))
+    # Written in texts that the model reads (a masked result, another tool's description), names stand as they are.
+    for source, tool in offered:
+        for name in (tool.name, *tool.aliases):
+            behind.setdefault(name, (source, tool))
+    definitions = tuple(_definition(name, tool) for name, (_, tool) in zip(names, offered, strict=True))
+    return Offering(
+        definitions=definitions, natives=tuple(map(_native, definitions)), behind=behind, revisions=revisions
+    )
+
+
+def _definition(name: str, tool: Tool) -> ToolDefinition:
+    return ToolDefinition(name=name, description=tool.description, schema=dict(tool.input_schema))
+
+
+def _native(definition: ToolDefinition) -> JsonObject:
+    return {"name": definition.name, "description": definition.description, "schema": dict(definition.schema)}
+
+
+_CUT = "It was cut off before it answered and may have been carried out: check before you call it again."
+
+
+@dataclass(slots=True, kw_only=True)
+class Calls:
+    """The calls of one answer, and what has come of them so far."""
+
+    calls: Sequence[ToolCall]
+    offering: Offering
+    caller: Caller
+    deadline: float | None
+    _results: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
+
+    async def run(self, tell: Callable[[Returned], None]) -> None:
+        async with anyio.create_task_group() as group:
+            for number, call in enumerate(self.calls):
+                group.start_soon(partial(self._one, number, call, tell))
+
+    @property
+    def message(self) -> Message:
+        """The results in the order of their calls; those that did not come say so."""
+        found = (self._results.get(number) or cut_off(call) for number, call in enumerate(self.calls))
+        return Message(role="tool", parts=tuple(found))
+
+    async def _one(self, number: int, call: ToolCall, tell: Callable[[Returned], None]) -> None:
+        try:
+            reply = await self._reply(call)
+        except UllageError as error:
+            reply = Reply.text(json.dumps(error.wire(), ensure_ascii=False), is_error=True)
+        except Exception as error:  # noqa: BLE001 - a source of anyone's making; the model is told, and goes on
+            reply = Reply.text(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
+        result = _result(call, parts_of(reply), is_error=reply.is_error or reply.needs is not None)
+        self._results[number] = result
+        tell(_returned(call, self.offering.name_of(call.name), result, reply.meta))
+
+    async def _reply(self, call: ToolCall) -> Reply:
+        asked = Call(tool=call.name, arguments=_arguments(call), caller=self.caller, deadline=self.deadline)
+        if self.deadline is None:
+            return await self.offering.call(asked)
+        with anyio.move_on_at(self.deadline):
+            return await self.offering.call(asked)
+        raise DeadlinePassed(f"`{call.name}` had not answered when the deadline came", suggestion=_CUT)
+
+
+def _arguments(call: ToolCall) -> JsonObject:
+    try:
+        read = cast("Json", json.loads(call.arguments or "{}"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArguments(f"the arguments are no JSON: {error}", suggestion="write them again, whole") from error
+    if not isinstance(read, dict):
+        raise InvalidArguments("the arguments are no JSON object", suggestion="give each argument by its name")
+    return read
+
+
+def _result(call: ToolCall, parts: tuple[Part, ...], *, is_error: bool) -> ToolResult:
+    return ToolResult(parts=parts, call_id=call.id, name=call.name, is_error=is_error)
+
+
+def _returned(call: ToolCall, tool: str, result: ToolResult, meta: JsonObject) -> Returned:
+    return Returned(
+        id=call.id or "",
+        tool=tool,
+        text=text_in(result.parts),
+        media=sum(isinstance(part, Media) for part in result.parts),
+        is_error=result.is_error,
+        meta=meta,
+    )
+
+
+def cut_off(call: ToolCall) -> ToolResult:
+    return _result(call, (Text(_CUT),), is_error=True)
+
+
+def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls that a history ends with."""
+    last = messages[-1].parts if messages and messages[-1].role == "assistant" else ()
+    return tuple(part for part in last if isinstance(part, ToolCall))
+
+
+def with_own_ids(message: Message, new_id: Callable[[], str]) -> Message:
+    """An answer each of whose calls has an id, and no two the same, which not every server sees to."""
+    seen = set[str]()
+    return replace(message, parts=tuple(_with_own_id(part, seen, new_id) for part in message.parts))
+
+
+def _with_own_id(part: Part, seen: set[str], new_id: Callable[[], str]) -> Part:
+    if not isinstance(part, ToolCall):
+        return part
+    identity = part.id if part.id and part.id not in seen else new_id()
+    seen.add(identity)
+    return part if identity == part.id else replace(part, id=identity)
+
+
+def carried(message: Message) -> Message:
+    """An answer as it can be sent back: arguments that are no JSON object, which would have every later request
+    refused, are kept in one as the text that they are."""
+    return replace(message, parts=tuple(_carried(part) for part in message.parts))
+
+
+def _carried(part: Part) -> Part:
+    if not isinstance(part, ToolCall):
+        return part
+    try:
+        _arguments(part)
+    except InvalidArguments:
+        return replace(part, arguments=json.dumps({"malformed": part.arguments}, ensure_ascii=False))
+    return part

@@ -1,0 +1,398 @@
+"""Providers with their keys, the policy, the purse and those who are told of each run. Loads all that asking models
+needs, so whoever may never ask imports it late.
+
+Present models of the makers whose keys are there: a small one for most prompts, a better one for the rest, and the same
+of the other makers as fallbacks. The rules are those of the contracts: Portuguese goes to the better one, and so do
+longer prompts.
+
+An entry for each attempt, since each may be another model's: what it took and cost, never the prompt or the answer.
+
+Files and earlier answers for delegated calls: read from the user's folders, kept in the vault.
+"""
+
+import json
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+import httpx2
+
+from ullage.config import Flags, ProviderSettings, Settings, load
+from ullage.delegate import (
+    Alert,
+    Anthropic,
+    Attempt,
+    Ceiling,
+    Ceilings,
+    Conversation,
+    Delegate,
+    Gemini,
+    Happening,
+    LocalPurse,
+    ModelEntry,
+    Observer,
+    OpenAIChat,
+    OpenAIResponses,
+    Policy,
+    Provider,
+    Purse,
+    Scope,
+    StoredPurse,
+    Telemetry,
+    Timeouts,
+    Unlimited,
+    UsageExport,
+    Wire,
+    read_policy,
+)
+from ullage.errors import BadConfiguration, InvalidArguments, UnknownHandle
+from ullage.gateway import Vault
+from ullage.ledger import Entry, Recorder, Recording, Unrecorded
+from ullage.messages import Format, Media, read_message, write_messages
+from ullage.store import Database
+from ullage.tokens import Method
+from ullage.tool import Caller, Json
+
+from .count_text import meter
+from .open_store import open_store
+from .provider_keys import is_on, key_of, key_variables, names_on, reasons_off
+
+if TYPE_CHECKING:
+    from ullage.retrieve import FileRoots
+
+__all__ = [
+    "MODELS",
+    "FilesOfRoots",
+    "KeptAnswers",
+    "Ledgering",
+    "build",
+    "default_policy",
+    "open_delegate",
+    "policy_shown",
+    "purse_of",
+    "rebuilt",
+    "with_model",
+]
+
+MODELS = {
+    "openai": ("gpt-6-luna", "gpt-6.1-sol"),
+    "anthropic": ("claude-haiku-5-5", "claude-sonnet-5-5"),
+    "google": ("gemini-3.8-flash", "gemini-4-argon"),
+}
+"""By provider, the small one and the better one."""
+_ROUTING: dict[str, Json] = {
+    "defaultAlias": "chat-default",
+    "languageHeuristics": {
+        "pt": {"alias": "chat-premium", "temperature": 0.6},
+        "en": {"alias": "chat-default", "temperature": 0.7},
+        "es": {"temperature": 0.65},
+    },
+    "tokenBuckets": [
+        {"maxPromptTokens": 1200, "alias": "chat-default"},
+        {"maxPromptTokens": 2800, "alias": "chat-premium"},
+        {"alias": "long-context"},
+    ],
+}
+_CAPS: dict[str, Json] = {"default": 8192, "tiers": {"trial": 1024, "pro": 8192, "enterprise": 32_768}}
+"""Of tokens that a model thinks in as well."""
+_TEMPERATURES: dict[str, Json] = {"default": 0.7, "code": 0.25, "creative": 0.9}
+
+
+def default_policy(providers: Sequence[str]) -> Policy:
+    """For these providers, of which one at least is in `MODELS`."""
+    present = [name for name in MODELS if name in providers]
+    small, better = ([f"{name}:{MODELS[name][place]}" for name in present] for place in (0, 1))
+    aliases: dict[str, Json] = {
+        "chat-default": small[0],
+        "chat-premium": better[0],
+        "reasoning": better[0],
+        "long-context": better[-1],
+    }
+    fallbacks: dict[str, Json] = {
+        "chat-default": [*small[1:], better[0]],
+        "chat-premium": [*better[1:], small[0]],
+        "reasoning": [*better[1:]],
+        "long-context": [*better[:-1]],
+    }
+    policy, _ = read_policy(
+        {"aliases": aliases, "models": {one: _entry(one) for one in (*small, *better)}},
+        {"routing": {**_ROUTING, "fallbacks": fallbacks}, "caps": _CAPS, "temperatures": _TEMPERATURES},
+    )
+    return policy
+
+
+def _entry(identity: str) -> Json:
+    provider, model = identity.split(":")
+    return {"provider": provider, "model": model}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledgering:
+    recorder: Recorder
+
+    def happened(self, happening: Happening) -> None:
+        for attempt in happening.attempts:
+            self.recorder.record(_ledgering_entry(happening, attempt))
+
+
+def _ledgering_entry(happening: Happening, attempt: Attempt) -> Entry:
+    caller, usage, cost = happening.caller, attempt.usage, attempt.cost
+    total = None if cost is None else cost.total
+    return Entry(
+        time=happening.time,
+        kind="model",
+        principal=caller.principal,
+        session=caller.session,
+        session_inferred=caller.session_inferred,
+        client=caller.client,
+        server=attempt.provider,
+        tool=None if (happening.tool or happening.task) is None else f"delegate.{happening.tool or happening.task}",
+        model=attempt.model,
+        tokens=(usage.input or 0) + (usage.output or 0),
+        method=Method.ANCHORED if attempt.usage_reported else Method.ESTIMATED,
+        milliseconds=attempt.milliseconds,
+        is_error=not attempt.success,
+        detail={
+            "alias": attempt.alias,
+            "input_tokens": usage.input,
+            "output_tokens": usage.output,
+            "cached_input_tokens": usage.cache_read,
+            "cache_write_tokens": usage.cache_write,
+            "reasoning_tokens": usage.reasoning,
+            "currency": None if cost is None else cost.currency,
+            "cost": None if total is None else f"{total:f}",
+            "price_source": None if cost is None else cost.source,
+            "kind": attempt.kind,
+        },
+    )
+
+
+_TOOL = "delegate.answer"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfRoots:
+    """Reads files off the event loop."""
+
+    roots: "FileRoots"
+
+    async def texts(self, paths: tuple[str, ...]) -> dict[str, str]:
+        return await anyio.to_thread.run_sync(self.roots.texts, paths)
+
+    async def images(self, names: tuple[str, ...]) -> tuple[Media, ...]:
+        found = await anyio.to_thread.run_sync(self.roots.images, names)
+        return tuple(Media(kind="image", media_type=one.media_type, data=one.data) for one in found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAnswers:
+    """Answers in the vault: within its bounds, for the principal who got them, and there after a restart."""
+
+    vault: Vault
+
+    async def keep(self, conversation: Conversation, caller: Caller) -> str | None:
+        messages = write_messages(conversation.messages, Format.ULLAGE)
+        text = json.dumps({"model": conversation.model, "messages": messages}, ensure_ascii=False)
+        kept = partial(self.vault.keep_text, text, principal=caller.principal, server="delegate", tool=_TOOL)
+        return await self.vault.aside(kept)
+
+    async def open(self, handle: str, caller: Caller) -> Conversation:
+        def read() -> str:
+            opened = self.vault.open(handle, caller.principal)
+            if opened.header.tool != _TOOL:
+                raise UnknownHandle(
+                    f"`{handle[:40]}` is a result, and no answer that could be continued",
+                    suggestion="give it under `context` instead",
+                )
+            return "".join(opened.text(shape) for shape in opened.shapes)
+
+        said: dict[str, Any] = json.loads(await self.vault.aside(read))
+        messages = tuple(read_message(one, Format.ULLAGE) for one in said["messages"])
+        return Conversation(model=said["model"], messages=messages)
+
+
+_log = logging.getLogger(__name__)
+
+_WIRES: Mapping[str, Wire] = {
+    "openai": OpenAIResponses(),
+    "openai-chat": OpenAIChat(output_key="max_completion_tokens"),
+    "anthropic": Anthropic(),
+    "google": Gemini(),
+    "compatible": OpenAIChat(),
+}
+
+
+def build(
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    client: httpx2.AsyncClient,
+    purse: Purse | None = None,
+    recorder: Recorder | None = None,
+) -> Delegate:
+    """Raises `BadConfiguration` where there is nobody to ask."""
+    return Delegate(
+        policy=_policy_of(settings, environment),
+        models=meter().models,
+        meter=meter(),
+        providers=_providers_of(settings, environment),
+        off=reasons_off(settings, environment),
+        cut=settings.delegate.cut,
+        client=client,
+        purse=purse or Unlimited(),
+        observers=tuple(_observers(settings, recorder or Unrecorded())),
+    )
+
+
+def rebuilt(delegate: Delegate, settings: Settings, environment: Mapping[str, str], recorder: Recorder) -> Delegate:
+    """The same for other settings: who sits out, and who spoke which language, is not forgotten."""
+    return replace(
+        delegate,
+        policy=_policy_of(settings, environment),
+        providers=_providers_of(settings, environment),
+        off=reasons_off(settings, environment),
+        cut=settings.delegate.cut,
+        observers=tuple(_observers(settings, recorder)),
+    )
+
+
+def _policy_of(settings: Settings, environment: Mapping[str, str]) -> Policy:
+    if settings.delegate.policy is not None:
+        return settings.delegate.policy
+    present = names_on(settings, environment)
+    if not present:
+        raise BadConfiguration(
+            "there is no model to ask: no provider has a key, and no policy names another",
+            suggestion=f"set {' or '.join(key_variables(settings))}, or write a policy: see docs/delegate.md",
+        )
+    return default_policy(present)
+
+
+def policy_shown(settings: Settings, environment: Mapping[str, str]) -> Policy:
+    """The same for whoever asks nobody: without any key, what would hold if every maker's were there."""
+    has_none = settings.delegate.policy is None and not names_on(settings, environment)
+    return default_policy(tuple(MODELS)) if has_none else _policy_of(settings, environment)
+
+
+def _providers_of(settings: Settings, environment: Mapping[str, str]) -> dict[str, Provider]:
+    """Those that can be asked."""
+    return {one.name: _provider(one, environment) for one in settings.providers if is_on(one, environment)}
+
+
+def _provider(settings: ProviderSettings, environment: Mapping[str, str]) -> Provider:
+    timing = settings.timing
+    given = {"connect": timing.connect, "first_byte": timing.first_byte, "idle": timing.idle}
+    return Provider(
+        name=settings.name,
+        wire=_WIRES[settings.kind],
+        base_url=settings.base_url,
+        key=key_of(settings, environment),
+        headers=dict(settings.headers),
+        timeouts=Timeouts(**{name: seconds for name, seconds in given.items() if seconds is not None}),
+        host=settings.host,
+    )
+
+
+def _observers(settings: Settings, recorder: Recorder) -> list[Observer]:
+    said = settings.delegate
+    observers: list[Observer] = [
+        Ledgering(recorder),
+        Telemetry(level=said.log_level or "info", cost_alert=said.cost_alert),
+    ]
+    if said.usage_export is not None:
+        observers.append(UsageExport(Path(said.usage_export).expanduser()))
+    return observers
+
+
+def purse_of(database: Database | None, settings: Callable[[], Settings]) -> Purse:
+    """Budgets as the settings have them at each call."""
+    if database is None:
+        return LocalPurse(ceilings=lambda: _ceilings(settings()), alert=_alert)
+    return StoredPurse(database=database, ceilings=lambda: _ceilings(settings()), alert=_alert)
+
+
+def _ceilings(settings: Settings) -> Ceilings:
+    said = settings.delegate
+    by_scope: dict[Scope, Ceiling] = {
+        scope: Ceiling(dollars=budget.dollars, tokens=budget.tokens) for scope, budget in said.budgets.items()
+    }
+    return Ceilings(by_scope=by_scope) if said.alerts is None else Ceilings(by_scope=by_scope, alert_at=said.alerts)
+
+
+def _alert(alert: Alert) -> None:
+    _log.warning("%s", alert.message)
+
+
+def _keep_quiet(settings: Settings) -> None:
+    """Lines for operators are for those who ask for them; without any handler Python would write them to standard
+    error."""
+    log = logging.getLogger("ullage.delegate")
+    if settings.delegate.log_level is None and not log.handlers:
+        log.addHandler(logging.NullHandler())
+
+
+def _settings_of_folder(environment: Mapping[str, str]) -> Settings:
+    loaded = load(Flags(), environment, Path.cwd())
+    for issue in loaded.pending_issues:
+        _log.warning("%s", issue.sentence())
+    return loaded.settings
+
+
+@asynccontextmanager
+async def open_delegate(
+    settings: Settings | None = None, *, environment: Mapping[str, str] = os.environ
+) -> AsyncGenerator[Delegate]:
+    """A delegate of one's own, without a gateway; by the settings of the working directory unless others are given.
+
+    Raises `BadConfiguration` where there is nobody to ask. Budgets and the ledger are those of every other process.
+    """
+    chosen = _settings_of_folder(environment) if settings is None else settings
+    _keep_quiet(chosen)
+    loss = "budgets hold for this process alone"
+    database, _ = await anyio.to_thread.run_sync(open_store, chosen.store, loss)
+    recording = None if database is None else Recording(database)
+    try:
+        async with httpx2.AsyncClient() as client:
+            purse = purse_of(database, lambda: chosen)
+            yield build(chosen, environment, client=client, purse=purse, recorder=recording)
+    finally:
+        with anyio.CancelScope(shield=True):
+            if recording is not None:
+                await recording.close()
+            if database is not None:
+                database.close()
+
+
+def with_model(delegate: Delegate, model: str) -> tuple[Delegate, ModelEntry]:
+    """The delegate with a model among those it may ask, and the model's entry.
+
+    `model` is an alias or id of the policy, or any model of a provider whose key is set.
+    """
+    policy = delegate.policy
+    named = policy.models.get(policy.aliases.get(model, model))
+    found = named or next((one for one in policy.models.values() if one.model == model), None)
+    if found is not None:
+        return delegate, found
+    entry = _entry_of(delegate, model)
+    return replace(delegate, policy=replace(policy, models={**policy.models, entry.id: entry})), entry
+
+
+def _entry_of(delegate: Delegate, model: str) -> ModelEntry:
+    provider, joint, name = model.partition(":")
+    if joint and provider in delegate.providers:
+        return ModelEntry(id=model, provider=provider, model=name)
+    match = delegate.models.get(model)
+    if match is not None and match.card.provider in delegate.providers:
+        return ModelEntry(id=f"{match.card.provider}:{model}", provider=match.card.provider, model=model)
+    raise InvalidArguments(
+        f"nobody can be asked for `{model}`",
+        suggestion="name the provider too, as in `openai:gpt-4o`, and set its key",
+        options=(*delegate.policy.aliases, *delegate.providers),
+    )

@@ -1,0 +1,717 @@
+"""Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
+
+One `Gateway` a process: one host of servers, one catalogue, one vault, one ledger, one merge; a `Budgeted`, a `Find`
+and a `Metered` for each client's profile, since what is listed and counted may differ. It decides nothing about tools
+or tokens.
+
+A `Budgeted`, a `Find` and a `Metered` of its own around what all clients share, since what is listed and counted may
+differ by its profile. What stands behind them is not known here.
+
+Listed together, and each call goes to the source that has the tool. What they do is their own affair.
+
+With the forms of definitions, from which it follows as they do: a choice that is lost is made again.
+
+What is made of definitions and kept between starts, whoever knows their meanings, and what was learnt from use. Where
+there is no database, nothing of it outlives the process and nothing is learnt.
+
+What it says is taken over, and whoever runs the gateway is told so, in one line on its log: what was refused and why,
+what was left out, and what waits for the next start. No value is repeated, since it may be a secret.
+
+A fingerprint of all that decides which tools there are and whether they are shown directly: while it stays, so does
+that decision.
+
+By a plain rule of so many characters a token, where the user named that in a model's place. Everybody else's reference
+is the gateway's matter.
+"""
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from ullage import __version__
+from ullage.config import Gateway as SettingsGateway
+from ullage.config import Issue, Loaded, Reloading, Settings, approve_command
+from ullage.errors import StoreFailed, UllageError, UnknownResource, UnknownTool
+from ullage.gateway import (
+    ASSUMED,
+    EDITION,
+    NAMES,
+    READ,
+    Budgeted,
+    Cached,
+    Catalogue,
+    Decision,
+    Embedders,
+    Find,
+    FindSettings,
+    Guarded,
+    Kept,
+    Learning,
+    Member,
+    Merge,
+    Metered,
+    Missing,
+    OpenCalls,
+    Reference,
+    References,
+    ResultRules,
+    Rules,
+    StoredForms,
+    StoredUses,
+    StoredVectors,
+    Surroundings,
+    Underscored,
+    Vault,
+    View,
+)
+from ullage.ledger import Recorder, Recording, Unrecorded
+from ullage.options import DatabaseSettings, Server
+from ullage.start_cache import renew_catalogue
+from ullage.store import Database
+from ullage.tokens import PLAIN_RULES, CountSource, Meter
+from ullage.tool import Call, Caller, Era, JsonObject, Listing, Reply, ToolSource
+from ullage.wire import Health, Host, Identity, Profile
+
+from .build_sources import (
+    QUIET,
+    RETRIEVED,
+    Databases,
+    HeldTables,
+    LateDatabase,
+    Retrieving,
+    Servers,
+    Work,
+    guarded,
+    look_at,
+)
+from .count_text import counting_in_worker, meter
+from .delegate_sources import DELEGATED, Delegating, Handing
+from .open_store import DefinitionReport, open_store, places_of, report_definitions, tell_of_withheld_variables
+
+__all__ = [
+    "LISTED",
+    "OWN",
+    "Gateway",
+    "Kit",
+    "LateSource",
+    "OwnTools",
+    "Searches",
+    "Served",
+    "StoredSurfaces",
+    "Weighing",
+    "find_settings",
+    "fingerprint",
+    "follow",
+    "open_gateway",
+    "references",
+    "until_restart",
+]
+
+_log = logging.getLogger(__name__)
+
+_SETTLED = ("model", "window", "underscore_names")
+"""Of a client's profile, what holds from when it connects; the rest is looked up each time."""
+
+
+async def follow(loaded: Loaded, again: Callable[[Loaded], Loaded], adopt: Callable[[Loaded], Awaitable[None]]) -> None:
+    """Has every change that matters adopted, for as long as it runs; `again` reads everything anew."""
+    async for change in Reloading(loaded=loaded, again=again).changes():
+        if change.refused:
+            _log.warning("the settings were changed and not taken over: %s", _sentences(change.refused))
+            continue
+        try:
+            await adopt(change.loaded)
+        except UllageError as error:
+            _log.warning("the settings were changed and not taken over: %s", error.message)
+            continue
+        except Exception:  # noqa: BLE001 - whoever is served by what held until now goes on being served
+            _log.exception("the settings were changed and not taken over")
+            continue
+        _report(loaded, change.loaded)
+        loaded = change.loaded
+
+
+def _report(before: Loaded, after: Loaded) -> None:
+    """Logs what a change came to. A file that only waits for approval now changed nothing."""
+    if replace(before.settings, pending_files=()) == replace(after.settings, pending_files=()):
+        fresh = [issue for issue in after.pending_issues if issue not in before.pending_issues]
+        for issue in fresh:
+            _log.warning("%s", issue.sentence())
+        return
+    _log.warning("the settings were changed and taken over%s", _reservations(before, after))
+
+
+def _reservations(before: Loaded, after: Loaded) -> str:
+    """What of a change is not as it may have been meant, as the rest of a sentence."""
+    late = until_restart(before.settings, after.settings)
+    fresh = tuple(issue for issue in after.issues if issue.severity == "problem" and issue not in before.issues)
+    parts = [f"from the next start on: {', '.join(late)}"] if late else []
+    return "".join(f"; {part}" for part in (*parts, _sentences(fresh)) if part)
+
+
+def _sentences(issues: tuple[Issue, ...]) -> str:
+    return "; ".join(issue.sentence() for issue in issues)
+
+
+def until_restart(before: Settings, after: Settings) -> tuple[str, ...]:
+    """Keys that differ, and that were settled when somebody connected or something was opened."""
+    changed = ["store.url"] if before.store != after.store else []
+    changed += ["http.tokens"] if before.tokens != after.tokens else []
+    kept = ("keep_hours", "keep_megabytes")
+    changed += [f"results.{key}" for key in kept if getattr(before.results, key) != getattr(after.results, key)]
+    changed += [f"gateway.{key}" for key in _SETTLED if getattr(before.gateway, key) != getattr(after.gateway, key)]
+    for name in sorted(before.clients.keys() & after.clients.keys()):
+        old, new = before.clients[name], after.clients[name]
+        changed += [f"clients.{name}.{key}" for key in _SETTLED if getattr(old, key) != getattr(new, key)]
+    return tuple(changed)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTools:
+    sources: tuple[ToolSource, ...]
+
+    async def tools(self) -> Listing:
+        listings = [await source.tools() for source in self.sources]
+        tools = tuple(tool for listing in listings for tool in listing.tools)
+        return Listing(tools, revision=" ".join(listing.revision for listing in listings))
+
+    async def call(self, call: Call) -> Reply:
+        for source in self.sources:
+            if any(call.tool in (tool.name, *tool.aliases) for tool in (await source.tools()).tools):
+                return await source.call(call)
+        options = tuple(tool.name for tool in (await self.tools()).tools)
+        raise UnknownTool(f"no tool is called `{call.tool}`", options=options)
+
+
+@dataclass(slots=True)
+class LateSource:
+    """A source whose tools are known, made when one of them is first called: most sessions never do."""
+
+    listing: Listing
+    make: Callable[[], ToolSource]
+    """Run in a worker thread, since it imports what the source needs."""
+    _made: ToolSource | None = None
+
+    async def tools(self) -> Listing:
+        return self.listing
+
+    async def call(self, call: Call) -> Reply:
+        if self._made is None:
+            self._made = await anyio.to_thread.run_sync(self.make)
+        return await self._made.call(call)
+
+
+def references(meter: Meter, window: int | None = None) -> Callable[[Caller], Reference]:
+    """What counts for each caller of a client; with the window, where the user set one."""
+    models, wide = References(meter.models, window), window or ASSUMED.window
+    rules = {name: Reference(model=None, counted_as=name, label=name, window=wide, exact=False) for name in PLAIN_RULES}
+
+    def reference(caller: Caller) -> Reference:
+        return rules.get(caller.model or "") or models(caller)
+
+    return reference
+
+
+class Weighing:
+    """What a text weighs for a caller at the most: for caps."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._reference = references(meter)
+
+    def __call__(self, caller: Caller) -> Callable[[str], int]:
+        counted_as = self._reference(caller).counted_as
+        return lambda text: self._meter.count(text, counted_as).high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searches:
+    forms: StoredForms
+    vectors: StoredVectors
+    learning: Learning | None
+    embedders: Embedders = field(default_factory=Embedders)
+
+    @classmethod
+    def of(cls, database: Database | None, spawn: Callable[[Work], None]) -> "Searches":
+        return cls(
+            forms=StoredForms(database, edition=EDITION),
+            vectors=StoredVectors(database),
+            learning=None if database is None else Learning(StoredUses(database), spawn),
+        )
+
+    async def save(self) -> None:
+        """What is not written down yet."""
+        if self.learning is not None:
+            await self.learning.save()
+
+
+class StoredSurfaces:
+    """Decisions in memory, read once and written behind."""
+
+    def __init__(self, kept: StoredForms, spawn: Callable[[Callable[[], Awaitable[None]]], None]) -> None:
+        self._kept = kept
+        self._spawn = spawn
+        self._decisions: dict[str, Decision] = {}
+        self._unsaved: dict[str, JsonObject] = {}
+
+    async def load(self, keys: Iterable[str]) -> None:
+        found = await anyio.to_thread.run_sync(self._kept.load, list(keys))
+        read = ((key, _read(said)) for key, said in found.items())
+        self._decisions |= {key: decision for key, decision in read if decision is not None}
+
+    def recall(self, key: str) -> Decision | None:
+        return self._decisions.get(key)
+
+    def remember(self, key: str, decision: Decision) -> None:
+        if self._decisions.get(key) == decision:
+            return
+        self._decisions[key] = decision
+        self._unsaved[key] = {
+            "surface": decision.surface,
+            "reason": decision.reason,
+            "configuration": decision.configuration,
+        }
+        self._spawn(self.save)
+
+    async def save(self) -> None:
+        """Writes what is not yet written; also to be called at the end, which may come before the background does."""
+        unsaved = dict(self._unsaved)
+        if unsaved:
+            await anyio.to_thread.run_sync(self._kept.save, unsaved)
+        self._unsaved = {key: said for key, said in self._unsaved.items() if unsaved.get(key) is not said}
+
+
+def _read(said: JsonObject) -> Decision | None:
+    surface, reason, configuration = (said.get(key) for key in ("surface", "reason", "configuration"))
+    if surface not in ("direct", "search") or not isinstance(reason, str) or not isinstance(configuration, str):
+        return None
+    return Decision(surface="direct" if surface == "direct" else "search", reason=reason, configuration=configuration)
+
+
+def fingerprint(settings: Settings, chosen: SettingsGateway) -> str:
+    servers, databases = map(_server, settings.servers), map(_database, settings.databases)
+    others = settings.delegate.is_wanted, tuple(one.name for one in settings.retrieves)
+    parts = [*servers, *databases, others, astuple(settings.own), _shown(chosen)]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _server(server: Server) -> tuple[object, ...]:
+    return server.name, server.key, server.disabled, server.prefix, astuple(server.rules)
+
+
+def _database(database: DatabaseSettings) -> tuple[object, ...]:
+    return database.name, database.default, database.description
+
+
+def _shown(chosen: SettingsGateway) -> tuple[object, ...]:
+    return chosen.mode, chosen.direct_below, chosen.model, chosen.window
+
+
+OWN = "ullage"
+"""What our own tools' server is called among the others, unless one of them is called so."""
+LISTED = ("count-tokens", "read_result")
+"""Of our own tools, those that are listed unless the settings hide them; the rest are found."""
+
+_LONGEST_PATH = 400
+
+
+@dataclass(slots=True)
+class Served:
+    """One client's part of the gateway."""
+
+    find: Find
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """What all clients share."""
+
+    merge: Merge
+    cached: Cached
+    """Around the merge."""
+    vault: Vault
+    rules: Callable[[], ResultRules]
+    recorder: Recorder
+    surfaces: StoredSurfaces
+    searches: Searches
+    spawn: Callable[[Work], None]
+    open_calls: OpenCalls
+    when_met: Callable[[Era], None]
+
+    def serve(self, settings: Settings, client: str | None, *, is_preview: bool = False) -> Served:
+        """A client's part of the gateway. As a preview it is only asked what it lists, and prepares nothing."""
+        chosen = settings.gateway_for(client)
+        reference = references(meter(), chosen.window)
+        around = Surroundings(
+            recorder=self.recorder,
+            reference=reference,
+            memory=self.surfaces,
+            forms=self.searches.forms,
+            embedders=self.searches.embedders,
+            vectors=self.searches.vectors,
+            learning=self.searches.learning,
+            spawn=None if is_preview else self.spawn,
+            quiet=QUIET,
+            lister=Caller(principal=OWN, session="lists", client=client, model=chosen.model),
+        )
+        budgeted = Budgeted(
+            inner=Guarded(self.cached),
+            rules=self.rules,
+            vault=self.vault,
+            meter=meter(),
+            reference=reference,
+            is_own=self._is_own,
+        )
+        find = Find(budgeted, meter(), find_settings(settings, client), around)
+        source: ToolSource = Metered(
+            inner=find,
+            meter=meter(),
+            recorder=self.recorder,
+            clock=time.perf_counter,
+            reference=reference,
+            open_calls=self.open_calls,
+        )
+        if chosen.underscore_names:
+            source = Underscored(inner=source, own=(*LISTED, *DELEGATED, RETRIEVED))
+        identity = Identity(
+            name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
+        )
+        return Served(find, Profile(source=source, identity=identity, model=chosen.model, when_met=self.when_met))
+
+    def _is_own(self, server: str) -> bool:
+        return any(member.own and member.name == server for member in self.merge.members)
+
+
+def _listed(own: Rules) -> Rules:
+    """The tools that find the others are all that a model sees of them, so they stay listed whatever is to be hidden;
+    what is denied is gone."""
+    return replace(own, hidden=tuple(name for name in own.hidden if name not in NAMES))
+
+
+def _pending(path: str) -> Missing:
+    reason = "this project file waits for the user's approval; the user reviews and approves it with"
+    return Missing(
+        server=_plain_text(re.split(r"[/\\]", path)[-1]), reason=reason, command=_plain_text(approve_command(path))
+    )
+
+
+def _plain_text(text: str) -> str:
+    """A path as it may stand in a reply: what is not printable is escaped, and it is cut where it is very long."""
+    shown = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+    return shown if len(shown) <= _LONGEST_PATH else f"{shown[:_LONGEST_PATH]}…"
+
+
+def find_settings(settings: Settings, client: str | None) -> FindSettings:
+    chosen = settings.gateway_for(client)
+    return FindSettings(
+        mode=chosen.mode,
+        direct_below=chosen.direct_below,
+        find_budget=chosen.find_budget,
+        index=settings.search.index,
+        learn=settings.search.learn,
+        join_calls=chosen.join_calls,
+        start_wait=chosen.start_wait,
+        own=_listed(settings.own),
+        pending=tuple(_pending(path) for path in settings.pending_files),
+        # A name that has no profile decides nothing, so it shares what was decided for everybody.
+        key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
+        configuration=fingerprint(settings, chosen),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Gateway:
+    """Every server behind one face, while `open_gateway` lasts."""
+
+    loaded: Loaded
+    host: Host
+    merge: Merge
+    servers: Servers
+    databases: Databases
+    vault: Vault
+    recorder: Recorder
+    surfaces: StoredSurfaces
+    searches: Searches
+    spawn: Callable[[Work], None]
+    environment: Mapping[str, str] = field(repr=False)
+    database: Database | None = None
+    store_error: StoreFailed | None = None
+    """Why nothing is kept of this session; None where it is."""
+    tables: HeldTables = field(default_factory=HeldTables)
+    open_calls: OpenCalls = field(default_factory=OpenCalls)
+    when_adopted: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """Called whenever other settings were taken over."""
+    cached: Cached = field(init=False)
+    retrieving: Retrieving = field(default_factory=lambda: Retrieving(weigh=Weighing(meter())))
+    delegating: Delegating = field(init=False)
+    _own: ToolSource = field(init=False)
+    _rules: ResultRules = field(init=False)
+    """One value for as long as the settings stay: others go by its being the same."""
+    _members: tuple[Member, ...] = ()
+    _group_merges: dict[str, Merge] = field(default_factory=dict[str, Merge])
+    """By client, for those that see only some of the servers."""
+    _served: dict[str | None, Served] = field(default_factory=dict[str | None, Served])
+    _is_watching: bool = False
+    """Whether databases are looked at in the background."""
+
+    def __post_init__(self) -> None:
+        self._rules = self.settings.result_rules
+        reader = LateSource(Listing((READ,), revision="1"), self._make_reader)
+        self._own = OwnTools((CountSource(meter()), reader))
+        self.cached = Cached(self.merge, lambda: self._rules, time.monotonic)
+        self.delegating = Delegating(
+            settings=lambda: self.settings,
+            environment=self.environment,
+            database=self.database,
+            recorder=self.recorder,
+            held=Handing(vault=self.vault, meter=meter(), reference=references(meter()), found=self.retrieving.all),
+        )
+
+    def _make_reader(self) -> ToolSource:
+        from ullage.gateway import ResultReader
+
+        return ResultReader(
+            vault=self.vault, rules=lambda: self._rules, meter=meter(), reference=references(meter()), query=self.tables
+        )
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
+
+    def met(self, era: Era) -> None:
+        """A client speaks this era of the protocol: servers that are started next are spoken to likewise."""
+        self.host.client_era = era
+
+    def profile(self, client: str | None = None) -> Profile:
+        """What a client of that name gets; raises `UnknownResource` for one that the settings do not know."""
+        if client is not None and client not in self.settings.clients:
+            raise UnknownResource(
+                f"no client is called `{client}`",
+                suggestion=f"use /mcp alone, or add a table [clients.{client}] to the settings",
+                options=tuple(self.settings.clients),
+            )
+        return self.serve(client).profile
+
+    def flagged(self, client: str | None) -> Profile:
+        """The same for a name from a flag, which may be any: it is only what figures are filed under."""
+        return self.serve(client).profile
+
+    def serve(self, client: str | None) -> Served:
+        served = self._served.get(client)
+        if served is None:
+            served = self._served[client] = self._make_served(client)
+        return served
+
+    def preview(self, client: str | None) -> Served:
+        """What a client that comes now would be given by a gateway that has served nobody before."""
+        return self._make_served(client, is_preview=True)
+
+    def find(self, client: str | None = None) -> Find:
+        return self.serve(client).find
+
+    async def view(self, wait: float = 0.0) -> View:
+        return await self.merge.view(wait)
+
+    async def settle(self, client: str | None) -> None:
+        """Makes a client's list before it is asked for, where every server's tools are known: whether tools are shown
+        or searched is in the instructions too, which a client asks for first, and both must say the same."""
+        if not (await self.view()).missing:
+            await self.find(client).tools()
+
+    def warm_up(self) -> None:
+        """Logs, once the first requests are answered, what is wrong with a database or a policy."""
+        self._is_watching = True
+        self.spawn(partial(self._warm_up, [self.databases[one.name] for one in self.settings.databases]))
+
+    async def _warm_up(self, databases: Sequence[LateDatabase]) -> None:
+        await anyio.sleep(QUIET)
+        for database in databases:
+            await look_at(database)
+        self.delegating.look()
+
+    def health(self) -> tuple[Health, ...]:
+        return self.host.health()
+
+    def kept(self, server: str) -> Kept:
+        return self.servers.kept(server)
+
+    async def definition_report(self, server: str) -> DefinitionReport:
+        """What of a server's definitions is withheld, new, or was accepted by a setting."""
+        baselines = self.servers.catalogue.baselines
+        try:
+            kept = self.servers.kept(server)
+        except KeyError:  # left out, as one whose address leads back here is
+            return DefinitionReport()
+        return await anyio.to_thread.run_sync(report_definitions, baselines, kept.server)
+
+    async def adopt(self, loaded: Loaded) -> None:
+        """Takes other settings over: what stays is not disturbed, what left is retired. Where that fails, all stays as
+        it was."""
+        before, self.loaded = self.loaded, loaded
+        try:
+            wanted = self.servers.wanted(self.settings)
+            servers, databases = self.servers.arranged(wanted), self.databases.arranged(self.settings)
+            folders, delegate = self.retrieving.arranged(self.settings), self.delegating.member(self.settings)
+            members = [
+                *self.databases.members(databases, self.settings),
+                *([] if delegate is None else [delegate]),
+                *self.retrieving.members(folders, self.settings),
+                *self.servers.members(servers, wanted),
+            ]
+            self._members = (self._own_member(), *members)
+            self.merge.replace(self._members)
+            for client, merge in self._group_merges.items():
+                merge.replace(self._members_of(client))
+        except BaseException:
+            self.loaded = before
+            raise
+        self._rules = self.settings.result_rules
+        gone = self.servers.take(servers, wanted)
+        self.cached.forget(behind.kept.server.name for behind in gone)
+        for behind in gone:
+            self.spawn(partial(self.servers.retire, behind, lambda: self.settings))
+        self._take_databases(databases)
+        self.retrieving.take(folders)
+        if self._is_watching:
+            self.delegating.look()
+        for client, served in self._served.items():
+            served.find.replace(find_settings(self.settings, client))
+        for note in self.when_adopted:
+            note()
+
+    def _take_databases(self, arranged: Mapping[str, LateDatabase]) -> None:
+        came, left = self.databases.take(arranged)
+        for database in left:
+            self.spawn(database.close)
+        for database in came if self._is_watching else ():
+            self.spawn(partial(look_at, database))
+
+    @property
+    def own_name(self) -> str:
+        """What our own tools' server is called."""
+        return self.settings.name_of_own(OWN)
+
+    def _own_member(self) -> Member:
+        own = self.settings.own
+        unused = () if self.settings.may_cut else ("read_result",)
+        rules = replace(own, pinned=(*own.pinned, *LISTED), hidden=(*own.hidden, *unused))
+        return Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
+
+    def _members_of(self, client: str) -> list[Member]:
+        """What a client sees: Ullage's own parts, and the servers of its groups."""
+        seen = self.settings.servers_of(client)
+        return [one for one in self._members if one.own or seen is None or one.name in seen]
+
+    def _make_served(self, client: str | None, *, is_preview: bool = False) -> Served:
+        merge, cached = self.merge, self.cached
+        if client is not None and self.settings.servers_of(client) is not None:
+            merge = Merge(self._members_of(client), spawn=None if is_preview else self.spawn, reserved=NAMES)
+            cached = Cached(merge, lambda: self._rules, time.monotonic)
+            if not is_preview:
+                self._group_merges[client] = merge
+        return Kit(
+            merge=merge,
+            cached=cached,
+            vault=self.vault,
+            rules=lambda: self._rules,
+            recorder=self.recorder,
+            surfaces=self.surfaces,
+            searches=self.searches,
+            spawn=self.spawn,
+            open_calls=self.open_calls,
+            when_met=self.met,
+        ).serve(self.settings, client, is_preview=is_preview)
+
+
+@asynccontextmanager
+async def open_gateway(
+    loaded: Loaded,
+    *,
+    environment: Mapping[str, str],
+    again: Callable[[Loaded], Loaded] | None = None,
+    is_own_address: Callable[[str], bool] = lambda _: False,
+) -> AsyncGenerator[Gateway]:
+    """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""
+    database, store_error = await anyio.to_thread.run_sync(
+        open_store, loaded.settings.store, "nothing is kept of this session"
+    )
+    recording = None if database is None else Recording(database)
+    failure: Exception | None = None
+    tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
+    with counting_in_worker():
+        async with Host(environment=environment, withheld=tokens) as host, anyio.create_task_group() as tasks:
+            ground = _Ground(host=host, environment=environment, database=database, recording=recording)
+            gateway = _build(loaded, ground, tasks)
+            gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
+            await gateway.surfaces.load(
+                find_settings(loaded.settings, client).key for client in (None, *loaded.settings.clients)
+            )
+            await gateway.adopt(loaded)
+            await tell_of_withheld_variables(database, host.environment, loaded.settings.servers)
+            if again is not None:
+                gateway.spawn(partial(follow, loaded, again, gateway.adopt))
+            try:
+                yield gateway
+            except Exception as error:  # noqa: BLE001 - raised again below: a task group would wrap it
+                failure = error
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await gateway.surfaces.save()
+                    await gateway.searches.save()
+                    await gateway.databases.close()
+                    await gateway.tables.close()
+                    await gateway.delegating.close()
+                tasks.cancel_scope.cancel()
+    with anyio.CancelScope(shield=True):
+        if recording is not None:
+            await recording.close()
+        if database is not None:
+            database.close()
+    if failure is not None:
+        raise failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    host: Host
+    environment: Mapping[str, str] = field(repr=False)
+    database: Database | None
+    recording: Recording | None
+
+
+def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
+    def spawn(work: Work) -> None:
+        tasks.start_soon(guarded, work)
+
+    host, database = ground.host, ground.database
+    catalogue = Catalogue(
+        database,
+        lambda text: meter().count(text, ASSUMED.counted_as).tokens,
+        places=places_of(ground.environment),
+        on_change=partial(renew_catalogue, ground.environment, loaded.settings.store),
+    )
+    results = loaded.settings.results
+    return Gateway(
+        loaded=loaded,
+        host=host,
+        merge=Merge(spawn=spawn, reserved=NAMES),
+        servers=Servers(host=host, catalogue=catalogue, spawn=spawn),
+        databases=Databases(weigh=Weighing(meter())),
+        vault=Vault(database, size=int(results.keep_megabytes * 1_000_000), age=results.keep_hours * 3_600),
+        recorder=ground.recording or Unrecorded(),
+        surfaces=StoredSurfaces(StoredForms(database, edition="surface"), spawn),
+        searches=Searches.of(database, spawn),
+        spawn=spawn,
+        environment=ground.environment,
+        database=database,
+    )

@@ -1,0 +1,468 @@
+"""Those of the settings that are not disabled and do not lead back here. One that is started as before is not
+disturbed when others come and go. Nothing is started here: a server is when it is first needed.
+
+When it is first asked something, or looked at in the background: whoever only lists tools does not wait for a parser
+of SQL and a driver to be loaded. One that stays in the settings as it was is not disturbed when others come and go.
+What may be asked of a database is not known here.
+
+When it is first listed or searched. One that stays in the settings as it was keeps what it has read and the handles it
+gave. How they are searched is `retrieve`'s affair.
+
+As on any database: judged first, then asked of a worker process under its own locks, within its time. The parser and
+the worker are loaded and started when they are first needed.
+
+Work in the background that belongs to one server or client and must not end that of the others.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from ullage.config import Folders, Settings
+from ullage.errors import InvalidArguments, UllageError
+from ullage.gateway import Catalogue, Kept, Member, Rules, Server
+from ullage.options import DatabaseSettings
+from ullage.tool import Call, Caller, Contents, JsonObject, Listing, Origin, Read, Reply
+from ullage.wire import Host, Supervised
+
+if TYPE_CHECKING:
+    from ullage.retrieve import RetrieveSource
+    from ullage.sql import Dialect, Question, SqlSource
+    from ullage.sql.embedded import TableWorker
+    from ullage.table import Row
+
+__all__ = [
+    "QUIET",
+    "RETRIEVED",
+    "Behind",
+    "Databases",
+    "HeldTables",
+    "LateDatabase",
+    "LateFolders",
+    "Retrieving",
+    "Servers",
+    "Work",
+    "guarded",
+    "look_at",
+]
+
+_log = logging.getLogger(__name__)
+
+QUIET = 0.5
+"""Seconds after which something is loaded that nobody has asked for yet."""
+
+Work = Callable[[], Awaitable[None]]
+
+
+async def guarded(work: Work) -> None:
+    try:
+        await work()
+    except Exception:  # noqa: BLE001 - it belongs to one server or client, and must not end the work of the others
+        _log.exception("something went wrong in the background")
+
+
+Weigh = Callable[[str], int]
+
+
+@dataclass(slots=True, kw_only=True)
+class LateDatabase:
+    """A database as a source of tools and resources."""
+
+    settings: DatabaseSettings
+    sample: Path
+    """Where the sample shop lies, or will."""
+    weigh: Callable[[Caller], Weigh]
+    _source: "SqlSource | None" = None
+    _lock: anyio.Lock | None = None
+
+    async def tools(self) -> Listing:
+        from ullage.sql import dialect_of, tools_of
+
+        dialect, about = dialect_of(self.settings), self.settings.description
+        return Listing(tools_of(dialect, about), revision=f"1 {dialect} {about}")
+
+    async def call(self, call: Call) -> Reply:
+        return await (await self._opened()).call(call)
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return await (await self._opened()).resources()
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return await (await self._opened()).templates()
+
+    async def read(self, read: Read) -> Contents:
+        return await (await self._opened()).read(read)
+
+    async def warnings(self) -> tuple[str, ...]:
+        """What the user should know of it; raises where it cannot be asked."""
+        source = await self._opened()
+        await source.engine.ask(_simplest(source.engine.dialect, self.settings.limits.seconds))
+        return await source.warnings()
+
+    async def close(self) -> None:
+        if self._source is not None:
+            await self._source.close()
+            self._source = None
+
+    async def _opened(self) -> "SqlSource":
+        if self._source is None:
+            self._lock = self._lock or anyio.Lock()
+            async with self._lock:
+                self._source = self._source or await anyio.to_thread.run_sync(self._open)
+        return self._source
+
+    def _open(self) -> "SqlSource":
+        from ullage.sql import SqlSource, open_engine
+
+        engine = open_engine(self.settings, sample=self.sample)
+        return SqlSource(settings=self.settings, engine=engine, weigh=self.weigh)
+
+
+def _simplest(dialect: "Dialect", seconds: float) -> "Question":
+    """What every database of that kind can answer that can be reached at all."""
+    from ullage.sql import Question
+
+    return Question(sql="SELECT 1 FROM dual" if dialect == "oracle" else "SELECT 1", rows=1, seconds=seconds)
+
+
+@dataclass(slots=True, kw_only=True)
+class Databases:
+    """Those of the settings, by name."""
+
+    weigh: Callable[[Caller], Weigh]
+    _late: Mapping[str, LateDatabase] = field(default_factory=dict[str, LateDatabase])
+
+    def __getitem__(self, name: str) -> LateDatabase:
+        return self._late[name]
+
+    def arranged(self, settings: Settings) -> dict[str, LateDatabase]:
+        """Those of the settings, the ones that stay as they are; nothing changes before they are taken."""
+        return {database.name: self._refitted(database, settings) for database in settings.databases}
+
+    def _refitted(self, database: DatabaseSettings, settings: Settings) -> LateDatabase:
+        known = self._late.get(database.name)
+        if known is not None and _alike(known.settings, database):
+            return known
+        return LateDatabase(settings=database, sample=Path(settings.sample), weigh=self.weigh)
+
+    def take(self, arranged: Mapping[str, LateDatabase]) -> tuple[list[LateDatabase], list[LateDatabase]]:
+        """Has just these from now on; returns those that came and those that left, which are to be closed."""
+        before, self._late = self._late, arranged
+        came = [late for name, late in arranged.items() if before.get(name) is not late]
+        return came, [late for name, late in before.items() if arranged.get(name) is not late]
+
+    def members(self, arranged: Mapping[str, LateDatabase], settings: Settings) -> list[Member]:
+        """One set of tools for all of them, under the default one's name; the others' own, with the database's name
+        before theirs, answer and are not listed."""
+        default = settings.default_database
+        chosen = None if default is None else arranged[default.name]
+        return [_database_member(late, settings.own, _source(late, chosen, arranged)) for late in arranged.values()]
+
+    async def close(self) -> None:
+        for late in self._late.values():
+            await late.close()
+
+
+def _alike(before: DatabaseSettings, now: DatabaseSettings) -> bool:
+    return replace(before, default=now.default, came_from=now.came_from) == now
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDatabases:
+    """Several databases behind one set of tools, which name one in their argument `database`."""
+
+    default: LateDatabase
+    others: tuple[LateDatabase, ...]
+
+    async def tools(self) -> Listing:
+        from ullage.sql import dialect_of, shared_tools
+
+        every = (self.default, *self.others)
+        known: list[tuple[str, Dialect, str | None]] = [
+            (late.settings.name, dialect_of(late.settings), late.settings.description) for late in every
+        ]
+        return Listing(shared_tools(known), revision=f"2 {known}")
+
+    async def call(self, call: Call) -> Reply:
+        arguments = dict(call.arguments)
+        named = arguments.pop("database", None)
+        original = arguments.get("databaseName")
+        by_name = {late.settings.name: late for late in (self.default, *self.others)}
+        if named is not None and named not in by_name:
+            raise InvalidArguments(
+                f"no database is called `{named}`", suggestion="take one of these", options=tuple(by_name)
+            )
+        # The original takes any name, and answers for the one database that it has.
+        wanted = named if named is not None else original if original in by_name else self.default.settings.name
+        late = by_name[str(wanted)]
+        reply = await late.call(replace(call, arguments=arguments))
+        return replace(reply, origin=Origin(late.settings.name, call.tool))
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        return await self.default.resources()
+
+    async def templates(self) -> tuple[JsonObject, ...]:
+        return await self.default.templates()
+
+    async def read(self, read: Read) -> Contents:
+        return await self.default.read(read)
+
+    async def close(self) -> None:
+        await self.default.close()
+
+
+def _source(
+    late: LateDatabase, default: LateDatabase | None, arranged: Mapping[str, LateDatabase]
+) -> "LateDatabase | SharedDatabases | None":
+    """What answers to the names without a prefix; None for a database that is named before each of its tools."""
+    if late is not default:
+        return None
+    others = tuple(other for other in arranged.values() if other is not late)
+    return SharedDatabases(late, others) if others else late
+
+
+def _database_member(late: LateDatabase, own: Rules, shared: "LateDatabase | SharedDatabases | None") -> Member:
+    return Member(
+        name=late.settings.name,
+        source=late if shared is None else shared,
+        prefix=late.settings.name if shared is None else "",
+        rules=_rules(own, is_default=shared is not None),
+        own=True,
+        description=late.settings.description,
+    )
+
+
+def _rules(own: Rules, *, is_default: bool) -> Rules:
+    """The user's rules for our own tools; the names of the system before this one answer, and are never shown."""
+    from ullage.sql import LISTED_NAMES, ORIGINAL_NAMES
+
+    if not is_default:
+        return replace(own, hidden=("*",))
+    return replace(own, pinned=(*own.pinned, *LISTED_NAMES), hidden=(*own.hidden, *ORIGINAL_NAMES))
+
+
+async def look_at(late: LateDatabase) -> None:
+    """Says on the log, once, what the user should know of a database: that it cannot be reached, or is not safe."""
+    name = late.settings.name
+    try:
+        for sentence in await late.warnings():
+            _log.warning("%s", sentence)
+    except UllageError as error:
+        _log.warning("database `%s` cannot be asked: %s (%s)", name, error.message, error.suggestion)
+
+
+RETRIEVED = "retrieve.search"
+
+
+@dataclass(slots=True, kw_only=True)
+class LateFolders:
+    """Some folders as a source of `retrieve.search`."""
+
+    settings: Folders
+    weigh: Callable[[Caller], Callable[[str], int]]
+    _source: "RetrieveSource | None" = None
+
+    async def tools(self) -> Listing:
+        return await self._opened().tools()
+
+    async def call(self, call: Call) -> Reply:
+        return await self._opened().call(call)
+
+    async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
+        return await self._opened().passages(handles, caller, max_tokens)
+
+    def _opened(self) -> "RetrieveSource":
+        if self._source is None:
+            # Loading it takes a while, and most gateways search no folders.
+            from ullage.retrieve import FolderRetriever, RetrieveSettings, RetrieveSource
+
+            said = self.settings
+            chosen = RetrieveSettings(
+                within=None if self.settings.within is None else Path(self.settings.within),
+                name=said.name,
+                folders=tuple(map(Path, said.folders)),
+                files=tuple(map(Path, said.files)),
+                include=said.include,
+                exclude=said.exclude,
+                gitignore=said.gitignore,
+                max_file_bytes=said.max_file_bytes,
+            )
+            self._source = RetrieveSource(FolderRetriever(chosen), self.weigh)
+        return self._source
+
+
+@dataclass(slots=True, kw_only=True)
+class Retrieving:
+    """Those of the settings, by name."""
+
+    weigh: Callable[[Caller], Callable[[str], int]]
+    _late: Mapping[str, LateFolders] = field(default_factory=dict[str, LateFolders])
+
+    def arranged(self, settings: Settings) -> dict[str, LateFolders]:
+        """Those of the settings, the ones that stay as they are; nothing changes before they are taken."""
+        return {one.name: self._refitted(one) for one in settings.retrieves}
+
+    def _refitted(self, folders: Folders) -> LateFolders:
+        known = self._late.get(folders.name)
+        if known is not None and known.settings == folders:
+            return known
+        return LateFolders(settings=folders, weigh=self.weigh)
+
+    def take(self, arranged: Mapping[str, LateFolders]) -> None:
+        self._late = arranged
+
+    def all(self) -> tuple[LateFolders, ...]:
+        return tuple(self._late.values())
+
+    def members(self, arranged: Mapping[str, LateFolders], settings: Settings) -> list[Member]:
+        """The first one's tool under its own name, the others' with the collection's before it."""
+        return [
+            Member(name=name, source=late, prefix="" if number == 0 else name, rules=settings.own, own=True)
+            for number, (name, late) in enumerate(arranged.items())
+        ]
+
+
+_ROWS = 10_000
+"""Of an answer at most; its tokens are bounded elsewhere."""
+_FREED_AT_ONCE = 500
+
+
+class HeldTables:
+    """What `read_result` asks SQL of."""
+
+    def __init__(self) -> None:
+        self._worker: TableWorker | None = None
+
+    async def ask(
+        self, columns: Sequence[str], rows: "Iterable[Row]", sql: str, seconds: float
+    ) -> "tuple[Sequence[str], Sequence[Row], bool]":
+        statement = await anyio.to_thread.run_sync(_judged, sql)
+        # The seconds are the statement's: reading what we hold ourselves is not its fault.
+        held = await anyio.to_thread.run_sync(list["Row"], rows)
+        try:
+            if self._worker is None:
+                self._worker = await anyio.to_thread.run_sync(_worker)
+            answer = await self._worker.ask_table(columns, held, statement, seconds=seconds, limit=_ROWS)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(_free, held)
+        return answer.columns, answer.rows, answer.more
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+
+
+def _free(rows: "list[Row]") -> None:
+    """Empty a list a few rows at a time: the memory of a million at once is given back with everybody waiting."""
+    while rows:
+        del rows[-_FREED_AT_ONCE:]
+
+
+def _worker() -> "TableWorker":
+    from ullage.sql.embedded import TableWorker
+
+    return TableWorker()
+
+
+def _judged(sql: str) -> str:
+    # The parser takes a while to load, and most results are never asked in SQL.
+    from ullage.sql.guard import judge
+
+    return judge(sql, "sqlite").sql
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A server's part of the gateway."""
+
+    kept: Kept
+    supervised: Supervised
+
+
+@dataclass(slots=True, kw_only=True)
+class Servers:
+    """Those of the settings, by name."""
+
+    host: Host
+    catalogue: Catalogue
+    spawn: Callable[[Work], None]
+    is_own_address: Callable[[str], bool] = lambda _: False
+    """Whether a URL leads to this very gateway, which would then ask itself for ever."""
+    _behind: Mapping[str, Behind] = field(default_factory=dict[str, Behind])
+    _left_out: frozenset[str] = frozenset()
+
+    def kept(self, server: str) -> Kept:
+        return self._behind[server].kept
+
+    async def are_known(self) -> bool:
+        """Whether the catalogue has the tools of every server; none is started."""
+        for behind in tuple(self._behind.values()):
+            if await behind.kept.load() is None:
+                return False
+        return True
+
+    async def is_current(self) -> bool:
+        """Whether the catalogue says of every server what is known of it here."""
+        for behind in tuple(self._behind.values()):
+            if not await behind.kept.is_current():
+                return False
+        return True
+
+    def wanted(self, settings: Settings) -> dict[str, Server]:
+        servers = [server for server in settings.servers if not server.disabled]
+        circular = frozenset(
+            server.name for server in servers if server.url is not None and self.is_own_address(server.url)
+        )
+        for name in sorted(circular - self._left_out):
+            _log.warning("server `%s` is left out: its address is where this very gateway is served", name)
+        self._left_out = circular
+        return {server.name: server for server in servers if server.name not in circular}
+
+    def arranged(self, wanted: Mapping[str, Server]) -> dict[str, Behind]:
+        """These servers, those that stay as they are; nothing changes before they are taken."""
+        return {name: self._refitted(server) for name, server in wanted.items()}
+
+    def members(self, arranged: Mapping[str, Behind], wanted: Mapping[str, Server]) -> list[Member]:
+        return [_member(server, arranged[name]) for name, server in wanted.items()]
+
+    def take(self, arranged: Mapping[str, Behind], wanted: Mapping[str, Server]) -> list[Behind]:
+        """Has just these from now on; returns those that stood here and no longer do."""
+        before, self._behind = self._behind, arranged
+        for name, server in wanted.items():
+            arranged[name].kept.reconfigure(server)
+        return [behind for name, behind in before.items() if arranged.get(name) is not behind]
+
+    async def retire(self, behind: Behind, settings: Callable[[], Settings]) -> None:
+        await self.host.retire(behind.supervised)
+        await behind.kept.close()
+        left = behind.kept.server
+        if all(server.name != left.name for server in settings().servers):
+            await self.catalogue.forget(left)
+
+    def _refitted(self, server: Server) -> Behind:
+        known = self._behind.get(server.name)
+        supervised = self.host.source(server)
+        if known is not None and _same(known.kept.server, server):
+            return known
+        return Behind(Kept(supervised, server, self.catalogue, spawn=self.spawn), supervised)
+
+
+def _same(before: Server, now: Server) -> bool:
+    """Whether it is the server it was, as far as starting it goes; its rules may differ."""
+    return (before.key, before.shared) == (now.key, now.shared)
+
+
+def _member(server: Server, behind: Behind) -> Member:
+    return Member(
+        name=server.name,
+        source=behind.kept,
+        prefix=server.spoken_prefix,
+        rules=server.rules,
+        description=server.description,
+    )

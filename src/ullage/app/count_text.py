@@ -1,0 +1,112 @@
+"""What this imports, `ullage count` waits for, so neither the MCP SDK nor a database is among it."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from json import dumps
+from typing import TYPE_CHECKING, Any
+
+from ullage.errors import InvalidArguments, UnreadableRequest
+from ullage.models import DEFAULT_MODEL, ModelCard, shipped
+from ullage.tokens import Count, Meter, default_engine
+
+if TYPE_CHECKING:
+    from ullage.messages import Format
+    from ullage.tokens import Weight
+
+__all__ = ["count", "count_request", "counting_in_worker", "find_model", "format_of", "meter", "meter_for"]
+
+_MUCH = 500_000
+"""Bytes for which loading the engine at once costs less than counting the first texts without it."""
+
+
+_engine = cache(default_engine)
+
+
+@cache
+def meter() -> Meter:
+    """The one meter of this process."""
+    return Meter(shipped(), engine=_engine())
+
+
+@contextmanager
+def counting_in_worker() -> Generator[None]:
+    """Have long texts counted by a process of its own, for as long as the context lasts.
+
+    For a gateway, where loading a vocabulary would hold up every call of every server. Of contexts that overlap, the
+    first has the process and ends it.
+    """
+    from ullage.tokens import CountWorker
+
+    engine = _engine()
+    before = engine.worker
+    worker = engine.worker = before or CountWorker()
+    try:
+        yield
+    finally:
+        if before is None:
+            engine.worker = None
+            worker.close()
+
+
+def meter_for(size: int) -> Meter:
+    """A meter for a process that counts so many bytes and ends."""
+    return Meter(shipped(), engine=default_engine(begins_short=size <= _MUCH))
+
+
+def count(text: str, model: str = DEFAULT_MODEL) -> Count:
+    """How many tokens `text` is to `model`, with method and band."""
+    return meter().count(_string(text, "text"), _string(model, "model"))
+
+
+def count_request(body: Mapping[str, Any], model: str | None = None, format: "Format | str | None" = None) -> "Weight":  # noqa: A002
+    """What a whole request weighs, part by part, as its provider would count it.
+
+    `body` is the JSON that would be sent to OpenAI (chat or Responses), Anthropic or Gemini; which of them is told from
+    its shape unless `format` says so. `model` is the body's own unless given.
+    """
+    from ullage.messages import read_request
+
+    named = None if model is None else _string(model, "model")
+    try:
+        return meter().weigh(read_request(body, None if format is None else format_of(format)), named)
+    except RecursionError as error:
+        raise UnreadableRequest(
+            "the body is nested too deeply to be read", suggestion="no provider takes it so; flatten it"
+        ) from error
+    except TypeError:
+        _must_be_json(body)
+        raise
+
+
+def _must_be_json(body: Mapping[str, Any]) -> None:
+    try:
+        dumps(body)
+    except TypeError as error:
+        raise UnreadableRequest(
+            f"the body is no JSON: {error}", suggestion="give what would be sent to the provider, bytes as base64"
+        ) from error
+
+
+def _string(value: str, name: str) -> str:
+    """What callers without a type checker give may be anything."""
+    if isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return value
+    hint = "decode bytes first: data.decode()" if isinstance(value, bytes) else f"give `{name}` as str"
+    raise InvalidArguments(f"`{name}` must be a string, not {type(value).__name__}", suggestion=hint)
+
+
+def format_of(name: str) -> "Format":
+    from ullage.messages import Format
+
+    try:
+        return Format(name)
+    except ValueError as error:
+        raise InvalidArguments(
+            f"no format is called `{name}`", suggestion="leave it out: it is told from the body", options=tuple(Format)
+        ) from error
+
+
+def find_model(name: str) -> ModelCard:
+    """The card of a model, by any name people write for it."""
+    return meter().models.find(_string(name, "name")).card

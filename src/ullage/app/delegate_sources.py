@@ -1,0 +1,205 @@
+"""`delegate.run` and its kin as a source of tools that loads nothing before it is listed or called, and follows the
+settings. Where no provider has a key, or nobody spoke of delegating, it is not there at all. What the tools do is
+`delegate`'s affair.
+
+Results that were held back and passages that were found, each for whoever got it and within a budget that all of them
+share. The caller's window is not passed through.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+import anyio.to_thread
+
+from ullage.config import Settings
+from ullage.errors import UnknownHandle
+from ullage.gateway import Member, Reference, ResultRules, Vault
+from ullage.ledger import Recorder
+from ullage.store import Database
+from ullage.tokens import Meter
+from ullage.tool import Call, Caller, Listing, Reply
+
+from .provider_keys import key_of, names_on, off
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from ullage.delegate import DelegateSource, Files
+
+__all__ = ["DELEGATED", "Delegating", "Handing", "Passages"]
+
+_LEAST = 50
+"""Tokens, below which nothing of a text can be said."""
+
+
+class Passages(Protocol):
+    async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
+        """Raises `UnknownHandle`."""
+        ...
+
+
+class _Shape(Protocol):
+    """What is known of a part of a held result."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def units(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handing:
+    vault: Vault
+    meter: Meter
+    reference: Callable[[Caller], Reference]
+    found: Callable[[], Sequence[Passages]]
+    """Those who hand out handles of passages."""
+
+    async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
+        """Their texts in this order."""
+        parts = [partial(self._text, handle, caller) for handle in handles]
+        return await self._shared(parts, caller, max_tokens)
+
+    async def _shared(self, parts: Sequence[Callable[[int], Awaitable[str]]], caller: Caller, budget: int) -> str:
+        """Each may take an equal part of what those before it left."""
+        texts, left = list[str](), budget
+        for number, part in enumerate(parts):
+            share = left // (len(parts) - number)
+            if share < _LEAST:
+                texts.append(f"[{len(parts) - number} more left out]")
+                break
+            texts.append(await part(share))
+            left -= self.meter.count(texts[-1], self.reference(caller).counted_as).high
+        return "\n\n".join(texts)
+
+    async def _text(self, handle: str, caller: Caller, budget: int) -> str:
+        for found in self.found():
+            with suppress(UnknownHandle):
+                return await found.passages((handle,), caller, budget)
+        opened = await self.vault.aside(lambda: self.vault.open(handle, caller.principal))
+        pages = [partial(self._page, handle, start, caller) for start in _starts(opened.shapes)]
+        return await self._shared(pages, caller, budget)
+
+    async def _page(self, handle: str, start: int, caller: Caller, budget: int) -> str:
+        from ullage.gateway import ResultReader
+
+        rules = ResultRules(budget=budget)
+        reader = ResultReader(vault=self.vault, rules=lambda: rules, meter=self.meter, reference=self.reference)
+        asked = Call(tool="read_result", arguments={"handle": handle, "offset": start}, caller=caller)
+        reply = await reader.call(asked)
+        return "\n".join(str(block["text"]) for block in reply.content if block.get("type") == "text")
+
+
+def _starts(shapes: Sequence[_Shape]) -> list[int]:
+    """The first unit of every part that is read by itself: parts of lines that follow one another are read together."""
+    follows = [False, *(one.kind == other.kind == "lines" and not other.label for one, other in pairwise(shapes))]
+    return [shape.first for shape, is_more in zip(shapes, follows, strict=False) if not is_more and shape.units]
+
+
+_log = logging.getLogger(__name__)
+
+DELEGATED = ("delegate.run", "delegate.diff", "delegate.tests", "delegate.consensus")
+"""The tools, the first of them listed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Delegating:
+    settings: Callable[[], Settings]
+    """Those in force now."""
+    environment: Mapping[str, str] = field(repr=False)
+    database: Database | None
+    recorder: Recorder
+    held: Handing
+    _source: "DelegateSource | None" = None
+    _made_for: tuple[Any, ...] = ()
+    """The settings that the source was made for."""
+    _client: "httpx2.AsyncClient | None" = None
+    _lock: anyio.Lock | None = None
+    _said: frozenset[str] = frozenset()
+
+    def member(self, settings: Settings) -> Member | None:
+        """None where there is nobody to ask."""
+        if not settings.delegate.is_wanted or not names_on(settings, self.environment):
+            return None
+        own = settings.own
+        rules = replace(own, pinned=(*own.pinned, DELEGATED[0]))
+        return Member(name=settings.delegate_name, source=self, prefix="", rules=rules, own=True)
+
+    async def tools(self) -> Listing:
+        # Loading it takes a while, and most gateways never delegate.
+        from ullage.delegate import TOOLS
+
+        return Listing(TOOLS, revision="1")
+
+    async def call(self, call: Call) -> Reply:
+        return await (await self._opened()).call(call)
+
+    def look(self) -> None:
+        """Says on the log, once each, which providers are off and what in the policy cannot be meant."""
+        settings = self.settings()
+        sentences = off(settings, self.environment) if settings.delegate.is_wanted else ()
+        for sentence in (*sentences, *settings.delegate.warnings):
+            if sentence not in self._said:
+                _log.warning("%s", sentence)
+        self._said |= {*sentences, *settings.delegate.warnings}
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _opened(self) -> "DelegateSource":
+        self._lock = self._lock or anyio.Lock()
+        async with self._lock:
+            settings = self.settings()
+            wanted = (settings.delegate, settings.providers)
+            if self._source is None or self._made_for != wanted:
+                self._source = await anyio.to_thread.run_sync(self._make, settings)
+                self._made_for = wanted
+            return self._source
+
+    def _make(self, settings: Settings) -> "DelegateSource":
+        import httpx2
+
+        from ullage.delegate import DelegateSource, load_detector
+
+        from .build_delegate import KeptAnswers, build, purse_of, rebuilt
+
+        files = self._files(settings)
+        if self._source is not None:
+            delegate = rebuilt(self._source.delegate, settings, self.environment, self.recorder)
+            return replace(self._source, delegate=delegate, files=files)
+        self._client = httpx2.AsyncClient()
+        purse = purse_of(self.database, self.settings)
+        delegate = build(settings, self.environment, client=self._client, purse=purse, recorder=self.recorder)
+        if delegate.policy.languages:
+            # Here is a thread; later it would hold up the event loop.
+            load_detector()
+        answers = KeptAnswers(vault=self.held.vault)
+        return DelegateSource(delegate=delegate, held=self.held, files=files, answers=answers)
+
+    def _files(self, settings: Settings) -> "Files | None":
+        """None where the user named no folder."""
+        if not settings.delegate.file_roots:
+            return None
+        from ullage.retrieve import FileRoots
+
+        from .build_delegate import FilesOfRoots
+
+        keys = (key_of(one, self.environment) for one in settings.providers)
+        folders = tuple(Path(folder) for folder in settings.delegate.file_roots)
+        return FilesOfRoots(FileRoots(folders=folders, secrets=tuple(key for key in keys if key)))

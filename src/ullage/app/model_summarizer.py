@@ -1,0 +1,88 @@
+"""Summarizers that ask a model of the user's settings.
+
+The question is like any other to a delegate: within its budgets, its fallbacks, and on its bill. What is asked, and
+whether the answer will do, is the context's affair.
+"""
+
+from dataclasses import dataclass
+
+from ullage.context import SummaryAnswer, SummaryRequest
+from ullage.delegate import Ask, Candidate, Delegate, Outcome, RouteRequest, route
+from ullage.messages import Message, Text
+from ullage.tokens import patiently, unheard
+from ullage.tool import ANONYMOUS, Caller
+
+from .build_delegate import open_delegate, with_model
+from .count_text import meter
+
+__all__ = ["DelegateSummarizer", "NamedSummarizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSummarizer:
+    """A model by its name. The settings of the working directory, with its keys and budgets, are read for each summary:
+    compactions are rare, and nothing stays open between them."""
+
+    model: str
+    """An alias or id of the policy, or any model of a provider whose key is set, as `openai:gpt-4o` or `gpt-4o`."""
+
+    @property
+    def window(self) -> int | None:
+        window = meter().models.window(self.model.rpartition(":")[2])
+        return window.tokens if window.resolved else None
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        async with open_delegate() as opened:
+            delegate, entry = with_model(opened, self.model)
+            return await DelegateSummarizer(delegate=delegate, model=entry.id).summarize(request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegateSummarizer:
+    delegate: Delegate
+    model: str | None = None
+    """An alias or a model's id; None for the policy's default."""
+    caller: Caller = ANONYMOUS
+
+    @property
+    def window(self) -> int | None:
+        """Of the model that is asked first."""
+        return self._first.window
+
+    async def summarize(self, request: SummaryRequest) -> SummaryAnswer:
+        outcome = await self.delegate.run(
+            Ask(
+                messages=(
+                    Message(role="system", parts=(Text(request.instructions),)),
+                    Message(role="user", parts=(Text(request.text),)),
+                ),
+                force_model=self.model,
+                max_output_tokens=request.max_tokens,
+                caller=self.caller,
+                tool="summary",
+                prompt_tokens=await self._weigh(request),
+            )
+        )
+        return SummaryAnswer(
+            text=outcome.completion.text,
+            complete=outcome.completion.finish != "length",
+            refused=outcome.completion.finish == "refusal",
+            cost=_dollars(outcome),
+        )
+
+    @property
+    def _first(self) -> Candidate:
+        asked = RouteRequest(prompt_tokens=0, force_model=self.model)
+        return route(asked, self.delegate.policy, self.delegate.models).candidates[0]
+
+    async def _weigh(self, request: SummaryRequest) -> int:
+        """The middle of what it weighs: whoever asks has left room in the window for the rest of the band."""
+        meter, model = self.delegate.meter, self._first.entry.model
+        name = model if meter.models.get(model) is not None else unheard(model)
+        texts = [await patiently(meter.steps(text, name)) for text in (request.instructions, request.text)]
+        return sum(count.tokens for count in texts)
+
+
+def _dollars(outcome: Outcome) -> str | None:
+    cost = outcome.cost
+    return None if cost is None or cost.total is None or cost.currency != "USD" else str(cost.total)

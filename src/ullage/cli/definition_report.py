@@ -1,0 +1,183 @@
+"""Changed definitions of servers, as `ullage trust`, `ullage doctor` and `ullage tools` show them.
+
+Everything a server wrote is printed with control, bidirectional and invisible characters spelled out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ullage.app.open_store import DefinitionReport, open_definitions
+from ullage.config import Settings
+from ullage.errors import UnknownTool
+from ullage.gateway import DefinitionChange, Server, changed_parts, difference_lines, tool_of, trust_command
+from ullage.gateway.poison import Flag, find_flags, flag_json, flag_line
+from ullage.tool import Json, JsonObject, Tool
+
+from ..app.build_gateway import Gateway
+from .output import bold, dim, emit, green, how_many, red, yellow
+
+__all__ = [
+    "Flag",
+    "accept_definitions",
+    "find_change_flags",
+    "find_server_flags",
+    "flag_json",
+    "flag_line",
+    "report_json",
+    "report_lines",
+    "visible",
+    "withheld_lines",
+]
+
+
+def find_change_flags(change: DefinitionChange) -> tuple[Flag, ...]:
+    """Flags on a changed definition as the server offers it now, before the user accepts it."""
+    if change.kind == "tool":
+        return find_flags(change.server, [tool_of(change.offered)])
+    if change.kind == "prompt":
+        return find_flags(change.server, (), prompts=[change.offered])
+    return find_flags(change.server, (), instructions="\n".join(map(str, change.offered.values())))
+
+
+def find_server_flags(
+    gateway: Gateway, prompts: Mapping[str, Sequence[JsonObject]] | None = None
+) -> dict[str, tuple[Flag, ...]]:
+    """Flags by server, for every enabled server whose tools are known; starts none.
+
+    Args:
+        gateway: Its servers are compared with one another, since one may shadow another's tools.
+        prompts: Definitions of prompts by server, where they were asked for.
+    """
+    known: dict[str, Sequence[Tool]] = {}
+    for server in gateway.settings.servers:
+        listing = None if server.disabled else gateway.kept(server.name).peek()
+        if listing is not None:
+            known[server.name] = listing.tools
+    flags: dict[str, tuple[Flag, ...]] = {}
+    for name, tools in known.items():
+        said = gateway.kept(name).introduction()
+        flags[name] = find_flags(
+            name,
+            tools,
+            instructions=None if said is None else said.instructions,
+            prompts=(prompts or {}).get(name, ()),
+            others=known,
+        )
+    return flags
+
+
+def visible(text: str) -> str:
+    """A line as it may be shown: whatever a terminal would act on, turn round or not show is spelled out."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _title(change: DefinitionChange) -> str:
+    return "instructions" if change.kind == "instructions" else f"{change.kind} {visible(change.name)}"
+
+
+def withheld_lines(changes: Iterable[DefinitionChange]) -> list[str]:
+    """The whole difference of each definition that waits for the user."""
+    lines = list[str]()
+    for change in changes:
+        hashes = f"{change.accepted_hash[:12] or 'unreadable'} → {change.offered_hash[:12]}"
+        lines.append(f"{bold(_title(change))}  {yellow('changed')} {change.since:%Y-%m-%d}  {dim(hashes)}")
+        for line in difference_lines(change):
+            shown = f"  {visible(line)}"
+            mark = line.lstrip()[:1] if line.startswith("  ") else ""
+            lines.append(green(shown) if mark == "+" else red(shown) if mark == "-" else shown)
+        lines += _flag_lines(change)
+    return lines
+
+
+def _flag_lines(change: DefinitionChange) -> list[str]:
+    """What of the definition that is offered now tries to steer the model."""
+    return [f"  {yellow('flag')}  {visible(flag_line(flag))}" for flag in find_change_flags(change)]
+
+
+def accept_definitions(settings: Settings, server: Server, tool: str | None, *, only_show: bool = False) -> int:
+    """Shows what a server changed and accepts it: everything, or the tool or prompt of that name. Starts nothing.
+
+    Returns 0, or 1 where something was offered anew meanwhile and so was not accepted.
+
+    Raises:
+        UnknownTool: nothing of that name was ever recorded of the server.
+        StoreFailed: the store cannot be read or written.
+    """
+    with open_definitions(settings, server) as definitions:
+        waiting = definitions.withheld(tool)
+        if tool is not None and not waiting and tool not in definitions.names():
+            raise UnknownTool(
+                f"nothing called `{tool}` is recorded of server `{server.name}`",
+                suggestion="use the server's own name for it; `ullage trust SERVER` without a tool is for all of them",
+                options=tuple(dict.fromkeys(one.name for one in definitions.withheld() if one.name)),
+            )
+        new = () if tool is not None else definitions.new()
+        for line in (*withheld_lines(waiting), *_new_lines([one.name for one in new])):
+            emit(line)
+        if not waiting and not new:
+            emit(f"Nothing of server `{server.name}` waits to be accepted.")
+            return 0
+        if only_show:
+            command = trust_command(server.name, tool)
+            emit(f"\n{how_many(len(waiting), 'change')} not accepted; `{command}` accepts.")
+            return 0
+        taken = definitions.accept(waiting)
+        if new:
+            definitions.acknowledge()
+    emit()
+    if waiting:
+        emit(f"{how_many(len(taken), 'change')} accepted; a running gateway serves it within seconds.")
+    if len(taken) < len(waiting):
+        emit(f"{how_many(len(waiting) - len(taken), 'definition')} changed again meanwhile: run this again.")
+    return 0 if len(taken) == len(waiting) else 1
+
+
+def _new_lines(names: Sequence[str]) -> list[str]:
+    return [f"{bold(visible(name))}  {green('new')}" for name in names]
+
+
+def report_lines(server: str, report: DefinitionReport) -> list[str]:
+    """For `doctor` and `tools`: what is withheld and why, what is new, and what to do."""
+    lines = list[str]()
+    for change in report.withheld:
+        parts = "; ".join(map(visible, changed_parts(change)))
+        name = change.name if change.kind != "instructions" else None
+        lines.append(f"  {yellow('withheld')}  {_title(change)}: {parts}")
+        lines += [f"  {line}" for line in _flag_lines(change)]
+        lines.append(
+            f"    `{visible(trust_command(server, name))} --show` shows the difference, without `--show` it accepts"
+        )
+    if report.keeps_changing:
+        lines.append(
+            "    It changed more than once. If you know the changes to be harmless, accept them by themselves:"
+        )
+        lines.append(f'    definition_changes = "accept"  under [servers.{server}]')
+    for record in report.new:
+        lines.append(f"  {dim('note')}  {record.kind} {visible(record.name)} is new since {record.created:%Y-%m-%d}")
+    for record in report.accepted_by_setting:
+        name = "instructions" if record.kind == "instructions" else f"{record.kind} {visible(record.name)}"
+        lines.append(
+            f"  {dim('note')}  {name} changed on {record.accepted_at:%Y-%m-%d} and was accepted, as "
+            "`definition_changes` says"
+        )
+    return lines
+
+
+def report_json(report: DefinitionReport) -> dict[str, Json]:
+    return {
+        "withheld": [
+            {
+                "kind": change.kind,
+                "name": change.name,
+                "changed": list[Json](changed_parts(change)),
+                "accepted_hash": change.accepted_hash,
+                "offered_hash": change.offered_hash,
+                "since": change.since.isoformat(),
+                "command": trust_command(change.server, change.name or None),
+            }
+            for change in report.withheld
+        ],
+        "new": [
+            {"kind": record.kind, "name": record.name, "since": record.created.isoformat()} for record in report.new
+        ],
+        "keeps_changing": report.keeps_changing,
+    }

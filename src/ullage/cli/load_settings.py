@@ -1,0 +1,318 @@
+"""Loads the settings for a verb and opens the gateway or the databases that they name.
+
+The flags that all such verbs share, and the gateway opened for one of them. What is wrong with the settings but harms
+only one server is said on standard error, in one line each.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio import from_thread
+from anyio.lowlevel import EventLoopToken, current_token
+
+from ullage.app.build_gateway import Gateway, open_gateway
+from ullage.app.fill_start_cache import StartAnswers
+from ullage.config import Approvals, Flags, Loaded, PendingFile, Places, Settings, examine, load
+from ullage.errors import UllageError, UnknownResource, UnreadableFile
+from ullage.gateway import Server
+from ullage.invisible_characters import escape_invisible
+from ullage.start_cache import Situation
+from ullage.tool import Caller
+from ullage.wire import user_name
+
+from .output import LineFormatter, bold, plain, say
+
+__all__ = [
+    "add_flags",
+    "approve",
+    "caller_of",
+    "can_be_asked",
+    "check",
+    "chosen",
+    "examined",
+    "fill_start_cache",
+    "log_to_stderr",
+    "offer_approval",
+    "offered",
+    "pending_lines",
+    "read",
+    "reviewed",
+    "say",
+    "show_telemetry",
+    "situation_of",
+    "typed",
+    "with_gateway",
+]
+
+
+def can_be_asked() -> bool:
+    """Whether a person sits at a terminal and can answer. Closed streams are None."""
+    streams = (sys.stdin, sys.stderr)
+    return all(stream is not None and stream.isatty() for stream in streams)  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def pending_lines(pending: PendingFile) -> list[str]:
+    """What a pending file would do, and how that differs from what was approved before."""
+    before = pending.before
+    is_same = before is not None and before.digest == pending.unit.digest
+    state = "not approved" if before is None else f"changed since you approved it on {before.approved[:10]}"
+    if before is not None and is_same:
+        state = f"approved on {before.approved[:10]}"
+    lines = [f"{bold(_visible(str(pending.path)))}  {state}"]
+    if before is None or is_same:
+        lines += [f"  {_visible(line)}" for line in pending.effects] or ["  sets nothing that Ullage knows"]
+    else:
+        gone = [line for line in before.effects if line not in pending.effects]
+        new = [line for line in pending.effects if line not in before.effects]
+        same = [line for line in pending.effects if line in before.effects]
+        lines += [f"- {_visible(line)}" for line in gone] + [f"+ {_visible(line)}" for line in new]
+        lines += [f"  {_visible(line)}" for line in same]
+        if not gone and not new:
+            lines.append("  The text differs in a way that this summary does not show: read the file first.")
+    lines += [f"  error     {_visible(fault)}" for fault in pending.faults]
+    return [*lines, f"  sha256    {pending.unit.digest}"]
+
+
+def _visible(text: str) -> str:
+    """A line with control characters and invisible ones spelt out."""
+    return escape_invisible(plain(text))
+
+
+def approve(pending: PendingFile) -> None:
+    Approvals(Places.of_user().trust).approve(pending.unit, pending.effects)
+
+
+def offer_approval(pending: Sequence[PendingFile]) -> bool:
+    """Asks the person at the terminal about each file; returns whether any was approved."""
+    is_any = False
+    for one in pending:
+        say("", "A project file waits for your approval:", *pending_lines(one))
+        if one.faults:
+            say("It cannot be approved before its errors are fixed.", "")
+            continue
+        say("Scripts and programs that it starts are not checked, only this file and what it includes.")
+        print("Approve this content? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            approve(one)
+            is_any = True
+            say("Approved.", "")
+        else:
+            say("Not approved: only its restrictions are in force.", "")
+    return is_any
+
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+
+
+def show_telemetry(settings: Settings, *, only_if_said: bool = False) -> None:
+    """`only_if_said` is for a person, who is told in words unless `ORCH_LOG_LEVEL` asks for more."""
+    log, level = logging.getLogger("ullage.delegate"), settings.delegate.log_level
+    log.propagate = False
+    log.handlers.clear()
+    if level is None and only_if_said:
+        log.addHandler(logging.NullHandler())
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter("%(message)s", is_json=True))
+    log.addHandler(handler)
+    log.setLevel(_LEVELS[level or "info"])
+
+
+Result = TypeVar("Result")
+
+_SILENT = ("mcp", "client", "httpx2", "httpcore2")
+"""Loggers; `client` is the SDK's too."""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", metavar="FILE", type=Path, help="use this ullage.toml instead of the project's and the user's"
+    )
+    parser.add_argument(
+        "--include",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="also serve the MCP servers of another program's configuration file; may be given again",
+    )
+    parser.add_argument("--store", metavar="URL", help="SQLite file or PostgreSQL database for catalogue and ledger")
+    parser.add_argument("--client", metavar="NAME", help="client profile to use; usage is recorded under this name")
+
+
+def read(arguments: argparse.Namespace) -> Loaded:
+    """The settings; raises where they cannot be used, and says what is wrong with single servers."""
+    check(arguments)
+    was_asked = offered(arguments)
+    loaded = load(_flags(arguments), os.environ, Path.cwd())
+    if arguments.client is not None and arguments.client not in loaded.settings.clients:
+        say(f"ullage: no [clients.{arguments.client}] in the settings: figures are filed under that name, no more")
+    for issue in loaded.issues:
+        if issue.severity == "problem" and not (was_asked and issue in loaded.pending_issues):
+            say(f"ullage: {issue.sentence()}")
+    return loaded
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuses flags that name a file which is not there: in the settings it may come, on the command line it is a
+    slip."""
+    for path in arguments.include:
+        if not path.expanduser().is_file():
+            raise UnreadableFile(f"`{path}` is not there", suggestion="check the path given with --include")
+
+
+def examined(arguments: argparse.Namespace, before: Loaded | None = None) -> Loaded:
+    """The same without raising or saying anything; `before` is what this process uses now."""
+    return examine(_flags(arguments), os.environ, Path.cwd(), before=before)
+
+
+def reviewed(arguments: argparse.Namespace) -> Loaded:
+    """The same with pending project files read for a person to review, and all that they include."""
+    return examine(_flags(arguments), os.environ, Path.cwd(), is_review=True)
+
+
+def offered(arguments: argparse.Namespace) -> bool:
+    """Asks the person at the terminal to approve the project files that wait for it; False where nobody was asked."""
+    if not can_be_asked() or not examined(arguments).pending:
+        return False
+    offer_approval(reviewed(arguments).pending)
+    return True
+
+
+def _flags(arguments: argparse.Namespace) -> Flags:
+    return Flags(
+        config=arguments.config,
+        include=tuple(arguments.include),
+        store=arguments.store,
+        model=getattr(arguments, "model", None),
+        mode=getattr(arguments, "mode", None),
+        sample=getattr(arguments, "sample", False),
+    )
+
+
+def situation_of(arguments: argparse.Namespace) -> Situation | None:
+    """How `ullage serve` is started with the same flags; None where the working folder is gone."""
+    flags = _flags(arguments)
+    said = {
+        "config": flags.config,
+        "include": flags.include,
+        "store": flags.store,
+        "model": flags.model,
+        "mode": flags.mode,
+        "sample": flags.sample,
+    }
+    try:
+        return Situation(said, os.environ, str(Path.cwd()), arguments.client)
+    except OSError:
+        return None
+
+
+def chosen(loaded: Loaded, name: str | None) -> list[Server]:
+    """The server of that name, or all of them; raises where there is none."""
+    servers = [server for server in loaded.settings.servers if name in (None, server.name)]
+    if name is not None and not servers:
+        raise UnknownResource(
+            f"no server is called `{name}`",
+            suggestion="leave the name out to see them all",
+            options=tuple(server.name for server in loaded.settings.servers),
+        )
+    return servers
+
+
+def caller_of(gateway: Gateway, client: str | None) -> Caller:
+    """Whoever typed the command, for figures and rules."""
+    model = gateway.flagged(client).model
+    return Caller(principal=user_name(), session="command line", client=client, model=model)
+
+
+def with_gateway(
+    loaded: Loaded,
+    work: Callable[[Gateway], Awaitable[Result]],
+    *,
+    situation: Situation | None = None,
+    is_quiet: bool = False,
+) -> Result:
+    """Runs something with a gateway that nobody else is served by, and closes it again.
+
+    With `situation`, what a client that is started in the same way is answered first is put into the cache, where
+    every server's tools are known by then. With `is_quiet`, what is logged of single servers is not shown: the caller
+    reports on each.
+    """
+
+    async def run() -> Result:
+        async with open_gateway(loaded, environment=os.environ) as gateway:
+            if situation is None:
+                return await work(gateway)
+            answers = StartAnswers(gateway=gateway, situation=situation)
+            result = await work(gateway)
+            if not (await gateway.view()).missing:
+                await answers.write((None, situation.client, *loaded.settings.clients))
+            return result
+
+    log_to_stderr(logging.ERROR if is_quiet else logging.WARNING)
+    show_telemetry(loaded.settings, only_if_said=True)
+    return anyio.run(run)
+
+
+def fill_start_cache(arguments: argparse.Namespace) -> None:
+    """Puts what a client that starts `ullage serve` is answered first into the cache, where the tools of every server
+    are known without starting any."""
+    loaded, situation = examined(arguments), situation_of(arguments)
+    if loaded.errors or situation is None:
+        return
+
+    async def run() -> None:
+        async with open_gateway(loaded, environment=os.environ) as gateway:
+            answers = StartAnswers(gateway=gateway, situation=situation)
+            if await gateway.servers.are_known():
+                await answers.write((None, situation.client, *loaded.settings.clients))
+
+    with suppress(UllageError, OSError):  # it is a convenience, and the next start does without
+        anyio.run(run)
+
+
+def log_to_stderr(level: int = logging.WARNING) -> None:
+    """What Ullage says reaches a person; what libraries say of what they met does not: the SDK's errors are told again
+    in our words, and HTTP's lines name URLs, which may hold a secret."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter("ullage: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=level)
+    for library in _SILENT:
+        logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
+async def typed(prompt: str) -> str:
+    """The line that a person types; empty where he would rather not."""
+    answer: list[str] = []
+    done, token = anyio.Event(), current_token()
+    with anyio.open_signal_receiver(signal.SIGINT) as told:
+        # A thread that nobody waits for: one that reads cannot be interrupted, and would keep the process from ending.
+        threading.Thread(target=_read, args=(prompt, answer, done, token), daemon=True).start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_interrupted, told, done)
+            await done.wait()
+            tasks.cancel_scope.cancel()
+    if not answer:
+        say("")
+    return "".join(answer)
+
+
+async def _interrupted(told: AsyncIterator[signal.Signals], done: anyio.Event) -> None:
+    async for _ in told:
+        done.set()
+
+
+def _read(prompt: str, answer: list[str], done: anyio.Event, token: EventLoopToken) -> None:
+    with suppress(EOFError, OSError, ValueError):
+        answer.append(input(plain(prompt)))
+    with suppress(anyio.RunFinishedError):
+        from_thread.run_sync(done.set, token=token)

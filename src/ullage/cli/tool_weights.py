@@ -1,0 +1,62 @@
+"""Counts the tokens of a server's visible tools.
+
+One way of counting for every verb, so that no two of them say different figures. Nothing is printed here.
+"""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from ullage import app
+from ullage.gateway import ASSUMED, Entry, Rules, View, definition_text
+from ullage.sql import ORIGINAL_NAMES
+
+__all__ = ["entries_of", "kept_back", "tokens_of", "unmatched", "weigh", "without_ullage"]
+
+_RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")
+
+
+def entries_of(view: View, server: str) -> list[Entry]:
+    return [entry for entry in view.entries if entry.server == server]
+
+
+def tokens_of(entry: Entry) -> int:
+    known = entry.token_count
+    return weigh(definition_text(entry.tool)) if known is None else known
+
+
+def weigh(text: str) -> int:
+    return app.count(text, ASSUMED.counted_as).tokens
+
+
+def without_ullage(view: View) -> int:
+    """Tokens of definitions that a request would carry if there were no Ullage."""
+    return sum(tokens_of(entry) for entry in view.entries if not entry.member.own)
+
+
+def kept_back(view: View, server: str) -> str:
+    """What of a server cannot be found, and why."""
+    hidden = [entry for entry in view.hidden if not _is_second_name(entry)]
+    parts = {
+        "denied": view.withheld,
+        "hidden": hidden,
+        "only as tasks": view.uncallable,
+        "withheld, changed": view.changed,
+    }
+    counts = {word: sum(entry.server == server for entry in entries) for word, entries in parts.items()}
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def _is_second_name(entry: Entry) -> bool:
+    """A database answers to older names of its tools too; nothing is kept back by not listing them."""
+    return entry.member.own and entry.original in ORIGINAL_NAMES
+
+
+def unmatched(rules: Rules, tools: Iterable[str]) -> list[str]:
+    """Sentences about the patterns that are for no tool of a server: a name may be misspelt, or gone."""
+    names = tuple(tools)
+    return [
+        f"`{key}` has `{pattern}`, and no tool is called so"
+        for key in _RULES
+        for pattern in getattr(rules, key) or ()
+        if not any(fnmatchcase(name, pattern) for name in names)
+    ]
