@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ullage.sql.embedded.worker import __main__ as program
+from ullage.sql.embedded.worker.confine import confine
 from ullage.sql.embedded.worker.sqlite_worker import failing_as_sqlite
-from ullage.sql.embedded.worker.worker_loop import confine
 from ullage.sql.embedded.worker.worker_protocol import Asked, Failure, Pipe, checks, occasion, query_of, travelling
 
 pytestmark = pytest.mark.requirement("S0:sql:engines")

@@ -1,13 +1,9 @@
-"""The first message says which file is to be read and within which memory; each other is a question. After every
-answer the connection is gone, and with it everything a statement could have left behind.
+"""Answers the questions of the process that started this worker, one after the other.
 
-Take more memory than it was given, write to a file beyond so many bytes, leave a picture of its memory behind, or stand
-in the way of others on a busy machine. Windows has no such limits (untested there); macOS does not hold the one on
-memory, where each engine's own limit remains.
+The first message says which file is to be read and within which memory; each other is a question. After every
+answer the connection is gone, and with it everything a statement could have left behind.
 """
 
-import contextlib
-import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -15,7 +11,7 @@ from typing import BinaryIO, Protocol
 
 from .worker_protocol import Failure, Message, Pipe, Send, Source, encoded
 
-__all__ = ["confine", "serve"]
+__all__ = ["serve"]
 
 
 class Confine(Protocol):
@@ -92,26 +88,3 @@ def _failing_as_told() -> Generator[None]:
 
 def _told(failure: Failure) -> bytes:
     return encoded({"failed": failure.kind, "code": failure.code, "text": failure.text})
-
-
-_RESERVED = 2 << 30
-"""Addresses that DuckDB reserves without using them, above the memory it is given."""
-
-_NICE = 5
-
-
-def confine(*, memory: int, file_bytes: int) -> None:
-    if sys.platform == "win32":
-        return
-    import resource
-
-    os.nice(_NICE)
-    for limit, value in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, file_bytes),
-        (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_AS, memory + _RESERVED),
-    ):
-        # Where it is already lower, or the system does not know it, there is nothing to set.
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(limit, (value, value))
