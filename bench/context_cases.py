@@ -301,6 +301,8 @@ def conversations(make: Generator, size: int) -> Iterator[Case]:
     yield Case(name="corrected twice", messages=twice, words=(TASK, CORRECTION, LATER))
     interrupted = (user(TASK), *work(0), user(CORRECTION), *work(500))
     yield Case(name="corrected without an answer between", messages=interrupted, words=(TASK, CORRECTION))
+    beside = (*interrupted, user(LATER), *work(900))
+    yield Case(name="corrected twice beside results", messages=beside, words=(TASK, CORRECTION, LATER))
     small = [message for one in ("yes", "ok, go on", "continue", "thanks") for message in (user(one), *work(600)[:2])]
     yield Case(name="small words behind the task", messages=(*changed, *small), words=(TASK, CORRECTION))
     for tag in ("task", "user_query", "feedback", "user_message", "instructions", "request"):
@@ -419,6 +421,22 @@ def protocols(make: Generator, size: int) -> Iterator[Case]:
                 asked = (assistant("I am done with v2."), user(CORRECTION))
                 corrected = (user(TASK), *turns[:half], *asked, *turns[half:])
                 yield Case(name=f"protocol {name}, corrected", messages=corrected, words=(TASK, CORRECTION))
+
+
+def feedback(make: Generator, size: int) -> Iterator[Case]:
+    """What the user says within the frame in which a program brings results as text."""
+    each = max(300, size // 25)
+    act, answer = PROTOCOLS["cline"]
+    turns = list(protocol_turns(make, act, answer, make.code, max(6, size // each), each))
+    half = len(turns) // 4 * 2
+    for name, told in (
+        ("feedback", "[attempt_completion] Result:\nThe user has provided feedback.\n<feedback>\n{}\n</feedback>"),
+        ("user_message", "[ask_followup_question for 'v2?'] Result:\n<user_message>\n{}\n</user_message>"),
+        ("answer", "[ask_followup_question for 'v2?'] Result:\n<answer>\n{}\n</answer>"),
+    ):
+        asked = (assistant(act("attempt_completion", "v2")), user(told.format(CORRECTION)))
+        messages = (user(TASK), *turns[:half], *asked, *turns[half:])
+        yield Case(name=f"<{name}> in the frame of results", messages=messages, words=(TASK, CORRECTION))
 
 
 def protocol_turns(  # noqa: PLR0913, PLR0917
@@ -552,7 +570,7 @@ async def _run() -> Figures:
     turn = 0
     for window in WINDOWS:
         size = min(LARGEST, int(1.2 * window * CHARACTERS))
-        for number, family in enumerate((pasted, giants, conversations, protocols)):
+        for number, family in enumerate((pasted, giants, conversations, feedback, protocols)):
             if window > 128_000 and family is protocols:
                 continue
             for case in family(Generator(SEED + number), size):

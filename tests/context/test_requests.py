@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from context.sessions import METER, Summarising, steps
-from context.talks import PICTURE, Scale, assistant, call, entries_of, result, tool, user
+from context.talks import PICTURE, Scale, assistant, entries_of, result, tool, user
+from context.talks import call as call_of
 from ullage.context import Context, Options, Prepared, Session
 from ullage.context.boundaries import excerpt, requests_of
 from ullage.context.summary_text import carried, read_carried
@@ -193,7 +194,7 @@ def test_requests_are_told_from_what_programs_say_in_the_users_turn():
             user("Mend it."),
             assistant("Action: look[here]"),
             user("Observation: nothing there"),
-            assistant(call("1")),
+            assistant(call_of("1")),
             tool(result("1")),
             user("Be quick.", PICTURE),
             assistant("yes"),
@@ -277,3 +278,45 @@ def test_an_excerpt_keeps_limits_in_many_wordings(limit: str):
     text = "".join(f"{number}: {prose}" for number in range(200))
     half = len(text) // 2
     assert limit in excerpt(f"{text[:half]}\n{limit}\n{text[half:]}", 600, Scale().count, recalls=False)
+
+
+FEEDBACK = "No, write to proto/v3, and never run scripts/seed.sh."
+
+
+@pytest.mark.requirement("S2:task")
+@pytest.mark.parametrize("tag", ["feedback", "user_message", "answer"])
+async def test_what_the_user_says_within_a_tools_result_is_carried(tag: str):
+    details = f"<environment_details>\n{log(2_000)}\n</environment_details>"
+    framed = f"[attempt_completion] Result:\n<{tag}>\n{FEEDBACK}\n</{tag}>\n{details}"
+    begun = [said("user", "Migrate the service."), *_runs(30)]
+    as_text = [
+        message
+        for step in range(40)
+        for message in (
+            said("assistant", f"<read_file>\n<path>src/{step}.py</path>\n</read_file>"),
+            said("user", f"[read_file for 'src/{step}.py'] Result:\n{log(1_500)}" if step != 20 else framed),
+        )
+    ]
+    call = {"name": "attempt_completion", "arguments": "{}"}
+    denied: list[JsonObject] = [
+        {"role": "assistant", "tool_calls": [{"id": "d", "type": "function", "function": call}]},
+        {"role": "tool", "tool_call_id": "d", "content": framed},
+    ]
+    for messages in ([*begun[:1], *as_text], [*begun, *denied, *_runs(60)]):
+        prepared = await context(*messages, window=8_000).prepare()
+        assert prepared.compacted
+        assert any(FEEDBACK in text for text in texts(prepared))
+    quoted = f"{log(3_000)}\n<{tag}>{FEEDBACK}</{tag}>\n{log(3_000)}"
+    history = [user("go"), assistant(call_of("1")), tool(result("1", quoted)), assistant("done"), user("And?")]
+    assert requests_of(entries_of(history)).later == (4,)
+
+
+@pytest.mark.requirement("S2:task")
+def test_words_beside_results_are_the_users_unless_they_are_always_the_same():
+    def step(words: str):
+        return [assistant(call_of("1")), user(result("1"), words)]
+
+    reminders = [one for number in range(3) for one in step(f"Reminder {number}: keep the list up to date.")]
+    own, tagged = step("Use tabs from now on."), step("<note>x</note>")
+    history = [user("go"), *own, *reminders, *step("And never push."), *tagged]
+    assert requests_of(entries_of(history)).later == (2, 10, 12)

@@ -20,6 +20,7 @@ are the same objects.
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
@@ -44,6 +45,7 @@ from .tool_pairs import (
     pair,
     said_in,
     speaks,
+    spoken_in,
 )
 
 __all__ = [
@@ -126,6 +128,8 @@ _BULLETS = "-*•0123456789.) \t\n"
 _WORDS, _WIDE_WORDS, _SENTENCE_LETTERS = 4, 8, 0.8
 """Words of a line that is a sentence, or letters where a script has no spaces, and the share of it that is letters and
 spaces."""
+_REMINDED = 3
+"""How often the same words stand beside results before they are a program's reminder."""
 _LIMITS = 0.5
 """The share of an excerpt that constraints may have."""
 _TRIES = 8
@@ -192,11 +196,33 @@ def _requests(entries: Sequence[Entry], results: Set[int]) -> Requests:
     summary there is no first request: the summary has it."""
     said = [place for place, entry in enumerate(entries) if _has_words(entry) and place not in results]
     before = [None, *(entry.message for entry in entries)]
-    typed = [place for place in said if _is_typed(entries[place].message, before[place])]
+    beside = {place: shape for place in said if (shape := _beside_results(entries[place].message))}
+    often = Counter(beside.values())
+    typed = [
+        place
+        for place in said
+        if _is_typed(entries[place].message, before[place])
+        or (place in beside and often[beside[place]] < _REMINDED)
+        or _spoken_by(entries[place].message)
+    ]
     is_begun = any(entry.kind == "summary" for entry in entries)
     first = set[int]() if is_begun else {*said[:1], *typed[:1]}
     later = {*typed, *said[-1:]} - first
     return Requests(tuple(sorted(first)), tuple(sorted(later)), frozenset((*said[-1:], *typed[-1:])))
+
+
+def _beside_results(message: Message) -> str:
+    """The shape of what is said beside results, where words outside of tags are; empty where nothing is."""
+    if not _brings_results(message):
+        return ""
+    texts = [part.text.strip() for part in message.parts if isinstance(part, Text)]
+    return _DIGITS.sub("0", "\n".join(text for text in texts if not _is_tagged(text))).casefold()
+
+
+def _spoken_by(message: Message) -> str:
+    """What the user says within the results that a message brings."""
+    results = (part for part in message.parts if isinstance(part, ToolResult))
+    return "\n\n".join(filter(None, (spoken_in(join_texts(one.parts)) for one in results)))
 
 
 def words_of(message: Message) -> str | None:
@@ -204,7 +230,8 @@ def words_of(message: Message) -> str | None:
     parts = [part for part in message.parts if not isinstance(part, ToolResult)]
     if not all(isinstance(part, Text) for part in parts):
         return None
-    return join_texts(parts)
+    text = join_texts(parts)
+    return "\n\n".join(filter(None, (spoken_in(text) or text, _spoken_by(message))))
 
 
 def excerpt(text: str, room: int, count: Callable[[str], int], *, recalls: bool) -> str:
@@ -318,11 +345,12 @@ def _is_sentence(line: str) -> bool:
 
 
 def _has_words(entry: Entry) -> bool:
-    if entry.kind != "message" or entry.message.role != "user":
+    if entry.kind != "message" or entry.message.role not in ("user", "tool"):
         return False
-    return any(
+    is_spoken = entry.message.role == "user" and any(
         isinstance(part, Media) or (isinstance(part, Text) and part.text.strip()) for part in entry.message.parts
     )
+    return is_spoken or bool(_spoken_by(entry.message))
 
 
 def _is_typed(message: Message, before: Message | None) -> bool:

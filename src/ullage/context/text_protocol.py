@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from ullage.messages import Message, Part, Text, ToolCall, ToolResult, join_texts
 
-from .tool_pairs import Answered, Call, is_placeholder
+from .tool_pairs import Answered, Call, is_placeholder, spoken_in
 
 __all__ = ["read_as_tools", "text_results"]
 
@@ -123,6 +123,8 @@ def text_results(messages: Sequence[Message]) -> tuple[Answered, ...]:
     def is_output(reply: _Reply) -> bool:
         if is_placeholder(reply.text):
             return True
+        if spoken_in(reply.text) is not None:
+            return False
         if (reply.lead and reply.lead in leads) or (reply.last and reply.last in lasts):
             return True
         if reply.call is None:

@@ -39,6 +39,7 @@ __all__ = [
     "query_of",
     "said_in",
     "speaks",
+    "spoken_in",
     "text_of",
     "with_note",
 ]
@@ -261,6 +262,17 @@ _LONGEST = 1_000
 """Characters that a placeholder never has."""
 _VALUE, _ARGUMENTS, _QUERY = 60, 160, 80
 """Characters that are shown of one argument, of all, and of what to search for."""
+_SPOKEN = re.compile(
+    r"<(feedback|answer|user_(?:message|feedback|query|input|instructions?|reply|response|answer))>(.*?)</\1>",
+    re.DOTALL,
+)
+"""Elements in which programs hand on what the user says."""
+_ELEMENT = re.compile(
+    r"<(environment_details|system[-_]reminder|additional_data|context|file_content)>.*?</\1>", re.DOTALL
+)
+"""Elements that programs put beside them."""
+_FRAME, _FRAMED = 600, 50_000
+"""Characters around such elements at most, and of the whole: a file that has one somewhere says nothing by it."""
 _GAP = re.compile(r"\[… ([\d,]+) tokens ")
 _WHOLE_GAP = re.compile(rf"\[… [^\n]*?{_MARK}[^\n]* …\]")
 
@@ -313,6 +325,18 @@ def said_in(text: str) -> str:
     """What to search for to find a text again: its first words."""
     words = " ".join(text[: 4 * _QUERY].split())
     return words if len(words) <= _QUERY else words[:_QUERY].rsplit(" ", 1)[0]
+
+
+def spoken_in(text: str) -> str | None:
+    """What the user says in an answer of a program to the model, where that is what the answer is for.
+
+    Cline and its kin put an interruption, or the reply to a question, into an element of a tool's result.
+    """
+    said = "\n\n".join(one[2].strip() for one in _SPOKEN.finditer(text)) if len(text) <= _FRAMED else ""
+    if not said.strip():
+        return None
+    around = _ELEMENT.sub("", _SPOKEN.sub("", text))
+    return said.strip() if len(around.strip()) <= _FRAME else None
 
 
 def query_of(call: Call) -> str:

@@ -66,6 +66,7 @@ from .tool_pairs import (
     placeholder,
     query_of,
     said_in,
+    spoken_in,
     text_of,
     with_note,
 )
@@ -489,7 +490,7 @@ def _lines(answers: Sequence[Answered], scale: Remake, *, recalls: bool) -> Iter
 
 
 def _is_worth(result: ToolResult, text: str, tokens: int, line: int) -> bool:
-    if is_placeholder(text) or (result.is_error and tokens <= _SHORT_ERROR):
+    if is_placeholder(text) or spoken_in(text) is not None or (result.is_error and tokens <= _SHORT_ERROR):
         return False
     kinds = {type(part) for part in result.parts}
     return Unknown not in kinds and (tokens - line >= _MASK_WORTH or Media in kinds)
