@@ -1,4 +1,6 @@
-"""Before each call of its model the program shows the whole history. What was shown before, or given back, is known
+"""Mirrors a framework's message history in a `Context`, and writes back what a compaction changed.
+
+Before each call of its model the program shows the whole history. What was shown before, or given back, is known
 already: only what is new is weighed, and what the provider reported still holds. Any number of conversations may be
 followed at a time, and nobody needs to say which one it is: it is the one that begins like this.
 """

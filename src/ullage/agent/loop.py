@@ -1,4 +1,6 @@
-"""Before every call of the model the context makes room; the answer is streamed, its calls are run, and their results
+"""The agent loop: prepare the context, ask the model, run its tool calls, repeat.
+
+Before every call of the model the context makes room; the answer is streamed, its calls are run, and their results
 go back. Everything is in the session before the next call, so that whatever ends a run, it can be taken up again.
 Who answers is `delegate`'s matter, what is let go `context`'s.
 

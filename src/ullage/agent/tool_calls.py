@@ -1,4 +1,6 @@
-"""All calls of one answer run side by side, and each has a result, whatever happens: a tool that fails, arguments that
+"""Runs the tool calls of an answer, and the events and tool names that belong to them.
+
+All calls of one answer run side by side, and each has a result, whatever happens: a tool that fails, arguments that
 are no JSON, a deadline, a run that is given up. Nothing is retried here, since a call may have been carried out.
 
 The tools of several sources under names that every provider takes. What a source offers may change from one step to the

@@ -1,4 +1,6 @@
-"""By the settings of the working directory: its keys, its policy, its budgets. The model that works is the one that
+"""`run_agent`, built from the settings of the working directory.
+
+By the settings of the working directory: its keys, its policy, its budgets. The model that works is the one that
 summarises, unless another is given.
 """
 

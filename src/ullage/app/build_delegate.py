@@ -1,4 +1,6 @@
-"""Providers with their keys, the policy, the purse and those who are told of each run. Loads all that asking models
+"""Builds the delegate from the settings: providers with their keys, policy, budgets and telemetry.
+
+Providers with their keys, the policy, the purse and those who are told of each run. Loads all that asking models
 needs, so whoever may never ask imports it late.
 
 Present models of the makers whose keys are there: a small one for most prompts, a better one for the rest, and the same

@@ -1,4 +1,6 @@
-"""Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
+"""Builds the gateway from the settings. The stack of wrappers, outermost first:
+
+Metered(Find(Budgeted(Guarded(Cached(Merge({"ullage": own tools, database: …, server: Kept(Supervised), …}))))))
 
 One `Gateway` a process: one host of servers, one catalogue, one vault, one ledger, one merge; a `Budgeted`, a `Find`
 and a `Metered` for each client's profile, since what is listed and counted may differ. It decides nothing about tools

@@ -1,4 +1,6 @@
-"""Those of the settings that are not disabled and do not lead back here. One that is started as before is not
+"""Builds the sources behind the gateway: servers, databases and folders of the settings.
+
+Those of the settings that are not disabled and do not lead back here. One that is started as before is not
 disturbed when others come and go. Nothing is started here: a server is when it is first needed.
 
 When it is first asked something, or looked at in the background: whoever only lists tools does not wait for a parser

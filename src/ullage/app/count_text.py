@@ -1,4 +1,7 @@
-"""What this imports, `ullage count` waits for, so neither the MCP SDK nor a database is among it."""
+"""The counting functions of the public API: `count`, `count_request` and `find_model`.
+
+What this imports, `ullage count` waits for, so neither the MCP SDK nor a database is among it.
+"""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,6 @@
-"""`delegate.run` and its kin as a source of tools that loads nothing before it is listed or called, and follows the
+"""The delegate's tools as a source, loaded when they are first needed.
+
+`delegate.run` and its kin as a source of tools that loads nothing before it is listed or called, and follows the
 settings. Where no provider has a key, or nobody spoke of delegating, it is not there at all. What the tools do is
 `delegate`'s affair.
 

@@ -1,4 +1,6 @@
-"""Keeps the cache of first answers filled and true: what a client that starts `ullage serve` next is answered at once.
+"""Keeps the start cache filled.
+
+Keeps the cache of first answers filled and true: what a client that starts `ullage serve` next is answered at once.
 
 An entry is what a gateway that has served nobody before would answer now, not what this one has promised its own
 client. It is written a moment after something has changed, and when the gateway ends. Nothing is written of settings

@@ -1,4 +1,6 @@
-"""Whoever works without a database still works; it forgets, and says so once.
+"""Opens the store that the settings name, and reports what was accepted, changed or forgotten in it.
+
+Whoever works without a database still works; it forgets, and says so once.
 
 In the store that the settings name, of whoever they let in: the user of this machine, and the tokens that they name. A
 gateway that runs notices within a minute. What was learnt is not known here.

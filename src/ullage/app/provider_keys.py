@@ -1,4 +1,7 @@
-"""Looks into the environment; nobody is asked. A key is never among what is said."""
+"""API keys of model providers, from the environment.
+
+Looks into the environment; nobody is asked. A key is never among what is said.
+"""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,6 @@
-"""JSONL below `~/.claude/projects`. One answer is several lines with one id, results that belong together are several
+"""Reads sessions of Claude Code.
+
+JSONL below `~/.claude/projects`. One answer is several lines with one id, results that belong together are several
 lines too, and what the program says to the model on its own account stands as attachments: all are put together as the
 provider is sent them. Newer versions also write down the system prompt and the tools.
 

@@ -1,4 +1,6 @@
-"""Everything that ever stood in the window, in order, with the marks at which something was let go. Nothing is weighed
+"""A conversation read from a session file, and the parsing that all readers share.
+
+Everything that ever stood in the window, in order, with the marks at which something was let go. Nothing is weighed
 here, and how a program writes its files, that program's own file knows.
 
 A whole value, or one a line. A line that is none is counted, and the others are read.

@@ -1,4 +1,6 @@
-"""As `opencode export` writes it and as its database and its older folder of files keep it: messages with parts, in no
+"""Reads sessions of opencode.
+
+As `opencode export` writes it and as its database and its older folder of files keep it: messages with parts, in no
 provider's format, so they become neutral ones. A call and its result are one part there. Where they lie,
 `opencode_stored` knows.
 

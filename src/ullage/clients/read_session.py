@@ -1,4 +1,6 @@
-"""Told by what is in it, never by its name. Files are only read.
+"""Reads a session file of any program, told by its content, and plain lists of messages.
+
+Told by what is in it, never by its name. Files are only read.
 
 JSON, or JSONL with a message or a body each line, in any of the formats that `ullage.messages` knows. Of a body all is
 known; of a list alone, neither the system prompt nor the tools.

@@ -1,4 +1,6 @@
-"""What stands in its file, and as far as its archives lead back, what stood there: every message in the order in which
+"""Reads Ullage's own sessions, with what their archives hold.
+
+What stands in its file, and as far as its archives lead back, what stood there: every message in the order in which
 it came, and after each compaction what was left.
 
 Its archives lie in a folder beside it, each under a name that says what is in it. They are only read; one that is not

@@ -1,4 +1,6 @@
-"""Reads the servers in the JSON file of another program.
+"""Readers of the server files of other programs: JSON, TOML and loose JSON.
+
+Reads the servers in the JSON file of another program.
 
 `mcpServers` as Claude Code, Claude Desktop, Cursor, Gemini CLI, Qwen Code, Windsurf, Cline and Copilot write it,
 `servers` as VS Code does, `mcp` as opencode does, `context_servers` as Zed does, and Claude Code's servers of single

@@ -1,4 +1,6 @@
-"""An issue names files, tables, keys, servers and variables, never a value: values may be secrets. Whether anything
+"""Places of settings files, their stamps, environment variables in them, and issues found in them.
+
+An issue names files, tables, keys, servers and variables, never a value: values may be secrets. Whether anything
 was refused because of it is for whoever loads the settings.
 
 Found by looking, not by parsing: good enough to send someone to the right line, and None where it is not plain. A key

@@ -1,4 +1,6 @@
-"""Variables are replaced, the transport is settled, and what cannot work is said, for this server alone. Which keys an
+"""Checks and completes the entries of servers, databases, folders, providers and policies.
+
+Variables are replaced, the transport is settled, and what cannot work is said, for this server alone. Which keys an
 entry has and what they are called is its file's matter.
 
 Variables in its address are replaced and paths are made whole; one whose variable is not set is left out, for itself

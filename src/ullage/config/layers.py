@@ -1,4 +1,6 @@
-"""One value for each, so that which of them decides can be told without reading anything (see `combining`).
+"""The settings of one file, and the restrictions that a project's file may make.
+
+One value for each, so that which of them decides can be told without reading anything (see `combining`).
 
 What a project file may say: restrictions before it is approved, and never some keys.
 

@@ -1,4 +1,6 @@
-"""The flags, the variables and every file, highest first, joined and checked. Which files those are, `reading` knows.
+"""Loads the settings from flags, variables and files, and watches the files for changes.
+
+The flags, the variables and every file, highest first, joined and checked. Which files those are, `reading` knows.
 
 Then the one that comes with the package holds, and that is said. What is installed is told by whoever calls.
 

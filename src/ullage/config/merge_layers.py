@@ -1,4 +1,6 @@
-"""Other programs' files hold back tools and whole servers, wherever the server stands. Only the user's own
+"""Merges the settings of all files into one, by precedence.
+
+Other programs' files hold back tools and whole servers, wherever the server stands. Only the user's own
 `ullage.toml` lifts that, by saying so: `allow` for a tool, `disabled = false` for a server. One that came with a
 project is bound by the user's as by the others. What a project's files hold back of a user's server, nothing lifts.
 

@@ -1,4 +1,6 @@
-"""Its settings name a tool `mcp__server__tool`, or a whole server `mcp__server`, under `permissions.deny` and
+"""Reads tool permissions of other programs into allow, ask and deny rules.
+
+Its settings name a tool `mcp__server__tool`, or a whole server `mcp__server`, under `permissions.deny` and
 `permissions.ask`, and the servers of a project's `.mcp.json` that a person declined. What it allows without asking is
 not taken over: that is between it and whoever sits there.
 

@@ -1,4 +1,6 @@
-"""The settings after every file, variable and flag has been read: values only, each already checked. Which file a
+"""The merged settings as values.
+
+The settings after every file, variable and flag has been read: values only, each already checked. Which file a
 value came from is told by whoever loaded them.
 
 Providers, budgets and where a policy came from: values only, each already checked. Keys are named by their variables

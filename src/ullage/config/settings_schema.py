@@ -1,4 +1,6 @@
-"""Its name, what it takes, what it means and what holds without it. Which keys there are, `keys` says.
+"""The schema of `ullage.toml`: every key with its kind, default and description.
+
+Its name, what it takes, what it means and what holds without it. Which keys there are, `keys` says.
 
 One table for reading, for the nearest name in an error, and for the reference in the docs. What a key does is told
 where its field is declared.

@@ -1,4 +1,6 @@
-"""Strict: whatever cannot be meant is an error with its file, line, key and the nearest known key, and all errors of a
+"""Parses `ullage.toml`.
+
+Strict: whatever cannot be meant is an error with its file, line, key and the nearest known key, and all errors of a
 file are told together. Variables in servers are another matter: one that is not set concerns only that server.
 
 The tables `[delegate]`, `[providers.NAME]` and `[retrieve.NAME]`. A policy's own tables are only found here; `policies`

@@ -1,4 +1,6 @@
-"""Where the tail of a history begins, and which messages of the head before it stay.
+"""Finds where a history can be cut: the tail that stays, and requests that are carried along.
+
+Where the tail of a history begins, and which messages of the head before it stay.
 
 The tail is the newest part of a history that is left as it is. Of the head before it stay word for word: the leading
 and the latest system message, what is pinned, the user's first request and last words (unless the summary carries

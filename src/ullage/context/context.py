@@ -1,4 +1,6 @@
-"""`Context` holds an agent's history for anyone's loop: messages are added as they come, `prepare` gives what to send
+"""`Context`: an agent's history, kept within its window.
+
+`Context` holds an agent's history for anyone's loop: messages are added as they come, `prepare` gives what to send
 and lets go of what must, `observe` takes what the provider reported. Weighing, deciding and keeping are other
 files' matters; this one remembers between them.
 """

@@ -1,4 +1,6 @@
-"""The settings of a context, as people write them: in Python's spelling or in JSON's.
+"""Options of a context: window, thresholds, limits and cost.
+
+The settings of a context, as people write them: in Python's spelling or in JSON's.
 
 What the user says wins, unless the provider has refused less; else what the provider said when it was full; else the
 model's card; else a default, and then that is said.

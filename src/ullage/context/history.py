@@ -1,4 +1,6 @@
-"""Messages as they come, weighed when somebody asks and once each, with the system prompt and the tools that go along.
+"""The messages of a context, with weights and what the provider reported.
+
+Messages as they come, weighed when somebody asks and once each, with the system prompt and the tools that go along.
 It remembers what the provider reported. When something is let go, and where it is kept, is not decided here.
 
 What is added is appended, what is let go is replaced, and what other processes wrote is taken in; where the file has

@@ -1,4 +1,6 @@
-"""The likeliest first, as many as the room has. What stands in the messages beside the ledger needs no place in it,
+"""Extracts identifiers (paths, URLs, ids, names) from dropped messages and ranks them.
+
+The likeliest first, as many as the room has. What stands in the messages beside the ledger needs no place in it,
 and neither does a part of what is in it.
 
 A line for each name or kind that words share, its best first; words are parted by spaces, and what has spaces itself

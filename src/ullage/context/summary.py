@@ -1,4 +1,6 @@
-"""It is shown to the model in as many passes as its window wants, mostly one, each of which brings the summary of
+"""Asks for a summary of dropped messages and judges the result.
+
+It is shown to the model in as many passes as its window wants, mostly one, each of which brings the summary of
 those before up to date. An answer that will not do is asked for again, and after three calls in vain it is given
 up. What is asked, what is shown and what will do, other files know.
 

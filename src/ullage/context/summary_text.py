@@ -1,4 +1,6 @@
-"""The same sections whether a model wrote it or not, so that one may bring up to date what the other wrote. A section
+"""The text of a summary: sections, instructions, transcript, digest and carried requests.
+
+The same sections whether a model wrote it or not, so that one may bring up to date what the other wrote. A section
 is a heading and a list; an item may have several lines, and none of them can be taken for a heading or another
 item.
 

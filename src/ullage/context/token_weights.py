@@ -1,4 +1,6 @@
-"""Nothing is weighed or decided here.
+"""Token weights of messages, estimated from what providers reported.
+
+Nothing is weighed or decided here.
 
 The system prompt, the tools and what the provider adds once: what no compaction can let go. Read here out of what
 people give as system prompt and tools; weighed by `weighing`.

@@ -1,4 +1,6 @@
-"""By the call's id where there is one; where there is none (Gemini, older clients), by name and order among the calls
+"""Pairs tool calls with their results, and groups messages that must stay together.
+
+By the call's id where there is one; where there is none (Gemini, older clients), by name and order among the calls
 of the turn before. Histories that are broken are read as well as they can be: a result may have no call, a call no
 result, and an id may come again in a later turn.
 

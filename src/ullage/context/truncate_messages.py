@@ -1,4 +1,6 @@
-"""What a compaction did: by which means, to which messages, and what that broke.
+"""Shortens messages and tool results: clamping, masking, trimming.
+
+What a compaction did: by which means, to which messages, and what that broke.
 
 Cuts the middle out of giant messages.
 

@@ -1,4 +1,6 @@
-"""One value with every figure, made of weights that are known already: nothing is weighed here, and nothing decided
+"""Usage of the context window, as figures and as text.
+
+One value with every figure, made of weights that are known already: nothing is weighed here, and nothing decided
 but whether the threshold is reached.
 
 Figures only: they were weighed elsewhere, and sum to what is used.

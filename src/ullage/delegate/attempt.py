@@ -1,4 +1,6 @@
-"""One request to one model.
+"""One attempt to get an answer from one model.
+
+One request to one model.
 
 The answer is streamed and kept until it is whole; whatever goes wrong before that is a `ProviderFailed` that names its
 kind. Reading stops at the wire's end marker, and what breaks after the answer is whole does not lose it. Whether to ask

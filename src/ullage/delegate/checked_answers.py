@@ -1,4 +1,6 @@
-"""With what it wrote and why that will not do, a few times at most, and all of it one call to whoever pays. What is
+"""Checks an answer against a schema or rule, and asks again with the error.
+
+With what it wrote and why that will not do, a few times at most, and all of it one call to whoever pays. What is
 wanted is a function that reads the answer or says what is wrong with it; an answer that was cut is not read at all.
 
 Who asks a model again, or several side by side, makes one call in the eyes of whoever pays: its ceiling holds over all

@@ -1,4 +1,6 @@
-"""Unified patches as git writes them, read and applied in memory: a hunk must fit where it says, or at the nearest
+"""Patches and test runs that delegated tasks can ask for.
+
+Unified patches as git writes them, read and applied in memory: a hunk must fit where it says, or at the nearest
 place where its lines stand. What a model slipped in, `patching` writes right. Nothing is written anywhere.
 
 As git writes it: lines counted, three of context, files that are made, removed or renamed said to be. A model's own

@@ -1,4 +1,6 @@
-"""Asked side by side, each once and without fallbacks, since a substitute would count one model twice; all of it is
+"""Asks several models the same question and compares the answers.
+
+Asked side by side, each once and without fallbacks, since a substitute would count one model twice; all of it is
 one call to whoever pays. Who fails is named and left out; a judge, where one is wanted, writes one answer of all.
 
 How far several answers agree.

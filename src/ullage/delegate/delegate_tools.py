@@ -1,4 +1,6 @@
-"""`delegate.run` and its kin as a source of tools.
+"""The delegate's tools: definitions, arguments and replies.
+
+`delegate.run` and its kin as a source of tools.
 
 The answer is the reply's text; everything else about it is metadata. What goes with a prompt (files, images, held
 results, an earlier answer) is named in the call and read here, so that it does not pass through the caller's window.

@@ -1,4 +1,6 @@
-"""`Delegate` routes, asks the candidates in turn as `retry` decides, and tells what came of it. Who is asked is
+"""`Delegate`: routes a request, tries the candidates in turn and reports the outcome.
+
+`Delegate` routes, asks the candidates in turn as `retry` decides, and tells what came of it. Who is asked is
 `route`'s matter, one attempt is `attempt`'s, money `paying`'s and `tally`'s.
 
 Kept while it goes on; `outcome` holds what is left of it.

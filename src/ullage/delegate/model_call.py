@@ -1,4 +1,6 @@
-"""A request in neutral parts with the few settings every provider has, and its answer as it streams in. Which wire it
+"""The neutral request to a model, its streamed answer, and the errors of providers.
+
+A request in neutral parts with the few settings every provider has, and its answer as it streams in. Which wire it
 is written on, each file of `providers` knows; who is asked, and again, `route` and `run`.
 
 The kinds of failure of one attempt, and what is known of each. What to do about a failure, `retry` decides.

@@ -1,4 +1,6 @@
-"""A policy as values: which models there are, what they are called, and by what rules one is chosen. It is read from
+"""The routing policy: reading, linting and evaluating it.
+
+A policy as values: which models there are, what they are called, and by what rules one is chosen. It is read from
 files elsewhere, checked by `lint`, and gone by in `route`.
 
 Two documents in, a policy out, or every fault in them together. The same tables may stand in other files, so documents

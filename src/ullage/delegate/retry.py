@@ -1,4 +1,6 @@
-"""Pure. Waiting pays where the trouble passes by itself and soon; where it does not, the next model is asked at once,
+"""Decides whether and when to retry, and which models are benched for a while.
+
+Pure. Waiting pays where the trouble passes by itself and soon; where it does not, the next model is asked at once,
 and the one that failed is left in peace for a while. What no model would answer is not asked again. Where nobody
 answers every attempt is told, so that no failure hides another.
 

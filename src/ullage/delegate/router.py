@@ -1,4 +1,6 @@
-"""Pure: a request, a policy and the model table in, a route out, with a line for each step that decided something.
+"""Chooses the model for a request by the policy.
+
+Pure: a request, a policy and the model table in, a route out, with a line for each step that decided something.
 Nobody is asked here, and whether a candidate is reachable just now is not known.
 
 Precedence: the prompt must fit the window first; a forced model beats the rest; a bucket above the first beats the

@@ -1,4 +1,6 @@
-"""In the store: an estimate is written down before a call, in the transaction that checks the ceilings, and replaced
+"""Budgets shared by processes through the store.
+
+In the store: an estimate is written down before a call, in the transaction that checks the ceilings, and replaced
 after it by what was spent. A process that dies in between leaves its estimate standing: spend is never lost. What
 fits under a ceiling, `ceilings` knows.
 """

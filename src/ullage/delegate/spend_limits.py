@@ -1,4 +1,6 @@
-"""Pure: what is set, what has been spent in each scope, and an estimate in; a refusal or an alert out. Where sums are
+"""Spending ceilings, and the tally of what was spent in each scope.
+
+Pure: what is set, what has been spent in each scope, and an estimate in; a refusal or an alert out. Where sums are
 kept is not known here.
 
 Asked before a call with an estimate, told after it with what it really was. Who keeps the sums, and where, is not known

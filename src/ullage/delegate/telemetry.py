@@ -1,4 +1,6 @@
-"""One line of JSON on standard error where there was a fallback, an error or a warning, one for each run at `info`,
+"""Telemetry of delegated runs for the user's own log and exporters.
+
+One line of JSON on standard error where there was a fallback, an error or a warning, one for each run at `info`,
 and one for each attempt at `debug`; a warning as soon as one call, of however many runs, has cost more than it
 should. Prompts, answers and keys are not known here.
 

@@ -1,4 +1,6 @@
-"""By the user's rules for each server: allowed tools pass, denied ones are refused, and for the rest a person is
+"""Enforces allow, ask and deny rules on tool calls.
+
+By the user's rules for each server: allowed tools pass, denied ones are refused, and for the rest a person is
 asked, each time. Where nobody can be asked, nobody has allowed it. Denied tools are neither listed nor found, which
 `view` sees to. Who is calling makes no difference here.
 """

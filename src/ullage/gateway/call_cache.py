@@ -1,4 +1,6 @@
-"""`Cached` answers from memory what the user said may be: a tool with a time-to-live, called again by the same
+"""Cache of replies of tools that the user gave a time-to-live.
+
+`Cached` answers from memory what the user said may be: a tool with a time-to-live, called again by the same
 principal with the same arguments. A call of any other tool of that server may have changed what its tools answer,
 so it empties what is remembered of the server, when it begins and when it ends. Failures and replies that need
 something are never remembered. Two that ask the same at the same time both reach the server. Nothing outlives the

@@ -1,4 +1,6 @@
-"""`Metered` puts tokens, time and, on a table, its size on every reply of a tools/call, whoever answered and whether
+"""Counts the tokens of every reply and writes them to the ledger.
+
+`Metered` puts tokens, time and, on a table, its size on every reply of a tools/call, whoever answered and whether
 or not it failed, and writes them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply
 is counted `shown`'s, what of it is a table `tabular`'s. A reply that still needs something is no answer and passes
 as it is.

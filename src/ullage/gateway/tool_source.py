@@ -1,4 +1,6 @@
-"""A source may offer more than tools: resources, prompts, changes. A wrapper that is about calls offers of these just
+"""Shared parts of sources: forwarding, failed replies, pacing, step budgets and definitions.
+
+A source may offer more than tools: resources, prompts, changes. A wrapper that is about calls offers of these just
 what the source within it does, no more, so that asking whether it has them is asking the source.
 
 One shape for every failed result (contract U:errors), as text, because some clients show the model nothing else. An

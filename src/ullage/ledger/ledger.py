@@ -1,4 +1,6 @@
-"""Figures and names, never a prompt, an argument or a result. How an entry reaches the database is `record`'s affair.
+"""Entries of the ledger: recording and reading them.
+
+Figures and names, never a prompt, an argument or a result. How an entry reaches the database is `record`'s affair.
 
 Entries in the order they were written, and sums by kind. How they are shown is the affair of whoever asks.
 

@@ -1,4 +1,6 @@
-"""SDKs are known by how their objects are made plain, and none is imported. Nothing is dropped, and nothing given is
+"""Detects a message's format, and reads messages and requests of any format.
+
+SDKs are known by how their objects are made plain, and none is imported. Nothing is dropped, and nothing given is
 changed. Whose format the messages are in, `detect` tells.
 
 Told by what only one of them writes. What two of them could have written alike is told by the model's name.

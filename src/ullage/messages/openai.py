@@ -1,4 +1,6 @@
-"""The older shapes of the same vendor are read here too: `functions`, completions (`prompt`) and embeddings (`input`).
+"""Reads requests and messages of OpenAI's Chat Completions and Responses APIs.
+
+The older shapes of the same vendor are read here too: `functions`, completions (`prompt`) and embeddings (`input`).
 Nothing is checked and nothing is dropped: a role, part or tool of unknown shape is kept raw.
 
 Both wire formats write content as a text or as a list of typed parts; they differ only in the names. Other vendors'

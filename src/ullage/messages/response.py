@@ -1,4 +1,6 @@
-"""An answer as its API gave it, whole: a dict, or an SDK's object made plain. Streams are not read here.
+"""Reads the answer of a provider and the usage that it reports.
+
+An answer as its API gave it, whole: a dict, or an SDK's object made plain. Streams are not read here.
 
 Four conventions become one with inclusive buckets: all input with what came from and went into a cache, all output with
 its reasoning. What a provider does not say stays None; what cannot be (more cached than sent) is held to what can.

@@ -1,4 +1,6 @@
-"""Held against what providers name when they refuse a request, and told for each format in a file of its own. It is no
+"""Checks whether a provider would accept a list of messages.
+
+Held against what providers name when they refuse a request, and told for each format in a file of its own. It is no
 schema: keys, types and media are not looked at, only what letting messages go can break.
 
 Its rules, as it names them when it refuses a request. Neighbours of one role are one turn to it, so calls and results

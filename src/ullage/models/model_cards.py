@@ -1,4 +1,6 @@
-"""A card holds figures only: no price (see `price`), no look-up (see `table`), no I/O.
+"""Model cards, and the look-up of a model by any spelling of its name.
+
+A card holds figures only: no price (see `price`), no look-up (see `table`), no I/O.
 
 The table of cards that ships with the package, and the rules by which a name as people write it finds one. Spelling
 is `name`'s matter, prices are `price`'s. Reading `data/cards.json` is the room's only I/O; `docs/models.md` tells how

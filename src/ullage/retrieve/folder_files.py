@@ -1,4 +1,6 @@
-"""Goes through the folders that the user named, in a stable order, and says which files are to be searched, with their
+"""Walks the folders that the user named and reads their text files.
+
+Goes through the folders that the user named, in a stable order, and says which files are to be searched, with their
 stamps. Follows no links, enters nothing that is excluded or ignored, and survives what vanishes meanwhile. What is in a
 file, `reading` knows; the folders' own `.gitignore` files excepted.
 

@@ -1,4 +1,6 @@
-"""Cuts a text into passages where something new begins: every line is in exactly one of them, in order. A passage is
+"""Cuts texts into passages and indexes their terms.
+
+Cuts a text into passages where something new begins: every line is in exactly one of them, in order. A passage is
 long enough to be understood and short enough that several fit into a reply; a single line is never cut, however
 long. Sizes are in characters, since a passage is cut once and weighed for whoever asks.
 

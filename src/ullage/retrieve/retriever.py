@@ -1,4 +1,6 @@
-"""The seam for another store: it finds places that are near a query, and reads what stands there now. How much of it
+"""The `Retriever` protocol, and the one that searches folders.
+
+The seam for another store: it finds places that are near a query, and reads what stands there now. How much of it
 is shown, and to whom, is the source's affair; how nearness is found, the store's. A shipped one is
 `FolderRetriever`.
 

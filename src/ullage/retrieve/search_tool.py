@@ -1,4 +1,6 @@
-"""`retrieve.search` as a source of tools: passages with citations within a budget of tokens, and a handle that stands
+"""The tool `retrieve.search`.
+
+`retrieve.search` as a source of tools: passages with citations within a budget of tokens, and a handle that stands
 for all that was found, to be given to another model without passing through the caller's window. Where the texts
 lie and how they are ranked, a `Retriever` knows.
 

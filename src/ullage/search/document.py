@@ -1,4 +1,6 @@
-"""A document is the text of one tool, field by field. What a field weighs, the index knows; how it becomes terms,
+"""Documents, embedders, hits and the index protocol.
+
+A document is the text of one tool, field by field. What a field weighs, the index knows; how it becomes terms,
 `words`. Nothing here fails on a schema that is broken: what cannot be read is not searched.
 
 The seam between search by meaning and whatever knows meanings: the table that ships with the package, or an encoder.

@@ -1,4 +1,6 @@
-"""For those who want the better index and pay for it (`ullage[encoder]`): a small neural network of BERT's kind, run
+"""Neural sentence encoder for `ullage[encoder]`.
+
+For those who want the better index and pay for it (`ullage[encoder]`): a small neural network of BERT's kind, run
 by whatever can run it. Texts go through it one at a time: its eight-bit arithmetic takes its scale from all that it
 gets at once, so that a text would mean something else in other company; and batches, filled up to their longest,
 save nothing. Reads no file and knows no library that runs networks.

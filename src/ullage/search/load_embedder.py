@@ -1,4 +1,6 @@
-"""The table's lie in the package, the encoder's in a distribution of their own for those who want it. Each is read
+"""Loads the weights of the embedders.
+
+The table's lie in the package, the encoder's in a distribution of their own for those who want it. Each is read
 once a process, when first asked for, and numpy is imported no sooner, since it takes a tenth of a second. Knows the
 files, not what is done with them.
 """

@@ -1,4 +1,6 @@
-"""Vectors of documents that were made before are taken as they are; the rest is made now. What a vector says, the
+"""Vector index of documents.
+
+Vectors of documents that were made before are taken as they are; the rest is made now. What a vector says, the
 embedder knows; what nearness is worth beside words, `fusion`.
 
 A vector is kept as bytes and what one step of them is worth: a quarter of the memory, which moves a nearness by less

@@ -1,4 +1,6 @@
-"""Whoever knows the name must get the tool, however they spell it and whatever else scores well: `createIssue`,
+"""Matches a query with tool names in any spelling.
+
+Whoever knows the name must get the tool, however they spell it and whatever else scores well: `createIssue`,
 `create-issue`, `github.create_issue`, `mcp__github__create_issue`, or the beginning of it. Knows names only; what
 else a query is near to, the index knows. Never changes once made; no look-up walks through all names.
 

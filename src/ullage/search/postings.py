@@ -1,4 +1,6 @@
-"""Every answer is a number of eight bytes in one sorted array, where a dictionary needs a hundred, and what was
+"""Postings: which documents hold which terms.
+
+Every answer is a number of eight bytes in one sorted array, where a dictionary needs a hundred, and what was
 counted of documents that stayed is taken over by arithmetic. How texts become terms, `words` knows; what a count is
 worth, `postings`.
 

@@ -1,4 +1,6 @@
-"""Names before scores, and equal scores in the order of documents. Knows numbers by place, not what they are of.
+"""Ranks documents by fused scores, and reranks the best.
+
+Names before scores, and equal scores in the order of documents. Knows numbers by place, not what they are of.
 
 Words and meaning are each divided by their best, so that both are on one scale, and share the score as the query has
 it: where many rare words fit, words decide, and where few do, meaning. Scores are fused, not ranks: a rank forgets

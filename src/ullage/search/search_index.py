@@ -1,4 +1,6 @@
-"""Words find what is called by its name, meaning what is asked for in other words: each sees where the other is blind.
+"""The search index: words and meaning together.
+
+Words find what is called by its name, meaning what is asked for in other words: each sees where the other is blind.
 Names come before all scores. Without an embedder it is words alone. The documents do not change: for others, make
 another index and hand it this one. Deterministic; equal scores keep the order of documents.
 

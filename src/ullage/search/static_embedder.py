@@ -1,4 +1,6 @@
-"""A table of weights: a row for each word or piece of a word. A query is the sum of its rows, each times how much it
+"""Static embeddings: a table of vectors for words and pieces.
+
+A table of weights: a row for each word or piece of a word. A query is the sum of its rows, each times how much it
 tells in queries; a document the sum over its aspects of weight times the mean of their rows; both of length one.
 Sums are not left to a library of linear algebra, whose last bits differ from one machine to the next. Reads no
 file; how the weights came to be, `training/` tells.

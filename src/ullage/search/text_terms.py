@@ -1,4 +1,6 @@
-"""Names are split where their writers joined them (case, digits, underscores, dots, hyphens) and kept whole as well,
+"""Splits text into terms: words, stems and names.
+
+Names are split where their writers joined them (case, digits, underscores, dots, hyphens) and kept whole as well,
 so that `GitHub` is found by `github` and `getUserById` by `user`. Scripts that put no spaces between words become
 pairs of letters. Accents and widths are folded. A word's rarity is the index's affair.
 

@@ -1,4 +1,6 @@
-"""A query is kept as its telling terms only, and of these only those that a catalogue has too: what is the user's own
+"""Remembers which documents were used after which queries.
+
+A query is kept as its telling terms only, and of these only those that a catalogue has too: what is the user's own
 (names, numbers, secrets) is in no tool's definition. A tool gains by how alike the query is to those after which it was
 called, by how often and how lately that was, and loses by how many different needs it was called for: what is called
 after everything says nothing. Where uses are kept, and whose they are, is not known here.

@@ -1,4 +1,6 @@
-"""As csv with a header, one row as `column=value`, or as the JSON of the system before this one; and in csv one last
+"""Formats the rows of an answer as text.
+
+As csv with a header, one row as `column=value`, or as the JSON of the system before this one; and in csv one last
 line that says whether these are all, and that what stands above it is data. That line begins with `--`, which no
 other line does, so that no cell can pass for it. The text never weighs more than the budget.
 

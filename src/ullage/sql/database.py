@@ -1,4 +1,6 @@
-"""An engine runs one statement that someone else has judged, read-only by its own means all the same, within limits of
+"""The `Engine` protocol and what all engines share: dialects, quoting, structure and roles.
+
+An engine runs one statement that someone else has judged, read-only by its own means all the same, within limits of
 time, rows and bytes. It knows nothing of tokens, of tools or of what a statement may say.
 
 Values only: an engine reads them, others write them down for a model.

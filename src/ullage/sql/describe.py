@@ -1,4 +1,6 @@
-"""By a pattern with `*` and `?`, by a part of a name, or, where no table is called so, by a column's name. Several
+"""Describes tables for a model within a token budget.
+
+By a pattern with `*` and `?`, by a part of a name, or, where no table is called so, by a column's name. Several
 patterns stand with commas between them.
 
 One line a column, key, index, constraint and trigger, in the words that SQL has for them.

@@ -1,4 +1,6 @@
-"""Names are compared without regard to case, which masks too much where a database tells them apart, and never too
+"""The masked columns of the settings, and refusals of statements that would show them.
+
+Names are compared without regard to case, which masks too much where a database tells them apart, and never too
 little. A table that the structure does not hold is unknown, and so is what it may hold; a few tables of every database
 that describe only others are known to hold no values.
 """

@@ -1,4 +1,6 @@
-"""Judged, masked, asked, and all of it before one deadline. An error about a name that does not exist comes back with
+"""Runs a query: guard, masking, engine and deadline.
+
+Judged, masked, asked, and all of it before one deadline. An error about a name that does not exist comes back with
 the names that do. What a statement may say, what an engine does and how rows are written, others know.
 
 The statement that asks for a plan without running anything, in each dialect, and the plan in few words. Never

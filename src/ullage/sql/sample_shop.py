@@ -1,4 +1,6 @@
-"""Made on first use where the caller wants it, whole or not at all: a file of another name is written and then
+"""The sample database.
+
+Made on first use where the caller wants it, whole or not at all: a file of another name is written and then
 renamed, so that whoever opens it meanwhile sees the old one or the new one. One of an earlier edition is replaced.
 
 A garden and kitchen shop that never was: its people, its wares and two years of its trade, all invented, and the same

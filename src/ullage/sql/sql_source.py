@@ -1,4 +1,6 @@
-"""`query`, `schema`, `table` and `explain` as a source of tools, and the schema as resources; there is no tool that
+"""The SQL tools as a source, and the schema as resources.
+
+`query`, `schema`, `table` and `explain` as a source of tools, and the schema as resources; there is no tool that
 writes. It hands a question to `asking`, an answer to `shape` and the rest to `telling`, and knows neither SQL nor
 tokens.
 

@@ -1,4 +1,6 @@
-"""A call's arguments, checked. More rows or tokens than the settings allow are not refused but held to what they
+"""Definitions and arguments of the SQL tools.
+
+A call's arguments, checked. More rows or tokens than the settings allow are not refused but held to what they
 allow, so that a model need not know the limit to ask; the reply says so.
 
 Definitions only, short because every request carries them: they name the dialect, so that the SQL is right the first

@@ -1,4 +1,6 @@
-"""A path or a URL becomes an `Address`: a SQLite file, or a PostgreSQL server. Its secrets stay in `url`; `shown` is
+"""Connections to the store, SQLite or PostgreSQL.
+
+A path or a URL becomes an `Address`: a SQLite file, or a PostgreSQL server. Its secrets stay in `url`; `shown` is
 what may be said of it. Nothing is opened here.
 
 Connections to the store, alike for both kinds of database.

@@ -1,4 +1,6 @@
-"""The longest head of the rows that, with header and footer, weighs no more than the budget: found on the whole text,
+"""Finds how many rows fit a token budget.
+
+The longest head of the rows that, with header and footer, weighs no more than the budget: found on the whole text,
 by the scale that is given, so that it is exact whatever the tokenizer. Tokens are almost in proportion to
 characters, so a first guess is near and a handful of weighings settles it. Rows are taken from their source only as
 far as they may be needed. A row is never cut; what a footer says is the caller's affair.

@@ -1,4 +1,6 @@
-"""The records of a very long JSON text.
+"""Scans very long JSON texts record by record.
+
+The records of a very long JSON text.
 
 One pass over the text, a record at a time, so that neither memory nor anyone's patience is strained: the longest list
 is found, its records are counted, their keys noted, and where they stand is remembered for some of them, so that any

@@ -1,4 +1,6 @@
-"""A list of like objects becomes typed csv; a document with such lists in it becomes compact JSON, with each list
+"""Recodes JSON as typed csv where that costs fewer tokens.
+
+A list of like objects becomes typed csv; a document with such lists in it becomes compact JSON, with each list
 taken out and written below under its path and its number of rows:
 
     {"total":2}

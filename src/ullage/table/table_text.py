@@ -1,4 +1,6 @@
-r"""JSON, and decimals, which JSON would round. Whoever reads a database turns everything else (dates, UUIDs, bytes)
+r"""Cells and rows of typed csv: writing, reading and cleaning.
+
+JSON, and decimals, which JSON would round. Whoever reads a database turns everything else (dates, UUIDs, bytes)
 into text before it gets here.
 
 Cleaning of table cells: invisible characters are removed and counted, line breaks become `\n`.

@@ -1,4 +1,6 @@
-"""A `Count` is the only form in which a token number travels. It does not know what was counted or for whom.
+"""`Count`, the form of every token number, and the steps and engines that make it.
+
+A `Count` is the only form in which a token number travels. It does not know what was counted or for whom.
 
 The shape that every provider's rule file returns, and the two things it is given. No rule is known here.
 

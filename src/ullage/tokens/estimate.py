@@ -1,4 +1,6 @@
-"""Two public vocabularies and a few marks of the text together, weighed as recorded usage taught. The weights and
+"""Estimates for models without a public vocabulary.
+
+Two public vocabularies and a few marks of the text together, weighed as recorded usage taught. The weights and
 bands are what `scripts/fit_claude.py` printed: run it to renew them. No weight is negative: more text is never
 fewer tokens.
 

@@ -1,4 +1,6 @@
-"""In a folder beside the session's file that is named for both the file and the session, so that no two sessions share
+"""Archives of compacted messages, and the restoring of earlier states from them.
+
+In a folder beside the session's file that is named for both the file and the session, so that no two sessions share
 one. Each archive is the exact bytes that were replaced, under a name made of the generation and their hash, and is
 never changed. A copy of the whole file is laid beside them before an earlier state is brought back.
 

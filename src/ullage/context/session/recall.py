@@ -1,4 +1,6 @@
-"""`recall` as a source of tools. It is there from the first step on, since a list of tools that changes costs a prompt
+"""The tool `recall`: search in messages that were compacted.
+
+`recall` as a source of tools. It is there from the first step on, since a list of tools that changes costs a prompt
 cache; as long as nothing was let go, it says so.
 
 As many passages as fit, best first, each under a line that says where it comes from; passages that go on from one

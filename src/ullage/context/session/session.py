@@ -1,4 +1,6 @@
-"""A session is a file of lines, appended to by any number of processes. A compaction lays the lines that it lets go
+"""`Session`: a conversation in a file that several processes may append to.
+
+A session is a file of lines, appended to by any number of processes. A compaction lays the lines that it lets go
 into an archive and then swaps the file as a whole; whenever the machine stops, there is the old file or the new
 one. What is let go, and when, is decided elsewhere.
 

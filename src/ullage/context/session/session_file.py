@@ -1,4 +1,6 @@
-"""Holds the lines that were read last. Under the lock it brings itself up to date, sets aside what a crash left torn,
+"""The session file: reading, locking, appending and repairing lines.
+
+Holds the lines that were read last. Under the lock it brings itself up to date, sets aside what a crash left torn,
 appends whole lines in one write and swaps the file as a whole. What the lines mean is not known here.
 
 Every one of them goes through here, in steps as small as the operating system's, so that a test can stop between any

@@ -1,4 +1,6 @@
-"""The pieces of text, thinking and calls that a reader of any wire puts together, in the order in which they came: a
+"""Collects streamed text, thinking and tool calls into an answer.
+
+The pieces of text, thinking and calls that a reader of any wire puts together, in the order in which they came: a
 provider takes its own thoughts back only where they stood.
 
 By its HTTP status where there is one, else by its type or code; only then by its text, and that only for what some say

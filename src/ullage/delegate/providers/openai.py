@@ -1,4 +1,6 @@
-"""`POST {base}/chat/completions`, spoken by Ollama, vLLM, llama.cpp, OpenRouter and most others. An answer is whole
+"""OpenAI's Chat Completions and Responses APIs: requests and streamed answers.
+
+`POST {base}/chat/completions`, spoken by Ollama, vLLM, llama.cpp, OpenRouter and most others. An answer is whole
 when a choice has said why it ended.
 
 `POST {base}/responses`. An answer is whole when `response.completed` or `response.incomplete` has come; what it holds

@@ -1,4 +1,6 @@
-"""`Kept` wraps one source and answers for its tools from memory, else from the catalogue, and asks the source itself
+"""A source whose tool list comes from memory or the catalogue when it is known there.
+
+`Kept` wraps one source and answers for its tools from memory, else from the catalogue, and asks the source itself
 only where neither knows. It asks again when the source says that something changed, and when the source first
 answers anything after a start from disk, until it has once said what it offers; watchers are told only where a
 definition differs.

@@ -1,4 +1,6 @@
-"""Every tool that was ever listed, with its definition and weight, in one database for all of a user's sessions and
+"""The catalogue: every tool that was ever listed, with its definition and weight.
+
+Every tool that was ever listed, with its definition and weight, in one database for all of a user's sessions and
 projects. A server stands in it under its name and its key together: two projects that configure one name differently
 each keep their own tools, and a changed configuration is another server whose tools are not known yet. Where the
 database fails, the catalogue goes on in memory and says so once. It asks no server anything.

@@ -1,4 +1,6 @@
-"""A cache of JSON by key in the database, for what is derived from definitions at some cost. All of it can be made
+"""Stores what the search index derives from definitions: term forms, use counts and vectors.
+
+A cache of JSON by key in the database, for what is derived from definitions at some cost. All of it can be made
 again, so a database that fails is an empty cache and no error. What a form is, is not known here.
 
 In a table of the database, a row for each need and tool of a principal: the terms of the need, how often, and when

@@ -1,4 +1,6 @@
-"""Finds the tool that is meant, keeps what may change something out of the door for reading, and makes the arguments
+"""`call_tool`: resolves the tool that is meant, repairs the arguments and makes the call.
+
+Finds the tool that is meant, keeps what may change something out of the door for reading, and makes the arguments
 fit. A tool that only reads may go through the other door: nobody is harmed, and refusing would cost a round trip.
 Whether a call is allowed at all, the inner source decides.
 

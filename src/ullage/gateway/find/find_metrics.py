@@ -1,4 +1,6 @@
-"""Counts by the one meter for the model that stands for a caller, keeps what a client carries with and without Ullage,
+"""Token counts of searches and tool lists, and their ledger entries.
+
+Counts by the one meter for the model that stands for a caller, keeps what a client carries with and without Ullage,
 and writes searches and lists into the ledger. What a saving is, `savings` knows.
 """
 

@@ -1,4 +1,6 @@
-"""The reply is one JSON text with `tools`, `more` and `token_metrics`, and where there is reason `missing` and `hint`.
+"""The reply of `find_tool`, fitted to its token budget.
+
+The reply is one JSON text with `tools`, `more` and `token_metrics`, and where there is reason `missing` and `hint`.
 Its size is counted whole, by the tokenizer of whoever asked, before it leaves; it is made smaller until it fits.
 
 Whoever looks for a tool is served best by much of the nearest and a little of many. A tool is needed at the first rank

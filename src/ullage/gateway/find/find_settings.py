@@ -1,4 +1,6 @@
-"""A catalogue that takes little of the window is shown directly, because finding would cost more than it saves.
+"""Decides between showing all tools and showing `find_tool`, and writes the instructions.
+
+A catalogue that takes little of the window is shown directly, because finding would cost more than it saves.
 Decided when the configuration changes and then kept, since every client's prompt cache hangs on the list; a margin
 keeps a catalogue near the threshold from flipping. Nothing is measured or stored here.
 

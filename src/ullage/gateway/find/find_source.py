@@ -1,4 +1,6 @@
-"""`Find` lists `find_tool`, `call_tool` and `call_tool_write` in place of every tool behind it, answers searches
+"""The source that offers `find_tool` and `call_tool` in place of the tools behind it.
+
+`Find` lists `find_tool`, `call_tool` and `call_tool_write` in place of every tool behind it, answers searches
 within the caller's budget, and turns a call of `call_tool` into the call that is meant before anything further in
 decides on it. A small catalogue it shows as it is, and then lists nothing of its own. Tools called by their own
 names pass through untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the files it imports

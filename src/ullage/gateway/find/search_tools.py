@@ -1,4 +1,6 @@
-"""Ranks a view's tools by a query and by what was learnt, and makes the reply of them; or says of each why it is
+"""Search: parses the query, ranks tools and groups those that do the same.
+
+Ranks a view's tools by a query and by what was learnt, and makes the reply of them; or says of each why it is
 there, by the same ranking, with nothing noted. How near a tool is, the index knows; what fits the budget, `reply`.
 
 Stands around the index for the time of one search: ranks with what was learnt, and notes which tools the reply really

@@ -1,4 +1,6 @@
-"""The forms in which a tool is shown to whoever looks for it.
+"""The forms in which a tool is shown, and the definitions of Ullage's own tools.
+
+The forms in which a tool is shown to whoever looks for it.
 
 The slimmed definition, the signature, the line and the name, each as the JSON text that stands in a reply. Making them
 costs milliseconds a tool and much more for the worst, so they are made once for each definition and kept. How many of

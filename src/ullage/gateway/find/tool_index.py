@@ -1,4 +1,6 @@
-"""An index, the forms of its tools and what they all weigh: made when a view is first searched or prepared, and again
+"""The search index of a view's tools, its embedders and vectors.
+
+An index, the forms of its tools and what they all weigh: made when a view is first searched or prepared, and again
 only for what changed. What takes long is done in a worker thread, so that other calls go on. Nothing is ranked or
 written here.
 

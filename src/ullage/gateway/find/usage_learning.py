@@ -1,4 +1,6 @@
-"""Notes what the last searches of each session showed. When one of the tools shown is then called and does not fail,
+"""Learns from calls which tools follow which queries.
+
+Notes what the last searches of each session showed. When one of the tools shown is then called and does not fail,
 the latest search that showed it is credited with it, once; what was so learnt re-ranks later searches of the same
 principal. Written behind, read again when it may be old. A database that fails or takes long teaches nothing and
 holds nobody up. What is kept of a query, and how much it can matter, `ullage.search` knows.

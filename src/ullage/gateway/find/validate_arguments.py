@@ -1,4 +1,6 @@
-"""Validation of a call's arguments against the schema that the server gave for its tool.
+"""Validates a call's arguments against the tool's schema.
+
+Validation of a call's arguments against the schema that the server gave for its tool.
 
 Most calls fit a schema of types, properties and enumerations, which is seen here without more ado. Whatever is not
 plainly right goes to jsonschema (`validators`), which is loaded when that first happens and says what is wrong.

@@ -1,4 +1,6 @@
-"""One question to many members, such as which tools they have: who can answer at once does, the rest are asked side by
+"""Listens to members for changed tools, resources and prompts.
+
+One question to many members, such as which tools they have: who can answer at once does, the rest are asked side by
 side, and nobody waits longer than he wants to for those that do not answer. What was asked goes on being asked after
 that. What the answers mean, others know.
 """

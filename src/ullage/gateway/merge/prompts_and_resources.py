@@ -1,4 +1,6 @@
-"""Told by what its source can do, not by what it is: a source that lacks a method has not that to offer. A server that
+"""Merges the prompts and resources of all members.
+
+Told by what its source can do, not by what it is: a source that lacks a method has not that to offer. A server that
 answers that it does not know the question offers nothing of the kind, and that is no failure.
 
 Prompts of all members in one list, named as tools are (`names`), found in the same spellings (`spelling`).

@@ -1,4 +1,6 @@
-"""`prefix__tool`, in letters that every model's maker accepts, of at most 48 characters, so that there is room for the
+"""Names and addresses of merged tools, prompts and resources.
+
+`prefix__tool`, in letters that every model's maker accepts, of at most 48 characters, so that there is room for the
 client's own prefix. No two listed names fall together, not even where a client writes `.` and `-` as `_` or forgets
 about case. Where two want the same, the one before has it if both are heard at once; a name once given stays with whom
 it was given to, though another is heard that comes before, and though he himself is gone for a while: a model that

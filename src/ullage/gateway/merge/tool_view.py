@@ -1,4 +1,6 @@
-"""A `View` is what is known of all members at one moment: tools to list and to find, tools that only answer to their
+"""The view: all known tools of all members at one moment, and look-up by name.
+
+A `View` is what is known of all members at one moment: tools to list and to find, tools that only answer to their
 names, tools withheld, and servers that have not said what they offer. Nobody is asked anything here; `merge` does that.
 
 Every tool gets its listed name and its place: shown, hidden, withheld or not to be called. What the view before had

@@ -1,4 +1,6 @@
-"""A result is a row of parts, one a block of content; each part is text in units (`layout`). It is kept in packed
+"""A result laid out in parts and units, and kept in packed pieces.
+
+A result is a row of parts, one a block of content; each part is text in units (`layout`). It is kept in packed
 pieces of some thousand characters that end between units, so that a page is read without the rest. Where the pieces
 lie is not known here.
 

@@ -1,4 +1,6 @@
-"""The longest row of whole units that fits with what stands above and below it: records as a table where that is
+"""Pages of a result that fit a token budget.
+
+The longest row of whole units that fits with what stands above and below it: records as a table where that is
 cheaper, else a line each. Only a unit that is too large by itself is cut, at the best place there is, and the last
 line says so. The budget is exact by the scale that is given. What the last line says otherwise is the caller's
 affair.

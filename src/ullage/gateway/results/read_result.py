@@ -1,4 +1,6 @@
-"""The tool `read_result`: pages of a held result, of what matches in it, of what a JSON path picks, or of what SQL
+"""The tool `read_result`.
+
+The tool `read_result`: pages of a held result, of what matches in it, of what a JSON path picks, or of what SQL
 makes of it where it is a table. Each answer is held to the budget of the result itself, exactly, and ends with how
 to go on. Only the principal for whom a result was held can read it. SQL is run by whoever is given for that.
 """

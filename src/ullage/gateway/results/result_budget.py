@@ -1,4 +1,6 @@
-"""`Budgeted` lets through what fits: a small reply as it is, JSON tables in their cheapest form, of a large one the
+"""Holds the replies of tool calls to a token budget.
+
+`Budgeted` lets through what fits: a small reply as it is, JSON tables in their cheapest form, of a large one the
 most useful head with a last line that says what was left out and how to get it. The whole then lies in the vault
 before the reply goes out; where it cannot be kept, the reply is not cut. How a reply is cut, `cutting` knows, and
 what the user wants, `rules`.

@@ -1,4 +1,6 @@
-r"""A `Document` is a row of units of one kind: a part of the result, several parts of lines that follow one another, or
+r"""Queries on a held result: regular expressions, JSON paths and SQL.
+
+A `Document` is a row of units of one kind: a part of the result, several parts of lines that follow one another, or
 what a JSON path picks from it. Its units are read as far as they are wanted; everything here may block and is to be run
 in a thread. Which units are shown, and how, is the reader's affair.
 

@@ -1,4 +1,6 @@
-"""`Vault` keeps whole results and gives each a handle that cannot be guessed and belongs to the principal it was made
+"""Stores whole results by handle, in the database or in memory.
+
+`Vault` keeps whole results and gives each a handle that cannot be guessed and belongs to the principal it was made
 for; to everybody else it does not exist. Where the database fails, a result is kept in memory, for this process alone.
 How results are cut into pieces, `held` knows, and where those lie, `shelf`. What a result is read for is not known
 here.

@@ -1,4 +1,6 @@
-"""A reply is first written as cheaply as loses nothing (`recoded`); where that is still too much, blocks are let
+"""Truncates a reply to its budget.
+
+A reply is first written as cheaply as loses nothing (`recoded`); where that is still too much, blocks are let
 through in their order while there is room, the first text that does not fit is cut between its records or lines,
 and what is left out is named in the last line. An image or another block that is too large has a line in its place.
 Keeping what is left out is others' affair.

@@ -1,4 +1,6 @@
-"""What draft-07 and 2020-12 read alike, and nothing else: a schema that uses more is not plain (`is_plain`), and is
+"""Walks the subschemas of a JSON schema, and shortens its texts.
+
+What draft-07 and 2020-12 read alike, and nothing else: a schema that uses more is not plain (`is_plain`), and is
 left in the shape it has.
 
 Texts only: white space that carries nothing, titles and descriptions that repeat what stands beside them, and the first

@@ -1,4 +1,6 @@
-"""A tool in one line.
+"""Renders a tool as a signature of one line.
+
+A tool in one line.
 
 `github__create_issue(owner: string, title: string, labels?: string[]) — Create a new issue`: enough to choose a tool,
 and mostly enough to call it. Whatever is left out is marked by `…`, so that the model knows there is more to ask for.

@@ -1,4 +1,6 @@
-"""A result is a message of its own, and calls follow the words of theirs. Thinking has no place there, nor have media
+"""Writes neutral messages for OpenAI's Chat Completions and Responses APIs.
+
+A result is a message of its own, and calls follow the words of theirs. Thinking has no place there, nor have media
 but the user's own: those of results are shown by a message of the user's behind them, where a whole history is
 written.
 

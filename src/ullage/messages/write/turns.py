@@ -1,4 +1,6 @@
-"""A history comes from anywhere: Google's calls may have no ids, some servers give one id twice, most results do not
+"""Repairs the calls, results and turns of a history before it is written for a provider.
+
+A history comes from anywhere: Google's calls may have no ids, some servers give one id twice, most results do not
 say whose they are, and an id that one provider made another may not take.
 
 Results belong to the user's turn and come first in it, and what the system says has its place outside.

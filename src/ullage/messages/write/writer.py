@@ -1,4 +1,6 @@
-"""What a format cannot say is left out: thinking that another provider sealed, media that it does not take, names
+"""Writes neutral messages in any format.
+
+What a format cannot say is left out: thinking that another provider sealed, media that it does not take, names
 where it has none. What comes out is what a strict provider takes wherever what went in makes sense; it is not
 checked here.
 """

@@ -1,4 +1,6 @@
-"""Each question by a worker process, under its engine's own locks and the system's limits. Two files of the same
+"""The engine for SQLite and DuckDB files.
+
+Each question by a worker process, under its engine's own locks and the system's limits. Two files of the same
 engine share nothing. What a statement may say is judged before it comes here, and not relied on.
 
 As a table named `result` in a database without a file, by a worker under the same locks as any other.

@@ -1,4 +1,6 @@
-"""One question at a time: frames in, frames out. It is ended by force whenever it is not known to be at rest, because
+"""Starts worker processes and asks them questions.
+
+One question at a time: frames in, frames out. It is ended by force whenever it is not known to be at rest, because
 nothing else ends a call that an engine cannot interrupt. Untested on Windows, where ending by force is what ending is.
 
 A few processes that read the same file, started when they are needed and kept warm; each ends by itself when nobody

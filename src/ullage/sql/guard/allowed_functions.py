@@ -1,4 +1,6 @@
-"""The built-in lists of one engine, and what is decided by them. How a call is found in a text is known elsewhere.
+"""Allowed and denied functions of every dialect.
+
+The built-in lists of one engine, and what is decided by them. How a call is found in a text is known elsewhere.
 
 Data only: names of standard SQL that compute from what they are given, wherever they exist.
 

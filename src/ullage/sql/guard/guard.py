@@ -1,4 +1,6 @@
-"""An allow-list at every level, which fails closed: characters, tokens, the first word, then whatever that word calls
+"""The guard: decides whether a statement only reads.
+
+An allow-list at every level, which fails closed: characters, tokens, the first word, then whatever that word calls
 for. It is the first of several locks and never the only one: the engine and its role hold what a parser gets wrong.
 Nothing is run here, and nothing is known of what the tables hold.
 

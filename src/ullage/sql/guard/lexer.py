@@ -1,4 +1,6 @@
-"""Written for this guard because a second reader is needed: what the engine takes for a string and the parser for code
+"""Lexer of SQL statements for every dialect.
+
+Written for this guard because a second reader is needed: what the engine takes for a string and the parser for code
 is how a parser is deceived. Whatever is not surely one thing is refused. Nothing is judged here beyond that.
 
 Data only, from the engines' own manuals and tried on the engines themselves. The settings under which they hold are

@@ -1,4 +1,6 @@
-"""The parser's own tokens must agree with ours on where every text and quoted name begins and ends, else one of the
+"""Parses a statement with sqlglot and checks that parser and lexer agree.
+
+The parser's own tokens must agree with ours on where every text and quoted name begins and ends, else one of the
 two reads what the other does not. Whatever it cannot read is refused; what may stand in the tree is judged
 elsewhere.
 

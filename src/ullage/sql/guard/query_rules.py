@@ -1,4 +1,6 @@
-"""A list of what may be, so that what nobody thought of is refused. A function that the parser knows by a class of its
+"""Rules for the nodes and function calls of a query.
+
+A list of what may be, so that what nobody thought of is refused. A function that the parser knows by a class of its
 own was written as a call, and calls are judged by their names; only classes that are no call are named here.
 
 A domain's check is a function of somebody's making, so a type must be one that the engine brings, or an allowed one.

@@ -1,4 +1,6 @@
-"""All, but for those that hold passwords or the host's own files, those that are files, and those that change by being
+"""Rules for the tables and settings that a query may read.
+
+All, but for those that hold passwords or the host's own files, those that are files, and those that change by being
 read. The role should see none of them either; this is the lock in front of it.
 
 What tables of the server itself show of its host and of other sessions, and how that is withheld.

@@ -1,4 +1,6 @@
-"""By SQLAlchemy and whatever driver it names, each question over a connection of its own that is rolled back and
+"""The engine for any database that SQLAlchemy reaches.
+
+By SQLAlchemy and whatever driver it names, each question over a connection of its own that is rolled back and
 closed. A transaction that only reads exists where SQL says how to begin one; the server's own limits of time do
 not. Whether a statement can be ended before it is done depends on the driver.
 

@@ -1,4 +1,6 @@
-"""As many connections as questions may run at one time, opened when needed and kept for a while. Drivers wait in
+"""Connection pool of a database server, and the conversion of its values.
+
+As many connections as questions may run at one time, opened when needed and kept for a while. Drivers wait in
 threads; a deadline or a cancellation leaves the thread, has the server stop, cuts the socket, and so holds whatever
 the server does. What is asked is not its affair.
 

@@ -1,4 +1,6 @@
-"""One statement, as the connection takes no second one, in a transaction that only reads, is always rolled back, and
+"""The engine for MySQL and MariaDB.
+
+One statement, as the connection takes no second one, in a transaction that only reads, is always rolled back, and
 whose session is reset after it. Rows come one at a time, so that as much is held as is kept.
 
 A fixed number of queries, however many tables there are: of the database of the URL, or of all where it names none.

@@ -1,4 +1,7 @@
-"""The kind decides which driver is needed; nothing is connected before the first question."""
+"""Opens the engine for a database URL.
+
+The kind decides which driver is needed; nothing is connected before the first question.
+"""
 
 from collections.abc import Callable
 

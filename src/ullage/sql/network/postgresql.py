@@ -1,4 +1,6 @@
-"""One statement by the extended protocol, which takes no second one, in a transaction that only reads, is always
+"""The engine for PostgreSQL.
+
+One statement by the extended protocol, which takes no second one, in a transaction that only reads, is always
 rolled back, and leaves nothing in the session. Rows come one at a time, so that as much is held as is kept. What
 may be asked is judged elsewhere.
 

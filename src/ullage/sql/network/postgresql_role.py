@@ -1,4 +1,6 @@
-"""Its rights by whatever way: its own, those of PUBLIC, those of roles it may become. A superuser's are not counted
+"""Rights of a PostgreSQL role, and the SQL that sets up a read-only one.
+
+Its rights by whatever way: its own, those of PUBLIC, those of roles it may become. A superuser's are not counted
 up.
 
 Text for a person to read, complete and run. Rights that everybody has are taken from everybody, as PostgreSQL has no

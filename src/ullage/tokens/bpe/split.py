@@ -1,4 +1,6 @@
-"""Byte-pair merging never crosses a piece. The rules are those that splintr exports (`*_PATTERN`), rewritten over the
+"""Splits text into the pieces that byte-pair merging works on.
+
+Byte-pair merging never crosses a piece. The rules are those that splintr exports (`*_PATTERN`), rewritten over the
 kinds of `characters`; DeepSeek's three stages are folded into one pattern. Differential tests hold them to the engine.
 
 Characters as the split rules of tokenizers see them.

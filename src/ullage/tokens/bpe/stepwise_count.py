@@ -1,4 +1,6 @@
-r"""`next_stop` says where a slice that began at a piece's beginning may end. There are three kinds of places, each with
+r"""Counts long texts slice by slice.
+
+`next_stop` says where a slice that began at a piece's beginning may end. There are three kinds of places, each with
 its proof; the proofs speak of all the rules of `split` at once. A rule matches pieces from left to right, each as
 far as its first fitting alternative goes; it looks ahead only after white space (`\s+(?!\S)`, and cl100k's `\s+$`).
 

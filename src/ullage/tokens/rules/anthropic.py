@@ -1,4 +1,6 @@
-"""A definition costs what its JSON costs, written with spaces; a call is not JSON to Claude: each argument stands
+"""Token counts of requests to Claude models.
+
+A definition costs what its JSON costs, written with spaces; a call is not JSON to Claude: each argument stands
 alone with its value as plain text. Caching marks, effort and sampling cost nothing. What Anthropic runs or fetches
 itself (search results, files, pages of a PDF) nobody else can weigh: such a part is estimated and says so.
 

@@ -1,4 +1,6 @@
-"""The rule goes by the model, not by the format the request is written in: Claude behind an OpenAI-compatible address
+"""Chooses the rules that weigh a request.
+
+The rule goes by the model, not by the format the request is written in: Claude behind an OpenAI-compatible address
 is weighed as Claude. What the rules say is in one file a provider.
 """
 

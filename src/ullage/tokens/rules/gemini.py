@@ -1,4 +1,6 @@
-"""On AI Studio every turn costs its text and one token, the system instruction being a turn; on Vertex, and for Gemini
+"""Token counts of requests to Gemini models.
+
+On AI Studio every turn costs its text and one token, the system instruction being a turn; on Vertex, and for Gemini
 1.5 and 2.0 anywhere, just its text. How tools, calls and responses are written before they are counted,
 `gemini_python` and `gemini_tools` know. A schema for the answer is free (before 2.5 a `responseSchema` was not).
 

@@ -1,4 +1,6 @@
-"""The size is read from the first bytes of the image itself; no pixel is decoded. The rules are those of OpenAI's,
+"""Token counts of images.
+
+The size is read from the first bytes of the image itself; no pixel is decoded. The rules are those of OpenAI's,
 Anthropic's and Google's documentation (2026-11); figures that were measured on recorded requests instead say so. An
 image behind an address has no size here and is weighed as one of the usual size, within a wide band.
 """

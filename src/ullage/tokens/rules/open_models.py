@@ -1,4 +1,6 @@
-"""The host fills the model's chat template and counts the outcome with the model's own vocabulary. `chat_templates`
+"""Token counts of requests to open models, by their chat templates.
+
+The host fills the model's chat template and counts the outcome with the model's own vocabulary. `chat_templates`
 knows the templates and how far they can be trusted; here the request is laid into one, piece by piece.
 
 A template is data: the texts around a message of each role, around tools, calls and results. Frames come from the

@@ -1,4 +1,6 @@
-"""Text is exact: the vocabularies are public and the marks around messages are known. Tool definitions and answer
+"""Token counts of requests to OpenAI models.
+
+Text is exact: the vocabularies are public and the marks around messages are known. Tool definitions and answer
 formats are rendered as OpenAI renders them (see `openai_tools`), conversations as in `openai_turns`. What the
 provider adds out of sight (its own tools, stored conversations, sealed reasoning) is estimated, and says so.
 

@@ -1,4 +1,6 @@
-"""The client of a request, reached while the request is being answered.
+"""The link to the client of a request: progress, logs and questions.
+
+The client of a request, reached while the request is being answered.
 
 A call that is held open while its client is asked changes from one request to the next. What a client is to be asked is
 decided elsewhere.

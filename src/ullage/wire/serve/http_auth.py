@@ -1,4 +1,6 @@
-"""Named bearer tokens, from an environment variable or a file. Only their hashes are kept, so that neither a log nor
+"""Bearer tokens and allowed hosts of the HTTP server.
+
+Named bearer tokens, from an environment variable or a file. Only their hashes are kept, so that neither a log nor
 an error can hold one. It speaks no HTTP and makes no tokens.
 
 An address a person may write, and a socket bound to it: on this machine alone unless there is a bearer token. What is

@@ -1,4 +1,6 @@
-"""Replies, tools, resources and prompts go out as plain mappings, so that a key nobody here has heard of is not lost
+"""Writes replies, tools, resources and prompts as MCP JSON.
+
+Replies, tools, resources and prompts go out as plain mappings, so that a key nobody here has heard of is not lost
 in a typed model on the way. Only what a client would choke on is changed: a content block of a kind the protocol
 does not know, and for clients of the earlier era what that era could not say. Nothing is sent from here.
 

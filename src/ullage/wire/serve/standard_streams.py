@@ -1,4 +1,6 @@
-"""Standard input and output, read and written without holding up the event loop.
+"""Standard input and output for the event loop.
+
+Standard input and output, read and written without holding up the event loop.
 
 Pipes and sockets, which is what clients use, are watched by the event loop itself; a thread or a task for each line
 would cost more than the call on it. Terminals and files, which cannot be watched so, get a thread. What is on a line is

@@ -1,4 +1,6 @@
-"""What its supervision knows of it at one moment, for `ullage doctor` and the status pages. It asks the server
+"""Health of a server: its state, failures and backoff.
+
+What its supervision knows of it at one moment, for `ullage doctor` and the status pages. It asks the server
 nothing, and holds neither its environment nor its headers.
 
 Failures, starts, last words and notes of one server, and whether it may be tried now. It opens nothing and waits for

@@ -1,4 +1,6 @@
-"""One `Host` a process: every connection lives among its tasks, starts on first use, and ends with it, whatever state
+"""`Host`: owns the connections of this process to MCP servers.
+
+One `Host` a process: every connection lives among its tasks, starts on first use, and ends with it, whatever state
 it is in. A server that is dead, slow or mad harms no other. It decides nothing about tools.
 
 As a source like any other: a request starts the server where it must, and goes by its session's connection. What was

@@ -1,4 +1,6 @@
-"""By the SDK's transports: streamable HTTP, and the older one of server-sent events. One request that fails costs that
+"""HTTP transport to an MCP server.
+
+By the SDK's transports: streamable HTTP, and the older one of server-sent events. One request that fails costs that
 request; a server that refuses connections, or has forgotten the session, is lost. It does not know what the messages
 mean, and no error it makes names a URL, which may hold a secret.
 """

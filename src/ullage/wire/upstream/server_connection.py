@@ -1,4 +1,6 @@
-"""A source of tools, resources and prompts that speaks whichever era the server does and reads its answers raw. It
+"""A connection to an MCP server as a source, in either protocol era.
+
+A source of tools, resources and prompts that speaks whichever era the server does and reads its answers raw. It
 lives as long as the connection: opening it, starting it again, sharing it and deciding when to give it up are for
 others.
 

@@ -1,4 +1,6 @@
-"""One process group, messages of a line each. What is not a message is skipped and counted; standard error is read all
+"""Stdio transport to an MCP server that runs as a child process.
+
+One process group, messages of a line each. What is not a message is skipped and counted; standard error is read all
 the time, and its end is kept for people. The event loop's own pipes are used without streams or tasks in between,
 since every call passes here. It does not know what the messages mean, nor whether to start the server again.
 

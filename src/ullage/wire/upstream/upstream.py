@@ -1,4 +1,6 @@
-"""A process is started or a URL reached, and the two sides agree on how to speak, all within the time that the
+"""Opens a connection to an MCP server.
+
+A process is started or a URL reached, and the two sides agree on how to speak, all within the time that the
 settings give it. What can then be asked is `Upstream`'s affair; when to open and when to give up, the supervisor's.
 
 The end of its standard error tells people why, and its connection is gone by the time that anyone looks.

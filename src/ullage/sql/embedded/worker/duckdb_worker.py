@@ -1,4 +1,6 @@
-"""One, of a kind that reads, by DuckDB's own parser. Stops whatever could leave something behind in the session or the
+"""The worker's side of DuckDB.
+
+One, of a kind that reads, by DuckDB's own parser. Stops whatever could leave something behind in the session or the
 server: temporary tables, settings, variables, prepared statements, checkpoints. What a reading statement then reaches
 for is stopped by the database's own settings.
 

@@ -1,4 +1,6 @@
-"""SQLite asks before it compiles each step of a statement; the answer is yes for what stands here and no for the rest.
+"""The worker's side of SQLite.
+
+SQLite asks before it compiles each step of a statement; the answer is yes for what stands here and no for the rest.
 Stops every write, every attached file, every setting, every function that is not known to be harmless, whatever the
 text looked like. It knows nothing of time or size.
 

@@ -1,4 +1,6 @@
-"""In frames: four bytes that say how many follow, then JSON. A thread of its own reads, so that the end of the other
+"""Messages between Ullage and a worker process.
+
+In frames: four bytes that say how many follow, then JSON. A thread of its own reads, so that the end of the other
 side is noticed in the middle of a statement; the engines let it run while they work.
 
 So many rows, so many characters of a value, so many bytes in all, and nothing after the deadline. Rows are taken one at
