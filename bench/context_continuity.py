@@ -38,6 +38,8 @@ SHARES, LIGHT = (0.5, 0.6, 0.7, 0.8, 0.9), 40_000
 WINDOWS = (16_000, 32_000, 64_000, 128_000, 200_000)
 SMALL = 32_000
 """A long session in a smaller window is shown, but has no floor: what it lets go weighs twenty times the window."""
+TINY = 2_000
+"""So is a window that no model has: the user's words, which come first, fill it alone."""
 SENTENCE = Says("The user asked for something, much of it is done, and the rest of the work goes on.")
 
 _SHAPED = re.compile(
@@ -253,8 +255,9 @@ async def follow(trace: Trace, scale: Scale, figures: Figures) -> None:
     reading = reading_of([entry.message for entry in entries])
     for window in windows(weight):
         way = Way(scale=scale, window=window, chunks=chunks)
-        small = weight >= LIGHT and window < SMALL
-        family = f"{trace.family} in windows of {window:,}" if small else trace.family
+        small = window < (SMALL if weight >= LIGHT else TINY)
+        size = f"{window:,}" if window >= TINY else f"under {TINY:,}"
+        family = f"{trace.family} in windows of {size}" if small else trace.family
         for step, left in await way.points():
             figures.compactions[family] = figures.compactions.get(family, 0) + 1
             tell(figures, family, reading, [entry.native for entry in entries[:step]], left)

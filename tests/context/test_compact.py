@@ -105,3 +105,18 @@ async def test_a_file_just_written_that_is_larger_than_the_window_loses_its_midd
     assert "let go to make room" in arguments["content"]
     assert [one.fate for one in prepared.dropped] == ["truncated"]
     assert any("zebra2000 " in str(record.message) for record in session.history(full=True))
+
+
+@pytest.mark.requirement("S2:task")
+async def test_the_request_is_whole_where_a_single_turn_fills_the_window():
+    task = "Write the six modules, and never touch the seventh. " * 90
+    calls = [
+        call(f"w{one}", "write_file", dumps({"path": f"{one}.py", "content": "x = 1\n" * 900})) for one in range(6)
+    ]
+    results = [result(f"w{one}", "\n".join(f"{one} row {row}" for row in range(900))) for one in range(6)]
+    history = [user(task), assistant(*calls), *map(tool, results)]
+    made = Context(model="gpt-4o", meter=METER, format=Format.OPENAI_CHAT, options=Options(context_window=8_000))
+    made.add(*write_messages(history, Format.OPENAI_CHAT))
+    prepared = await made.prepare()
+    assert prepared.messages[0] == write_messages(history, Format.OPENAI_CHAT)[0]
+    assert prepared.status.used < 0.85 * 8_000

@@ -479,7 +479,7 @@ class _Work:
                 level,
                 recalls=self.teller.recalls,
                 exactly=True,
-                said_most=level,
+                said_most=max(level, request_room(self.limits.measure)),
                 tail=start,
                 tail_most=level,
                 reading=parting.reading,

@@ -255,7 +255,7 @@ def clamp(  # noqa: PLR0913
     for place, entry in enumerate(entries):
         is_whole = place >= since or place in said
         bound = tail_most if place >= since else said_most if place in said else most
-        if bound is not None and place in said:
+        if bound is not None and place in said and not (exactly and place >= since):
             bound = max(bound, said_most or 0)
         written = last_resort or (exactly and place >= since)
         if bound is not None and is_cuttable(entry, written=written) and entry.weight.tokens > bound:
