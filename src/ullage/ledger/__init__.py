@@ -1,24 +1,53 @@
-"""The ledger: tokens and money that were spent and saved."""
+"""The ledger: what was spent and what was saved, recorded in batches and reported from sums kept with the rows."""
 
 from typing import TYPE_CHECKING
 
 from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
-    from .ledger import Entry, Kind, Recorder, Recording, Total, Unrecorded, read_entries, totals
+    from .entry import Entry, Kind, ModelUse
+    from .ledger import Recorder, Recording, Total, Unrecorded, read_entries, totals
+    from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, usage_report
 else:
     __getattr__ = import_on_use(
         __name__,
         {
-            "Entry": "ledger",
-            "Kind": "ledger",
+            "GROUPS": "report",
+            "Entry": "entry",
+            "Group": "report",
+            "Kind": "entry",
+            "Line": "report",
+            "ModelUse": "entry",
+            "Prices": "report",
             "Recorder": "ledger",
             "Recording": "ledger",
+            "Report": "report",
+            "Saved": "report",
+            "Spent": "report",
             "Total": "ledger",
             "Unrecorded": "ledger",
             "read_entries": "ledger",
             "totals": "ledger",
+            "usage_report": "report",
         },
     )
 
-__all__ = ["Entry", "Kind", "Recorder", "Recording", "Total", "Unrecorded", "read_entries", "totals"]
+__all__ = [
+    "GROUPS",
+    "Entry",
+    "Group",
+    "Kind",
+    "Line",
+    "ModelUse",
+    "Prices",
+    "Recorder",
+    "Recording",
+    "Report",
+    "Saved",
+    "Spent",
+    "Total",
+    "Unrecorded",
+    "read_entries",
+    "totals",
+    "usage_report",
+]

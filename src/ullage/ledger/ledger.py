@@ -1,204 +1,40 @@
-"""Entries of the ledger: recording and reading them.
-
-Figures and names, never a prompt, an argument or a result. How an entry reaches the database is `record`'s affair.
-
-Entries in the order they were written, and sums by kind. How they are shown is the affair of whoever asks.
+"""Recording of entries off the hot path, and reading them.
 
 `record` puts an entry into a bounded queue and returns; a thread writes what has gathered, in batches. Where the
-database cannot keep up or fails, the oldest entries are let go, counted, and said to be lost. Reading is `read`'s
-affair.
+database cannot keep up or fails, the oldest entries are dropped, counted, and a warning says so; a call never fails or
+waits because of the ledger. A process that is killed loses what came in the last `pause` seconds; model calls are
+money, and whoever makes them waits for `flush` before it answers.
+
+`read_entries` and `totals` read the rows themselves; `report` reads the sums that are kept with them.
 """
 
-import json
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Protocol
 
 import anyio.to_thread
 
 from ullage.errors import StoreFailed
-from ullage.store import Connection, Database, moment, seconds, storable
-from ullage.tokens import Method
+from ullage.store import Connection, Database, seconds
 
-__all__ = [
-    "ADD_ENTRY",
-    "Entry",
-    "Kind",
-    "Recorder",
-    "Recording",
-    "Scalar",
-    "Total",
-    "Unrecorded",
-    "entry_of",
-    "read_entries",
-    "row_of",
-    "totals",
-]
+from .entry import Entry, Kind
+from .prune import prune
+from .rows import CALLS, ENTRIES, KINDS, entry_of, write_entries
 
-Kind = Literal["definitions", "search", "result", "history", "model"]
-Scalar = str | int | float | bool | None
-
-_LONGEST = 200
-"""Characters of a text in `detail`: enough for a name or a reason, not for a result."""
-_MOST = 20
-"""Texts and numbers in `detail`."""
-_BEYOND = 2**63
-"""The first number that no column holds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    time: datetime
-    """With its zone."""
-    kind: Kind
-    """Which door it passed: definitions carried, a search reply, a tool's result, history carried, a model call."""
-    principal: str
-    session: str
-    session_inferred: bool = False
-    client: str | None = None
-    server: str | None = None
-    tool: str | None = None
-    model: str | None = None
-    """The one counted for, or called."""
-    tokens: int
-    """What passed."""
-    method: Method = Method.EXACT
-    """How `tokens` was found."""
-    baseline_tokens: int | None = None
-    """What would have passed without Ullage; None where nobody can say."""
-    saved_tokens: int | None = None
-    """May be negative; None where the baseline is unknown."""
-    milliseconds: float | None = None
-    is_error: bool = False
-    cached: bool = False
-    """Whether a cache answered."""
-    detail: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
-    """A few figures or short names more; long texts are cut."""
-
-    def __post_init__(self) -> None:
-        if self.time.tzinfo is None:
-            raise ValueError("an entry's time must know its zone")
-        if not (0 <= self.tokens < _BEYOND and 0 <= (self.baseline_tokens or 0) < _BEYOND):
-            raise ValueError(f"no numbers of tokens: {self.tokens}, {self.baseline_tokens}")
-        if abs(self.saved_tokens or 0) >= _BEYOND:
-            raise ValueError(f"no number of tokens: {self.saved_tokens}")
-
-    def small_detail(self) -> dict[str, Scalar]:
-        """`detail` as it is kept."""
-        few = list(self.detail.items())[:_MOST]
-        return {key[:_LONGEST]: value[:_LONGEST] if isinstance(value, str) else value for key, value in few}
-
-
-_TEXTS = ("kind", "principal", "session", "client", "server", "tool", "model")
-_FIGURES = ("tokens", "baseline_tokens", "saved_tokens", "milliseconds")
-
-_FLAGS = ("session_inferred", "is_error", "cached")
-_COLUMNS = ("time", "method", "detail", *_TEXTS, *_FIGURES, *_FLAGS)
-ADD_ENTRY = (
-    f"INSERT INTO ullage_entries ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{column}' for column in _COLUMNS)})"
-)
-
-
-def row_of(entry: Entry) -> dict[str, object]:
-    texts = {name: getattr(entry, name) for name in _TEXTS}
-    return {
-        "time": seconds(entry.time),
-        "method": entry.method.value,
-        "detail": json.dumps(entry.small_detail()),
-        **{name: text if text is None else storable(text) for name, text in texts.items()},
-        **{name: getattr(entry, name) for name in (*_FIGURES, *_FLAGS)},
-    }
-
-
-def entry_of(row: Mapping[Any, Any]) -> Entry:
-    return Entry(
-        time=moment(row["time"]),
-        method=Method(row["method"]),
-        detail=json.loads(row["detail"]),
-        session_inferred=bool(row["session_inferred"]),
-        is_error=bool(row["is_error"]),
-        cached=bool(row["cached"]),
-        **{name: row[name] for name in (*_TEXTS, *_FIGURES)},
-    )
-
-
-_PAGE = 1000
-
-
-def read_entries(
-    database: Database,
-    *,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    kind: Kind | None = None,
-    session: str | None = None,
-) -> Iterator[Entry]:
-    """Entries from `since` up to before `until`, page by page: no transaction stays open while one is looked at."""
-    conditions, values = _within(since, until)
-    if kind is not None:
-        conditions, values = [*conditions, "kind = :kind"], values | {"kind": kind}
-    if session is not None:
-        conditions, values = [*conditions, "session = :session"], values | {"session": session}
-    where = " AND ".join([*conditions, "id > :after"])
-    query, after = f"SELECT * FROM ullage_entries WHERE {where} ORDER BY id LIMIT {_PAGE}", 0
-    while page := database.read(partial(_fetch, query=query, values=values | {"after": after})):
-        after = page[-1][0]
-        yield from (entry for _, entry in page)
-
-
-def _fetch(connection: Connection, query: str, values: dict[str, object]) -> list[tuple[int, Entry]]:
-    return [(row["id"], entry_of(row)) for row in connection.execute(query, values).mappings()]
-
-
-def _within(since: datetime | None, until: datetime | None) -> tuple[list[str], dict[str, object]]:
-    """Conditions on the time of an entry, and their values."""
-    times = {"since": since, "until": until}
-    conditions = {"since": "time >= :since", "until": "time < :until"}
-    given: dict[str, object] = {name: seconds(time) for name, time in times.items() if time is not None}
-    return [conditions[name] for name in given], given
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
-    entries: int
-    tokens: int
-    saved_tokens: int | None
-    """Over the entries that know what they saved; None where none does."""
-    errors: int
-    milliseconds: float | None
-
-
-def totals(database: Database, *, since: datetime | None = None, until: datetime | None = None) -> dict[str, Total]:
-    """Sums by kind, for the kinds that have entries."""
-    conditions, values = _within(since, until)
-    query = (
-        "SELECT kind, count(*), sum(tokens), sum(saved_tokens), sum(CASE WHEN is_error THEN 1 ELSE 0 END), "
-        f"sum(milliseconds) FROM ullage_entries WHERE {' AND '.join(conditions) or '1 = 1'} GROUP BY kind"
-    )
-    rows = database.read(lambda connection: connection.execute(query, values).all())
-    return {kind: _total(*figures) for kind, *figures in rows}
-
-
-def _total(entries: int, tokens: int, saved: int | None, errors: int, milliseconds: float | None) -> Total:
-    """PostgreSQL sums integers to decimals."""
-    return Total(
-        entries=entries,
-        tokens=int(tokens),
-        saved_tokens=None if saved is None else int(saved),
-        errors=int(errors),
-        milliseconds=milliseconds,
-    )
-
+__all__ = ["Recorder", "Recording", "Total", "Unrecorded", "read_entries", "totals"]
 
 _log = logging.getLogger(__name__)
 
 _BATCH = 500
 _LONGEST_PAUSE = 30.0
+_FIRST_PRUNE, _PRUNE_EVERY = 60.0, 6 * 3600.0
+"""Seconds until old entries are looked for: not while a process starts."""
 
 
 class Recorder(Protocol):
@@ -217,9 +53,19 @@ class Unrecorded:
 class Recording:
     """Writes to the database. Safe from any thread; any number of processes may write to one database."""
 
-    def __init__(self, database: Database, *, capacity: int = 10_000, pause: float = 0.5) -> None:
-        """`capacity` is how many entries may wait; `pause` how many seconds they gather."""
+    def __init__(
+        self, database: Database, *, capacity: int = 10_000, pause: float = 0.25, keep_days: float | None = None
+    ) -> None:
+        """
+        Args:
+            database: The store.
+            capacity: Entries that may wait.
+            pause: Seconds that they gather.
+            keep_days: Days after which entries are merged into daily totals; None to keep them all.
+        """
         self._database = database
+        self._keep_days = keep_days
+        self._prune_at = time.monotonic() + _FIRST_PRUNE
         self._capacity = capacity
         self._pause = pause
         self._queue: deque[Entry] = deque()
@@ -281,6 +127,15 @@ class Recording:
         while batch := self._next_batch():
             self._save(batch)
             self._say()
+            if self._keep_days is not None and time.monotonic() >= self._prune_at and not self._is_closing:
+                self._prune(self._keep_days)
+
+    def _prune(self, keep_days: float) -> None:
+        self._prune_at = time.monotonic() + _PRUNE_EVERY
+        try:
+            prune(self._database, keep_days=keep_days, now=datetime.now(UTC))
+        except StoreFailed as error:
+            _log.warning("the ledger was not pruned: %s", error.message)
 
     def _say(self) -> None:
         """Of losses, from where a log that takes its time holds nobody up: at the first, and at the end."""
@@ -302,8 +157,7 @@ class Recording:
 
     def _save(self, batch: Sequence[Entry]) -> None:
         try:
-            rows = [row_of(entry) for entry in batch]
-            self._database.write(lambda connection: connection.execute(ADD_ENTRY, rows))
+            self._database.write(lambda connection: write_entries(connection, batch))
         except StoreFailed as error:
             self._put_back(batch, error.message)
         except Exception as error:  # noqa: BLE001 - an entry that cannot be written must not end the writing of others
@@ -340,3 +194,91 @@ class Recording:
     def _settle(self, entries: int) -> None:
         self._settled += entries
         self._changed.notify_all()
+
+
+_PAGE = 1000
+
+
+def read_entries(
+    database: Database,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    kind: Kind | None = None,
+    session: str | None = None,
+) -> Iterator[Entry]:
+    """Read entries from `since` up to before `until`, page by page: no transaction stays open between pages.
+
+    Model calls come after all other entries, by time; these come in the order in which they were written.
+    """
+    conditions, values = _within(since, until)
+    if session is not None:
+        conditions, values = [*conditions, "s.session = :session"], values | {"session": session}
+    if kind != "model":
+        of_kind = [] if kind is None else ["u.kind = :kind"]
+        where = " AND ".join([*conditions, *of_kind, "c.id > :after"])
+        if kind is not None:
+            values = values | {"kind": KINDS.index(kind)}
+        query, after = f"{ENTRIES} WHERE {where} ORDER BY c.id LIMIT {_PAGE}", 0
+        while page := database.read(partial(_fetch, query=query, values=values | {"after": after})):
+            after = page[-1]["id"]
+            yield from (entry_of(row, is_call=False) for row in page)
+    if kind in (None, "model"):
+        where = " AND ".join([*conditions, "(c.time > :at OR (c.time = :at AND c.id > :after))"])
+        query = f"{CALLS} WHERE {where} ORDER BY c.time, c.id LIMIT {_PAGE}"
+        place: dict[str, object] = {"at": float("-1e300"), "after": 0}
+        while page := database.read(partial(_fetch, query=query, values=values | place)):
+            place = {"at": page[-1]["time"], "after": page[-1]["id"]}
+            yield from (entry_of(row, is_call=True) for row in page)
+
+
+def _fetch(connection: Connection, query: str, values: dict[str, object]) -> list[dict[str, object]]:
+    return connection.execute(query, values).mappings()
+
+
+def _within(since: datetime | None, until: datetime | None) -> tuple[list[str], dict[str, object]]:
+    """Conditions on the time of an entry, and their values."""
+    times = {"since": since, "until": until}
+    conditions = {"since": "c.time >= :since", "until": "c.time < :until"}
+    given: dict[str, object] = {name: seconds(time) for name, time in times.items() if time is not None}
+    return [conditions[name] for name in given], given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    entries: int
+    tokens: int
+    saved_tokens: int | None
+    """Over the entries that know what they saved; None where none does."""
+    errors: int
+    milliseconds: float | None
+
+
+def totals(database: Database, *, since: datetime | None = None, until: datetime | None = None) -> dict[str, Total]:
+    """Sums by kind, recounted from the rows, for the kinds that have entries."""
+    conditions, values = _within(since, until)
+    where = " AND ".join(conditions) or "1 = 1"
+    errors = "sum(CASE WHEN c.flags % 2 = 1 THEN 1 ELSE 0 END)"
+    entries = (
+        f"SELECT u.kind, count(*), sum(c.tokens), sum(c.saved), {errors}, sum(c.milliseconds) "
+        f"FROM ullage_entries c JOIN ullage_subjects u ON u.id = c.subject WHERE {where} GROUP BY u.kind"
+    )
+    calls = (
+        f"SELECT {KINDS.index('model')}, count(*), sum(coalesce(c.input, 0) + coalesce(c.output, 0)), NULL, {errors}, "
+        f"sum(c.milliseconds) FROM ullage_model_calls c WHERE {where}"
+    )
+    rows = database.read(
+        lambda connection: [*connection.execute(entries, values).all(), *connection.execute(calls, values).all()]
+    )
+    return {KINDS[kind]: _total(*figures) for kind, *figures in rows if figures[0]}
+
+
+def _total(entries: int, tokens: int, saved: int | None, errors: int, milliseconds: float | None) -> Total:
+    """PostgreSQL sums integers to decimals."""
+    return Total(
+        entries=entries,
+        tokens=int(tokens),
+        saved_tokens=None if saved is None else int(saved),
+        errors=int(errors),
+        milliseconds=milliseconds,
+    )

@@ -4,7 +4,11 @@ Each step is run once, in order, forward only; how many have run is the schema's
 is history and never changes: a new one is added below it. What the tables mean is known where they are used.
 """
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
 
 from .connections import Connection
 
@@ -264,4 +268,180 @@ def definitions(connection: Connection) -> None:
         )
         """,
         "CREATE INDEX ullage_definitions_of_server ON ullage_definitions (server, launch)",
+    )
+
+
+@migration
+def ledger_sums(connection: Connection) -> None:
+    """Replaces the ledger's one wide table: names are kept once, model calls have a table and a key of their own, and
+    sums by the hour are kept with the rows. Rows of the earlier table are moved."""
+    serial = {"sqlite": "INTEGER", "postgresql": "BIGINT"}[connection.kind]
+    clustered = {"sqlite": " WITHOUT ROWID", "postgresql": ""}[connection.kind]
+    measures = ", ".join(
+        f"{name} {'{DOUBLE}' if name == 'milliseconds' else 'BIGINT'} DEFAULT 0 NOT NULL" for name in _LEDGER_MEASURES
+    )
+    connection.execute("ALTER TABLE ullage_entries RENAME TO ullage_entries_before")
+    connection.execute("DROP INDEX ix_ullage_entries_time")
+    _create(
+        connection,
+        f"CREATE TABLE ullage_parties (id {serial} NOT NULL, principal TEXT NOT NULL, client TEXT, project TEXT, "
+        "PRIMARY KEY (id))",
+        f"CREATE TABLE ullage_sessions (id {serial} NOT NULL, party BIGINT NOT NULL, session TEXT NOT NULL, "
+        "inferred BOOLEAN NOT NULL, PRIMARY KEY (id))",
+        f"CREATE TABLE ullage_subjects (id {serial} NOT NULL, kind SMALLINT NOT NULL, server TEXT, tool TEXT, "
+        "model TEXT, PRIMARY KEY (id))",
+        """
+        CREATE TABLE ullage_entries (
+            id {SERIAL} NOT NULL,
+            time {DOUBLE} NOT NULL,
+            session BIGINT NOT NULL,
+            subject BIGINT NOT NULL,
+            tokens BIGINT NOT NULL,
+            baseline BIGINT,
+            saved BIGINT,
+            milliseconds {DOUBLE},
+            flags SMALLINT NOT NULL,
+            detail TEXT,
+            PRIMARY KEY (id)
+        )
+        """,
+        "CREATE INDEX ullage_entries_by_time ON ullage_entries (time)",
+        f"""
+        CREATE TABLE ullage_model_calls (
+            id {serial} NOT NULL,
+            time {{DOUBLE}} NOT NULL,
+            session BIGINT NOT NULL,
+            subject BIGINT NOT NULL,
+            source SMALLINT NOT NULL,
+            input BIGINT,
+            output BIGINT,
+            cache_read BIGINT,
+            cache_write BIGINT,
+            reasoning BIGINT,
+            missed BIGINT NOT NULL,
+            picodollars BIGINT,
+            missed_picodollars BIGINT NOT NULL,
+            milliseconds {{DOUBLE}},
+            flags SMALLINT NOT NULL,
+            detail TEXT,
+            PRIMARY KEY (id)
+        )
+        """,
+        "CREATE INDEX ullage_model_calls_by_time ON ullage_model_calls (time)",
+        f"CREATE TABLE ullage_hours (hour BIGINT NOT NULL, party BIGINT NOT NULL, subject BIGINT NOT NULL, {measures}, "
+        f"PRIMARY KEY (hour, party, subject)){clustered}",
+        f"CREATE TABLE ullage_tool_days (day BIGINT NOT NULL, party BIGINT NOT NULL, subject BIGINT NOT NULL, "
+        f"{measures}, PRIMARY KEY (day, party, subject)){clustered}",
+        f"CREATE TABLE ullage_session_hours (session BIGINT NOT NULL, hour BIGINT NOT NULL, kind SMALLINT NOT NULL, "
+        f"{measures}, PRIMARY KEY (session, hour, kind)){clustered}",
+        "CREATE TABLE ullage_log_files (path TEXT NOT NULL, size BIGINT NOT NULL, changed {DOUBLE} NOT NULL, "
+        "state TEXT NOT NULL, PRIMARY KEY (path))",
+        "CREATE TABLE ullage_ledger_marks (name VARCHAR(64) NOT NULL, value {DOUBLE} NOT NULL, PRIMARY KEY (name))",
+    )
+    _move_entries(connection)
+    connection.execute("DROP TABLE ullage_entries_before")
+
+
+_LEDGER_KINDS = ("definitions", "search", "result", "page", "history", "model")
+_LEDGER_MEASURES = (
+    "entries", "errors", "cached", "tokens", "baseline", "saved", "unmeasured", "milliseconds", "input", "output",
+    "cache_read", "cache_write", "reasoning", "missed", "picodollars", "missed_picodollars", "unpriced",
+)  # fmt: skip
+_LEDGER_METHODS = ("exact", "anchored", "calibrated", "estimated")
+
+
+def _ledger_id(*names: str | None) -> int:
+    text = "\x1f".join("\x00" if name is None else name for name in names)
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 1
+
+
+def _move_entries(connection: Connection) -> None:
+    """Moves the rows of the ledger's first table. A search counted the whole catalogue as saved there, which its
+    definitions had counted already; its reply is a cost now."""
+    for row in connection.execute("SELECT * FROM ullage_entries_before ORDER BY id").mappings():
+        is_call, detail = row["kind"] == "model", json.loads(row["detail"])
+        party = _ledger_id(row["principal"], row["client"], None)
+        session = _ledger_id(row["principal"], row["session"], row["client"], None)
+        subject = _ledger_id(row["kind"], row["server"], row["tool"], row["model"])
+        is_search = row["kind"] == "search"
+        saved = -row["tokens"] if is_search else row["saved_tokens"]
+        cost = detail.get("cost")
+        values: dict[str, object] = {
+            "id": _ledger_id("moved", str(row["id"])),
+            "time": row["time"],
+            "session": session,
+            "subject": subject,
+            "tokens": row["tokens"],
+            "baseline": None if is_search else row["baseline_tokens"],
+            "saved": saved,
+            "source": 2,
+            "input": detail.get("input_tokens"),
+            "output": detail.get("output_tokens"),
+            "cache_read": detail.get("cached_input_tokens"),
+            "cache_write": detail.get("cache_write_tokens"),
+            "reasoning": detail.get("reasoning_tokens"),
+            "missed": 0,
+            "picodollars": None if cost is None else round(Decimal(cost).scaleb(12)),
+            "missed_picodollars": 0,
+            "milliseconds": row["milliseconds"],
+            "flags": int(row["is_error"]) | int(row["cached"]) << 1 | _LEDGER_METHODS.index(row["method"]) << 2,
+            "detail": row["detail"] if detail else None,
+        }
+        _add_names(connection, row, party=party, session=session, subject=subject)
+        left_out = {"tokens", "baseline", "saved"} if is_call else _ONLY_OF_CALLS
+        kept = {name: value for name, value in values.items() if name not in left_out}
+        table = "ullage_model_calls" if is_call else "ullage_entries"
+        connection.execute(
+            f"INSERT INTO {table} ({', '.join(kept)}) VALUES ({', '.join(f':{name}' for name in kept)})", kept
+        )
+        measured: dict[str, object] = {
+            "entries": 1,
+            "errors": int(row["is_error"]),
+            "cached": int(row["cached"]),
+            "tokens": row["tokens"],
+            "baseline": values["baseline"] or 0,
+            "saved": saved or 0,
+            "unmeasured": int(saved is None and not is_call),
+            "milliseconds": row["milliseconds"] or 0,
+            "unpriced": int(is_call and cost is None),
+        } | ({name: values[name] or 0 for name in _OF_CALLS} if is_call else {})
+        hour, kind = int(row["time"] // 3600), _LEDGER_KINDS.index(row["kind"])
+        broad = _ledger_id(row["kind"], None, None, row["model"])
+        _add_sums(connection, "ullage_hours", {"hour": hour, "party": party, "subject": broad}, measured)
+        days = {"day": int(row["time"] // 86_400), "party": party, "subject": subject}
+        _add_sums(connection, "ullage_tool_days", days, measured)
+        _add_sums(connection, "ullage_session_hours", {"session": session, "hour": hour, "kind": kind}, measured)
+
+
+_OF_CALLS = ("input", "output", "cache_read", "cache_write", "reasoning", "picodollars")
+_ONLY_OF_CALLS = {"id", "source", "missed", "missed_picodollars", *_OF_CALLS}
+
+
+def _add_names(connection: Connection, row: Mapping[str, Any], *, party: int, session: int, subject: int) -> None:
+    again = "ON CONFLICT (id) DO NOTHING"
+    connection.execute(
+        f"INSERT INTO ullage_parties (id, principal, client) VALUES (:id, :principal, :client) {again}",
+        {"id": party, "principal": row["principal"], "client": row["client"]},
+    )
+    connection.execute(
+        f"INSERT INTO ullage_sessions (id, party, session, inferred) VALUES (:id, :party, :session, :inferred) {again}",
+        {"id": session, "party": party, "session": row["session"], "inferred": row["session_inferred"]},
+    )
+    names = {name: row[name] for name in ("server", "tool", "model")}
+    broad = {"server": None, "tool": None, "model": row["model"]}
+    for number, named in ((subject, names), (_ledger_id(row["kind"], None, None, row["model"]), broad)):
+        connection.execute(
+            "INSERT INTO ullage_subjects (id, kind, server, tool, model) "
+            f"VALUES (:id, :kind, :server, :tool, :model) {again}",
+            {"id": number, "kind": _LEDGER_KINDS.index(row["kind"]), **named},
+        )
+
+
+def _add_sums(connection: Connection, table: str, key: Mapping[str, object], measured: Mapping[str, object]) -> None:
+    columns = (*key, *measured)
+    again = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in measured)
+    connection.execute(
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {again}",
+        {**key, **measured},
     )

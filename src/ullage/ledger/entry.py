@@ -1,0 +1,100 @@
+"""Values that the ledger records: entries for everything that costs tokens, and what a model call adds to one.
+
+Figures and names, never a prompt, an argument or a result.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from ullage.models import Usage
+from ullage.tokens import Method
+
+__all__ = ["DIRECTNESS", "Entry", "Kind", "ModelUse", "Scalar", "Source"]
+
+Kind = Literal["definitions", "search", "result", "page", "history", "model"]
+"""
+- `definitions`: tool definitions and instructions carried by requests, with the replies of searches carried again
+- `search`: a search reply, which the next request carries for the first time
+- `result`: a tool's result; `baseline_tokens` is what it weighed before its budget
+- `page`: a part of a held result that was read back, which takes back a saving
+- `history`: messages carried to a model; `baseline_tokens` is what they weighed before a compaction
+- `model`: a model call, the only kind that is money
+"""
+Source = Literal["log", "delegate", "proxy"]
+"""Where a model call was seen."""
+DIRECTNESS: Mapping[Source, int] = {"log": 1, "delegate": 2, "proxy": 3}
+"""Of two rows of one model call, the one from the more direct source is kept."""
+Scalar = str | int | float | bool | None
+
+_LONGEST = 200
+"""Characters of a text in `detail`: enough for a name or a reason, not for a result."""
+_MOST = 20
+"""Texts and numbers in `detail`."""
+_BEYOND = 2**63
+"""The first number that no column holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUse:
+    """What a model call took and cost."""
+
+    usage: Usage
+    dollars: Decimal | None = None
+    """None where the price is unknown."""
+    key: str | None = None
+    """The provider's response id. Without one, a call is known by client, model, usage and time."""
+    source: Source = "delegate"
+    missed_tokens: int = 0
+    """Tokens that the provider had read for the request before and that did not come from its cache."""
+    missed_dollars: Decimal | None = None
+    """What these cost beyond the price of reading them from the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    time: datetime
+    """With its zone."""
+    kind: Kind
+    principal: str
+    session: str
+    session_inferred: bool = False
+    client: str | None = None
+    project: str | None = None
+    """The folder that the client works in."""
+    server: str | None = None
+    """The MCP server, or the provider of a model call."""
+    tool: str | None = None
+    model: str | None = None
+    """The one counted for, or called."""
+    tokens: int
+    """What passed."""
+    method: Method = Method.EXACT
+    """How `tokens` was found."""
+    baseline_tokens: int | None = None
+    """What would have passed without Ullage; None where it is unknown."""
+    saved_tokens: int | None = None
+    """May be negative; None where the baseline is unknown."""
+    milliseconds: float | None = None
+    is_error: bool = False
+    cached: bool = False
+    """Whether a cache answered."""
+    detail: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
+    """A few more figures or short names; long texts are cut."""
+    use: ModelUse | None = None
+    """For model calls."""
+
+    def __post_init__(self) -> None:
+        if self.time.tzinfo is None:
+            raise ValueError("an entry's time must know its zone")
+        if not (0 <= self.tokens < _BEYOND and 0 <= (self.baseline_tokens or 0) < _BEYOND):
+            raise ValueError(f"no numbers of tokens: {self.tokens}, {self.baseline_tokens}")
+        if abs(self.saved_tokens or 0) >= _BEYOND:
+            raise ValueError(f"no number of tokens: {self.saved_tokens}")
+
+    def small_detail(self) -> dict[str, Scalar]:
+        """`detail` as it is kept."""
+        few = list(self.detail.items())[:_MOST]
+        return {key[:_LONGEST]: value[:_LONGEST] if isinstance(value, str) else value for key, value in few}
