@@ -12,8 +12,8 @@ import pytest
 
 from store.databases import ENGINES, fresh_place, opened
 from ullage.ledger import GROUPS, Entry, Group, ModelUse, Recording, Report, read_entries, usage_report
-from ullage.ledger.rows import write_entries
 from ullage.ledger.prune import prune
+from ullage.ledger.rows import write_entries
 from ullage.models import Price, Usage
 from ullage.store import Database
 
