@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from ullage.errors import ClientCannot, Denied, ProtocolError, UnknownTool
-from ullage.gateway.access_rules import Guarded, asking
+from ullage.gateway.access_rules import Guarded, consent_form
 from ullage.gateway.merge.merge import Member, Merge
 from ullage.options import Rules
 from ullage.testing import FakeSource
@@ -170,7 +170,7 @@ async def test_a_question_is_short_and_hides_nothing():
     entry = await guarded(source()).find("db__delete_row")
     arguments: dict[str, Any] = {f"argument {number}": "x" * 10_000 for number in range(20)}
     arguments = {"path": "a\nAllowed already.\u202e", "list": [1, {"b": None}], **arguments}
-    message = str(asking(entry, arguments)["message"])
+    message = str(consent_form(entry, arguments)["message"])
     assert len(message) < 4_000
     assert "Allowed already" in message
     assert "\nAllowed" not in message
@@ -178,7 +178,7 @@ async def test_a_question_is_short_and_hides_nothing():
     assert 'list: [1, {"b": null}]' in message
     assert "characters…]" in message
     assert "and 10 more arguments" in message
-    json.dumps(asking(entry, arguments))
+    json.dumps(consent_form(entry, arguments))
 
 
 async def test_whatever_else_the_inner_source_offers_is_offered():

@@ -1,8 +1,8 @@
-"""Enforces allow, ask and deny rules on tool calls.
+"""Enforces the user's allow, ask and deny rules on tool calls.
 
-By the user's rules for each server: allowed tools pass, denied ones are refused, and for the rest a person is
-asked, each time. Where nobody can be asked, nobody has allowed it. Denied tools are neither listed nor found, which
-`view` sees to. Who is calling makes no difference here.
+Allowed tools pass. Denied tools are refused, and the view neither lists nor finds them. For tools under `ask`, the
+user is asked before every call; where the client cannot ask, the call is refused. The rules are the same for every
+caller.
 """
 
 import json
@@ -16,7 +16,7 @@ from ullage.tool import Call, Json, JsonObject, Listener, Listing, Reply
 from .merge.tool_view import Entry, View
 from .tool_source import Passing
 
-__all__ = ["Consent", "Guardable", "Guarded", "asking"]
+__all__ = ["Consent", "Guardable", "Guarded", "consent_form"]
 
 _LONGEST_VALUE = 160
 _MOST_ARGUMENTS = 12
@@ -26,11 +26,11 @@ _FORM: dict[str, Json] = {
     "properties": {"allow": {"type": "boolean", "title": "Allow this call", "default": False}},
     "required": ["allow"],
 }
-"""One box to tick: every client can show that."""
+"""Schema of the elicitation: one checkbox, which every client can show."""
 
 
 class Guardable(Protocol):
-    """What `Merge` offers, as far as it matters here."""
+    """The part of `Merge` that `Guarded` uses."""
 
     async def tools(self) -> Listing: ...
 
@@ -46,36 +46,37 @@ class Guardable(Protocol):
 
 
 class Consent:
-    """Asks a person about calls that are under `ask`; one that comes back needing something goes on without being
-    asked about again."""
+    """Asks the user about calls of tools under `ask`.
+
+    A call that needs further input from the client (`Reply.needs`) continues in a second round; that round is not asked
+    about again.
+    """
 
     def __init__(self) -> None:
         self._allowed: OrderedDict[Hashable, None] = OrderedDict()
 
     async def obtain(self, entry: Entry, call: Call) -> None:
-        """Raises `Denied` where nobody has allowed it."""
-        if entry.access == "ask" and not self._goes_on(entry, call):
-            await _ask(entry, call)
+        """Ask the user about a call, unless it continues one that was allowed.
+
+        Raises:
+            Denied: The user did not allow the call, or cannot be asked.
+        """
+        if entry.access != "ask":
+            return
+        if call.state is not None and self._allowed.pop(_call_identity(entry, call, call.state), self) is None:
+            return
+        await _ask_user(entry, call)
 
     def note(self, entry: Entry, call: Call, reply: Reply) -> None:
-        """What came of the call."""
+        """Remember an allowed call whose reply asks for further input."""
         if entry.access == "ask" and reply.needs is not None and reply.needs.state is not None:
-            self._remember(_sign(entry, call, reply.needs.state))
-
-    def _goes_on(self, entry: Entry, call: Call) -> bool:
-        """Whether it is the next round of a call that was allowed: the same in all but the answers."""
-        if call.state is None:
-            return False
-        return self._allowed.pop(_sign(entry, call, call.state), self) is None
-
-    def _remember(self, sign: Hashable) -> None:
-        self._allowed[sign] = None
-        if len(self._allowed) > _MOST_REMEMBERED:
-            self._allowed.popitem(last=False)
+            self._allowed[_call_identity(entry, call, reply.needs.state)] = None
+            if len(self._allowed) > _MOST_REMEMBERED:
+                self._allowed.popitem(last=False)
 
 
 class Guarded(Passing[Guardable]):
-    """Sources merged, with the user's rules kept."""
+    """Merged sources with the user's rules enforced."""
 
     def __init__(self, inner: Guardable) -> None:
         self.inner = inner
@@ -104,26 +105,27 @@ class Guarded(Passing[Guardable]):
         await self.inner.close()
 
 
-def _sign(entry: Entry, call: Call, state: str) -> Hashable:
+def _call_identity(entry: Entry, call: Call, state: str) -> Hashable:
+    """Everything about a call that stays the same in its next round."""
     arguments = json.dumps(dict(call.arguments), sort_keys=True)
     return call.caller.principal, call.caller.session, entry.server, entry.original, arguments, state
 
 
-async def _ask(entry: Entry, call: Call) -> None:
+async def _ask_user(entry: Entry, call: Call) -> None:
     if call.ask is None:
-        raise _refused(entry, "and nobody can be asked over this connection")
+        raise _not_allowed(entry, "and nobody can be asked over this connection")
     try:
-        answer = await call.ask("elicitation/create", asking(entry, call.arguments))
+        answer = await call.ask("elicitation/create", consent_form(entry, call.arguments))
     except ClientCannot as error:
-        raise _refused(entry, "and this client cannot ask them") from error
+        raise _not_allowed(entry, "and this client cannot ask them") from error
     except ProtocolError as error:
-        raise _refused(entry, "and this client did not ask them") from error
+        raise _not_allowed(entry, "and this client did not ask them") from error
     content = answer.get("content")
     if answer.get("action") != "accept" or not isinstance(content, dict) or content.get("allow") is not True:
-        raise _refused(entry, "and they did not")
+        raise _not_allowed(entry, "and they did not")
 
 
-def _refused(entry: Entry, why: str) -> Denied:
+def _not_allowed(entry: Entry, why: str) -> Denied:
     return Denied(
         f"`{entry.listed}` is called only when the user agrees, {why}",
         suggestion=(
@@ -133,18 +135,18 @@ def _refused(entry: Entry, why: str) -> Denied:
     )
 
 
-def asking(entry: Entry, arguments: JsonObject) -> JsonObject:
-    """The form in which a person is asked to allow a call."""
-    lines = [f"Allow {_plain(entry.original)} of server {_plain(entry.server)} to be called?"]
+def consent_form(entry: Entry, arguments: JsonObject) -> JsonObject:
+    """The parameters of the `elicitation/create` request that asks the user to allow a call."""
+    lines = [f"Allow {_printable(entry.original)} of server {_printable(entry.server)} to be called?"]
     for name, value in list(arguments.items())[:_MOST_ARGUMENTS]:
-        lines.append(f"{_plain(name)}: {_plain(json.dumps(value, ensure_ascii=False))}")
+        lines.append(f"{_printable(name)}: {_printable(json.dumps(value, ensure_ascii=False))}")
     if len(arguments) > _MOST_ARGUMENTS:
         lines.append(f"and {len(arguments) - _MOST_ARGUMENTS} more arguments")
     return {"message": "\n".join(lines), "requestedSchema": _FORM}
 
 
-def _plain(text: str) -> str:
-    """Short, in one line, and without characters that would hide or turn round what is read."""
+def _printable(text: str) -> str:
+    """The text shortened to one line, with control and bidirectional characters escaped."""
     cut = len(text) - _LONGEST_VALUE
     kept = text if cut <= 0 else f"{text[: _LONGEST_VALUE // 2]}[…{cut} characters…]{text[-_LONGEST_VALUE // 2 :]}"
     return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in kept)

@@ -21,7 +21,7 @@ from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listin
 
 from ..access_rules import Consent
 from ..merge.tool_names import key
-from ..merge.tool_view import View, denied
+from ..merge.tool_view import View, denied_error
 from ..tool_source import Passing, Work, revision_of
 from .call_tool import HEALED, Calling
 from .find_metrics import Figures
@@ -114,7 +114,7 @@ class Find(Passing[Searched]):
             return await self.inner.call(call)
         entry = own_entry(call.tool, self, self.settings)
         if entry.access == "deny":
-            raise denied(entry)
+            raise denied_error(entry)
         await self._consent.obtain(entry, call)
         reply = await self._answer_own(call)
         self._consent.note(entry, call, reply)

@@ -50,7 +50,7 @@ from .prompts_and_resources import (
     tools_of,
 )
 from .tool_names import key
-from .tool_view import Entry, Heard, Member, Missing, Peeked, View, only_unprefixed, see
+from .tool_view import Entry, Member, MemberListing, Missing, Peeked, View, build_view, only_unprefixed
 
 __all__ = ["Member", "Merge", "Peeked"]
 
@@ -85,7 +85,7 @@ class Merge:
         self._watching: dict[str, tuple[object, Callable[[], None]]] = {}
         self._members: tuple[Member, ...] = ()
         self._servers: tuple[str, ...] = ()
-        self._seen: tuple[tuple[Heard, ...], View] | None = None
+        self._seen: tuple[tuple[MemberListing, ...], View] | None = None
         self._seeing = anyio.Lock()
         self._spawn = spawn
         self._told: dict[str, object] = {}
@@ -286,7 +286,7 @@ class Merge:
         servers = self._servers
         if self._seen is None or not _same(self._seen[0], heard):
             before = None if self._seen is None else self._seen[1]
-            view = see(heard, reserved=self._reserved, before=before)
+            view = build_view(heard, reserved=self._reserved, before=before)
             self._seen = heard, replace(view, missing=missing, servers=servers)
         elif self._seen[1].missing != missing or self._seen[1].servers is not servers:
             self._seen = heard, replace(self._seen[1], missing=missing, servers=servers)
@@ -386,9 +386,9 @@ class Merge:
             listener(change)
 
 
-def _see(heard: tuple[Heard, ...], reserved: tuple[str, ...], before: View | None) -> View:
+def _see(heard: tuple[MemberListing, ...], reserved: tuple[str, ...], before: View | None) -> View:
     """The view, with its tables of names made."""
-    view = see(heard, reserved=reserved, before=before)
+    view = build_view(heard, reserved=reserved, before=before)
     view.book.find("") if view.book is not None else None
     return view
 
@@ -402,7 +402,7 @@ def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
     return tuple(found.values())
 
 
-def _same(before: tuple[Heard, ...], now: tuple[Heard, ...]) -> bool:
+def _same(before: tuple[MemberListing, ...], now: tuple[MemberListing, ...]) -> bool:
     """Whether nothing was heard since; looks at revisions, not at tools."""
     return len(before) == len(now) and all(
         old is new and (old_listing is listing or old_listing.revision == listing.revision)

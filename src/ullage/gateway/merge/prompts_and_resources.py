@@ -58,7 +58,7 @@ from .tool_names import (
     uri_of,
     with_uri,
 )
-from .tool_view import Member, Missing, only_unprefixed, peeked
+from .tool_view import Member, Missing, can_peek, only_unprefixed
 
 __all__ = [
     "Logging",
@@ -157,7 +157,7 @@ def tools_of(member: Member) -> Question[Listing]:
     source: ToolSource = member.source
     return Question(
         source.tools,
-        peek=source.peek if peeked(source) else None,
+        peek=source.peek if can_peek(source) else None,
         recall=source.load if _recalls(source) else None,
     )
 

@@ -1,15 +1,13 @@
 """The view: all known tools of all members at one moment, and look-up by name.
 
-A `View` is what is known of all members at one moment: tools to list and to find, tools that only answer to their
-names, tools withheld, and servers that have not said what they offer. Nobody is asked anything here; `merge` does that.
-
-Every tool gets its listed name and its place: shown, hidden, withheld or not to be called. What the view before had
-already is taken over, so that whoever made something of it need not make it again. Nobody is asked anything here.
+A `View` sorts every tool into one group: listed, hidden, withheld, changed or not callable, and names the servers whose
+tools are not known. `build_view` makes one from the members' listings and reuses the tools of the view before, so that
+whatever was derived from an unchanged tool stays valid. Nothing here does I/O.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
@@ -24,21 +22,25 @@ from ..tool_source import definition_hash
 from .tool_names import NOBODY, Book, Origin, Owned, key, listed_names, nearest, remembered
 
 __all__ = [
+    "CountsTokens",
     "Entry",
-    "Heard",
     "Member",
+    "MemberListing",
     "Missing",
     "Peeked",
     "View",
-    "Weighed",
-    "denied",
+    "build_view",
+    "can_peek",
+    "denied_error",
     "only_unprefixed",
-    "peeked",
-    "see",
 ]
 
 _BRIEF = 80
-"""Characters of a reason that stands beside others."""
+"""Most characters of a reason that is shown in a list of servers."""
+_MOST_OPTIONS = 8
+_NAME_SEPARATORS = re.compile(r"__|[./:]")
+"""Separators between a server's name and its tool's name."""
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,43 +50,35 @@ class Missing:
     server: str
     reason: str
     prefix: str = ""
-    """Of its tools' names."""
+    """The prefix of its tools' names."""
     has_failed: bool = False
-    """Whether it was asked and could not say; else it may yet."""
+    """Whether listing its tools failed; otherwise the listing is still to come."""
     command: str = ""
-    """What the user runs to change that. It is never shortened."""
+    """The command that the user can run to change that. It is never shortened."""
 
     @property
     def brief(self) -> str:
-        """The reason in a few whole clauses, to stand beside the server's name and not to repeat it."""
+        """The reason without the server's name, cut to as many whole clauses as fit 80 characters."""
         if self.command:
             return f"{self.reason}: {self.command}"
         named = rf"(^|[;:] )(?:server )?`{re.escape(self.server)}` "
         clauses = re.sub(named, r"\1", self.reason).split("; ")
-        shown = next((some for some in _shorter(clauses) if len(some) <= _BRIEF), None)
-        return first_sentence(clauses[0], _BRIEF) if shown is None else shown
-
-
-def _shorter(clauses: Sequence[str]) -> Iterator[str]:
-    """All of them, then without the last, and so on."""
-    return ("; ".join(clauses[:number]) for number in range(len(clauses), 0, -1))
-
-
-_MOST_OPTIONS = 8
-_JOINTS = re.compile(r"__|[./:]")
-"""What stands between a server's name and its tool's."""
-_LONGEST = 200
+        for number in range(len(clauses), 0, -1):
+            shown = "; ".join(clauses[:number])
+            if len(shown) <= _BRIEF:
+                return shown
+        return first_sentence(clauses[0], _BRIEF)
 
 
 class Peeked(Protocol):
-    """A source that can say at once what it last offered."""
+    """A source that remembers its last listing."""
 
     def peek(self) -> Listing | None:
-        """None where that is not known; never waits."""
+        """The last listing, without waiting; None where there is none."""
         ...
 
 
-def peeked(source: object) -> TypeGuard[Peeked]:
+def can_peek(source: object) -> TypeGuard[Peeked]:
     return callable(getattr(source, "peek", None))
 
 
@@ -96,16 +90,16 @@ class Member:
     """The server's name in the settings; no two members share one."""
     source: ToolSource
     prefix: str
-    """Put before its names as `prefix__tool`; empty for none."""
+    """Put before its tools' names as `prefix__tool`; empty for none."""
     rules: Rules = field(default_factory=Rules)
     own: bool = False
-    """Whether it is a part of Ullage and no server."""
+    """Whether it is a part of Ullage, not a server."""
     description: str | None = None
-    """One line for the model about what is to be found here."""
+    """One line for the model about its tools."""
 
 
 def only_unprefixed(members: Iterable[Member]) -> Member | None:
-    """The one server whose names are listed as they are; None for none or several. Ullage's own tools do not count."""
+    """The only server without a prefix; None where there is none or several. Ullage's own tools do not count."""
     plain = [member for member in members if not member.own and not member.prefix]
     return plain[0] if len(plain) == 1 else None
 
@@ -119,11 +113,11 @@ class Entry:
     """The definition under its listed name."""
     member: Member
     original: str
-    """The name that its server knows it by."""
+    """The name on its server."""
     token_count: int | None = None
-    """What the definition costs a model; None where nobody has weighed it."""
+    """Tokens of the definition; None where they were not counted."""
     change: DefinitionChange | None = None
-    """Where the definition is not the one that was accepted; `tool` then has no more than the name."""
+    """Set where the definition differs from the accepted one; `tool` then has only the name."""
     originals: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names and values of the schema that hold invisible characters, by the escaped form a model is shown."""
 
@@ -154,8 +148,8 @@ class Entry:
         return self.member.rules.is_pinned(self.original)
 
 
-Heard = tuple[Member, Listing]
-"""A member and what it offers."""
+MemberListing = tuple[Member, Listing]
+"""A member and the tools that it lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,24 +157,24 @@ class View:
     """All tools at one moment, in a stable order: members as configured, tools as their server lists them."""
 
     entries: tuple[Entry, ...]
-    """To be listed and found."""
+    """Tools that are listed and found."""
     missing: tuple[Missing, ...] = ()
     revision: str
     """Differs whenever what `entries` define does."""
     hidden: tuple[Entry, ...] = ()
-    """Neither listed nor found; they answer to their names."""
+    """Tools that are neither listed nor found, and can be called by name."""
     withheld: tuple[Entry, ...] = ()
-    """Denied by the settings: there for nobody."""
+    """Tools denied by the settings."""
     uncallable: tuple[Entry, ...] = ()
-    """Not to be called through Ullage, so neither listed nor found; whoever calls one is told why."""
+    """Tools that cannot be called through Ullage. They are neither listed nor found, and a call says why."""
     changed: tuple[Entry, ...] = ()
-    """Not as they were accepted: neither listed nor found, and refused until the user accepts them."""
+    """Tools whose definition changed since it was accepted. They are refused until the user accepts them."""
     servers: tuple[str, ...] = ()
-    """Every member's name in the order of the settings, those of the missing too."""
+    """Names of all members in the order of the settings, including missing ones."""
     book: Book[Entry] | None = field(default=None, repr=False, compare=False)
-    """Made from the entries where not given."""
+    """Look-up of entries by name; built from the entries where not given."""
     given: Mapping[str, Origin] = field(default_factory=dict[str, Origin], repr=False, compare=False)
-    """Whose each name is that was ever listed."""
+    """The origin of each name that was ever listed."""
 
     def __post_init__(self) -> None:
         if self.book is None:
@@ -188,7 +182,7 @@ class View:
 
     @property
     def all(self) -> tuple[Entry, ...]:
-        """Every tool that answers to its name, if only with a refusal."""
+        """Every tool that is known by name, including those whose calls are refused."""
         return (*self.entries, *self.hidden, *self.withheld, *self.uncallable, *self.changed)
 
     @property
@@ -196,29 +190,43 @@ class View:
         return Listing(tuple(entry.tool for entry in self.entries), self.revision)
 
     def find(self, name: str, server: str | None = None) -> Entry:
-        """The tool of that name, in any spelling; raises `UnknownTool` for none or several, `Denied` if withheld,
-        `ToolChanged` if its definition is not the accepted one, `SourceFailed` if its server could not say what it
-        offers, `Unavailable` if it cannot be called from here."""
+        """The tool of that name, in any spelling.
+
+        Args:
+            name: The listed name or another spelling of it, with or without a prefix.
+            server: Restricts the look-up to one server.
+
+        Raises:
+            UnknownTool: No tool has that name, or several have.
+            Denied: The settings deny the tool.
+            ToolChanged: Its definition is not the accepted one.
+            SourceFailed: Its server failed to list its tools.
+            Unavailable: It can only run as a task.
+        """
         assert self.book is not None
         owner = None if server is None else self.server(server)
         found = self.book.find(name, owner)
         if len(found) > 1 and all(entry.member.own for entry in found):
-            # Of several databases, the one whose tools are shown is meant.
+            # Of several databases, prefer the one whose tools are listed.
             found = tuple(entry for entry in found if not entry.member.rules.is_hidden(entry.original)) or found
         if not found and (absent := self._absent(name, owner)) is not None and absent.has_failed:
-            raise _failed(absent)
+            raise _listing_failed(absent)
         if len(found) != 1:
-            raise self._unknown(name, owner, found)
+            raise self._unknown_tool(name, owner, found)
         if found[0].access == "deny":
-            raise denied(found[0])
+            raise denied_error(found[0])
         if (change := found[0].change) is not None:
             raise tool_changed(found[0].listed, change)
         if found[0].needs_a_task:
-            raise _uncallable(found[0])
+            raise _task_only(found[0])
         return found[0]
 
     def server(self, name: str) -> str:
-        """The server of that name, in any spelling; raises `UnknownTool` for none or several."""
+        """The server of that name, in any spelling.
+
+        Raises:
+            UnknownTool: No server has that name, or several have.
+        """
         names = self.servers or tuple(dict.fromkeys(entry.server for entry in self.entries))
         alike = [one for one in names if key(name) and key(one) == key(name)]
         if name in names or len(alike) == 1:
@@ -230,7 +238,7 @@ class View:
             options=near,
         )
 
-    def _unknown(self, name: str, server: str | None, found: Sequence[Entry]) -> UnknownTool:
+    def _unknown_tool(self, name: str, server: str | None, found: Sequence[Entry]) -> UnknownTool:
         shown, place = name[:100], "" if server is None else f" of server `{server}`"
         allowed = tuple(entry.listed for entry in found if entry.access != "deny")[:_MOST_OPTIONS]
         if found:
@@ -238,48 +246,49 @@ class View:
                 f"`{shown}` may mean {len(found)} tools", suggestion="Say which, by an option below.", options=allowed
             )
         absent = self._absent(name, server)
-        others = _not_known(self.missing if absent is None else (absent,))
+        entries = [entry for entry in self.entries if server is None or entry.server == server]
+        others = _missing_hint(self.missing if absent is None else (absent,))
         return UnknownTool(
             f"no tool{place} is called `{shown}`",
             suggestion=f"`find_tool` finds tools by what they do; the options are the nearest names.{others}",
-            options=self._nearest(name, server),
+            options=nearest(name, [(entry.listed, entry.original) for entry in entries]),
         )
 
-    def _nearest(self, name: str, server: str | None) -> tuple[str, ...]:
-        entries = [entry for entry in self.entries if server is None or entry.server == server]
-        return nearest(name, [(entry.listed, entry.original) for entry in entries])
-
     def _absent(self, name: str, server: str | None) -> Missing | None:
-        """The server whose tool it would be, where that server's tools are not known."""
+        """The missing server that the name would belong to, by the server's name or prefix within it."""
         if server is not None:
             return next((one for one in self.missing if one.server == server), None)
-        heads = set(_heads(name)) - {key(entry.member.prefix) for entry in self.all} if self.missing else set[str]()
+        heads = (
+            set(_possible_servers(name)) - {key(entry.member.prefix) for entry in self.all}
+            if self.missing
+            else set[str]()
+        )
         return next((one for one in self.missing if heads & {key(one.server), key(one.prefix)}), None)
 
 
-def _heads(name: str) -> Iterable[str]:
-    """What may be a server's name in the name of a tool, as listed or with a client's own prefix before it."""
-    parts = _JOINTS.split(name[:_LONGEST])
+def _possible_servers(name: str) -> Iterable[str]:
+    """Parts of a tool's name that may name its server, also behind a client's own prefix (`mcp__server__tool`)."""
+    parts = _NAME_SEPARATORS.split(name[:_LONGEST_NAME])
     skipped = 2 if parts[0].lower() == "mcp" else 0
     return (spelt for part in parts[: len(parts) - 1][: skipped + 1] if (spelt := key(part)))
 
 
-def _not_known(missing: Sequence[Missing]) -> str:
+def _missing_hint(missing: Sequence[Missing]) -> str:
     if not missing:
         return ""
     named = "; ".join(f"`{one.server}` ({one.brief})" for one in missing[:_MOST_OPTIONS])
     return f" Not known are the tools of {named}."
 
 
-def _failed(absent: Missing) -> SourceFailed:
+def _listing_failed(absent: Missing) -> SourceFailed:
     return SourceFailed(
         f"the tools of server `{absent.server}` are not known: {absent.brief}",
         suggestion="Do without it for now; a server that failed is tried again after a while.",
     )
 
 
-def denied(entry: Entry) -> Denied:
-    """What whoever calls a withheld tool is told."""
+def denied_error(entry: Entry) -> Denied:
+    """The error for a call of a tool that the settings deny."""
     pattern = entry.member.rules.denied_by(entry.original)
     said = f"have `{pattern}` under `deny`" if pattern else "name the only tools wanted, and this is none of them"
     return Denied(
@@ -288,25 +297,25 @@ def denied(entry: Entry) -> Denied:
     )
 
 
-def _uncallable(entry: Entry) -> Unavailable:
+def _task_only(entry: Entry) -> Unavailable:
     return Unavailable(
         f"`{entry.listed}` runs only as a task, and Ullage hands on no tasks",
         suggestion=f"Do without it, or connect the client to server `{entry.server}` itself for this tool.",
     )
 
 
-class Weighed(Protocol):
-    """A source that knows what its definitions cost."""
+class CountsTokens(Protocol):
+    """A source that knows the token counts of its definitions."""
 
     def token_count(self, tool: str) -> int | None: ...
 
 
-def weighed(source: object) -> TypeGuard[Weighed]:
+def _counts_tokens(source: object) -> TypeGuard[CountsTokens]:
     return callable(getattr(source, "token_count", None))
 
 
 class Withholding(Protocol):
-    """A source that leaves out tools whose definitions are not the accepted ones."""
+    """A source that withholds tools whose definitions are not the accepted ones."""
 
     def withheld(self) -> Mapping[str, DefinitionChange]: ...
 
@@ -315,27 +324,40 @@ def _withholds(source: object) -> TypeGuard[Withholding]:
     return callable(getattr(source, "withheld", None))
 
 
-def see(heard: Iterable[Heard], *, reserved: Iterable[str] = (), before: View | None = None) -> View:
-    """The view of what was heard. What the view before it has already is taken over, its revision too if it can be."""
-    pairs = tuple(heard)
+def build_view(listings: Iterable[MemberListing], *, reserved: Iterable[str] = (), before: View | None = None) -> View:
+    """Build the view of the members' listings.
+
+    Args:
+        listings: Every member with its tools, in the order of the settings.
+        reserved: Names that no tool may be listed under.
+        before: The view that this one replaces. Unchanged tools are taken from it, and its revision where no listed
+            tool changed.
+    """
+    pairs = tuple(listings)
     changes = {member.name: member.source.withheld() for member, _ in pairs if _withholds(member.source)}
-    owned = _owned(pairs, changes)
+    owned = _names_by_server(pairs, changes)
     given = NOBODY if before is None else before.given
     listed = listed_names(owned, reserved, given)
-    entries = _entries(pairs, owned, listed, before, changes)
+    entries = _build_entries(pairs, owned, listed, before, changes)
     shown: list[Entry] = []
     hidden: list[Entry] = []
     withheld: list[Entry] = []
     uncallable: list[Entry] = []
     changed: list[Entry] = []
     for entry in entries:
-        secret = hidden if entry.member.rules.is_hidden(entry.original) else shown
-        offered = uncallable if entry.needs_a_task else secret
-        offered = offered if entry.change is None else changed
-        (withheld if entry.access == "deny" else offered).append(entry)
+        if entry.access == "deny":
+            withheld.append(entry)
+        elif entry.change is not None:
+            changed.append(entry)
+        elif entry.needs_a_task:
+            uncallable.append(entry)
+        elif entry.member.rules.is_hidden(entry.original):
+            hidden.append(entry)
+        else:
+            shown.append(entry)
     return View(
         entries=tuple(shown),
-        revision=_revision(pairs, shown, before),
+        revision=_view_revision(pairs, shown, before),
         hidden=tuple(hidden),
         withheld=tuple(withheld),
         uncallable=tuple(uncallable),
@@ -346,11 +368,11 @@ def see(heard: Iterable[Heard], *, reserved: Iterable[str] = (), before: View | 
 
 
 _Changes = Mapping[str, Mapping[str, DefinitionChange]]
-"""By server and tool."""
+"""Changed definitions by server and tool."""
 
 
-def _owned(pairs: Sequence[Heard], changes: _Changes) -> list[Owned]:
-    """Every member's names, those of withheld tools too: nobody else is to be listed under one of them."""
+def _names_by_server(pairs: Sequence[MemberListing], changes: _Changes) -> list[Owned]:
+    """The names of every member's tools. Withheld tools keep their names, so that no other tool is listed under one."""
     return [
         Owned(
             server=member.name,
@@ -361,8 +383,8 @@ def _owned(pairs: Sequence[Heard], changes: _Changes) -> list[Owned]:
     ]
 
 
-def _entries(
-    pairs: Sequence[Heard],
+def _build_entries(
+    pairs: Sequence[MemberListing],
     owned: Sequence[Owned],
     listed: Mapping[Origin, str],
     before: View | None,
@@ -371,66 +393,57 @@ def _entries(
     tools = {member.name: {tool.name: tool for tool in reversed(listing.tools)} for member, listing in pairs}
     for server, its in changes.items():
         tools[server] |= {name: Tool(name=name, input_schema={}) for name in its}
-    spoken = set(listed.values())
-    old = {} if before is None else _by_origin(before.all)
+    taken = set(listed.values())
+    old = {} if before is None else {(entry.server, entry.original): entry for entry in before.all}
     members = {member.name: member for member, _ in pairs}
-    return [
-        replace(
-            _entry(members[server], tools[server][original], name, spoken, old.get((server, original))),
-            change=changes.get(server, {}).get(original),
-        )
-        for (server, original), name in _in_order(owned, listed)
-    ]
+    entries: list[Entry] = []
+    for server, original in ((owner.server, name) for owner in owned for name in owner.names):
+        tool, before_it = tools[server][original], old.get((server, original))
+        entry = _build_entry(members[server], tool, listed[server, original], taken, before_it)
+        entries.append(replace(entry, change=changes.get(server, {}).get(original)))
+    return entries
 
 
-def _in_order(owned: Iterable[Owned], listed: Mapping[tuple[str, str], str]) -> Iterable[tuple[tuple[str, str], str]]:
-    return (((owner.server, name), listed[owner.server, name]) for owner in owned for name in owner.names)
-
-
-def _by_origin(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
-    return {(entry.server, entry.original): entry for entry in entries}
-
-
-def _entry(member: Member, tool: Tool, listed: str, spoken: set[str], old: Entry | None) -> Entry:
-    aliases = _aliases(member, tool, spoken)
-    count = member.source.token_count(tool.name) if weighed(member.source) else None
+def _build_entry(member: Member, tool: Tool, listed: str, taken: set[str], old: Entry | None) -> Entry:
+    aliases = _claim_aliases(member, tool, taken)
+    count = member.source.token_count(tool.name) if _counts_tokens(member.source) else None
     safe, originals = sanitize_tool(tool)
-    merged = _renamed(safe, listed, aliases)
-    if old is not None and _same(old.tool, merged):
+    merged = _with_listed_name(safe, listed, aliases)
+    if old is not None and _is_same_tool(old.tool, merged):
         merged = old.tool
     return Entry(
         listed=listed,
         tool=merged,
         member=member,
         original=tool.name,
-        # The catalogue weighed what the server sent.
+        # The catalogue counted the definition as the server sent it.
         token_count=count if safe is tool else None,
         originals=originals,
     )
 
 
-def _same(old: Tool, new: Tool) -> bool:
-    """Whether they say the same, as JSON: to Python, 1 and true are equal."""
-    parts = zip(_parts(old), _parts(new), strict=True)
+def _is_same_tool(old: Tool, new: Tool) -> bool:
+    """Whether two definitions are equal as JSON. Python's equality is not enough: there 1 equals true."""
+    parts = zip(_definition_parts(old), _definition_parts(new), strict=True)
     if all(before is now for before, now in parts):
         return old.name == new.name and old.aliases == new.aliases
     return old == new and definition_hash(old) == definition_hash(new)
 
 
-def _parts(tool: Tool) -> tuple[object, ...]:
+def _definition_parts(tool: Tool) -> tuple[object, ...]:
     return tool.input_schema, tool.description, tool.title, tool.output_schema, tool.annotations, tool.extra
 
 
-def _aliases(member: Member, tool: Tool, spoken: set[str]) -> tuple[str, ...]:
-    """Other spellings that a source declares hold where its names stand alone, and where nobody is listed so."""
+def _claim_aliases(member: Member, tool: Tool, taken: set[str]) -> tuple[str, ...]:
+    """The declared aliases that are still free, added to `taken`. A member with a prefix has none."""
     if member.prefix:
         return ()
-    fresh = tuple(alias for alias in tool.aliases if alias not in spoken)
-    spoken.update(fresh)
-    return fresh
+    free = tuple(alias for alias in tool.aliases if alias not in taken)
+    taken.update(free)
+    return free
 
 
-def _renamed(tool: Tool, listed: str, aliases: tuple[str, ...]) -> Tool:
+def _with_listed_name(tool: Tool, listed: str, aliases: tuple[str, ...]) -> Tool:
     if tool.name == listed and tool.aliases == aliases:
         return tool
     return Tool(
@@ -445,14 +458,13 @@ def _renamed(tool: Tool, listed: str, aliases: tuple[str, ...]) -> Tool:
     )
 
 
-def _identity(entry: Entry) -> tuple[int, str]:
-    return id(entry.tool), entry.server
-
-
-def _revision(pairs: Sequence[Heard], shown: Sequence[Entry], before: View | None) -> str:
-    # Entries take over the tools of the view before, so that what stayed the same is the very same.
-    if before is not None and list(map(_identity, before.entries)) == list(map(_identity, shown)):
-        return before.revision
+def _view_revision(pairs: Sequence[MemberListing], shown: Sequence[Entry], before: View | None) -> str:
+    """A hash of the listed tools; that of the view before where they are the same."""
+    if before is not None:
+        # Unchanged entries have the same tool object as in the view before.
+        old, new = ([(id(entry.tool), entry.server) for entry in each] for each in (before.entries, shown))
+        if old == new:
+            return before.revision
     parts = [part for member, listing in pairs for part in (member.name, listing.revision)]
-    said = "\0".join((*parts, *(entry.listed for entry in shown)))
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+    text = "\0".join((*parts, *(entry.listed for entry in shown)))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
