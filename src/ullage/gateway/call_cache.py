@@ -1,10 +1,9 @@
 """Cache of replies of tools that the user gave a time-to-live.
 
-`Cached` answers from memory what the user said may be: a tool with a time-to-live, called again by the same
-principal with the same arguments. A call of any other tool of that server may have changed what its tools answer,
-so it empties what is remembered of the server, when it begins and when it ends. Failures and replies that need
-something are never remembered. Two that ask the same at the same time both reach the server. Nothing outlives the
-process.
+`Cached` answers a repeated call from memory: the same principal, tool and arguments, within the tool's time-to-live. A
+call of any other tool of that server may change what its tools answer, so it empties the server's part of the cache,
+before and after. Failures and replies that need further input are never cached. Two equal calls at the same time both
+reach the server. The cache is in memory only.
 """
 
 import hashlib
@@ -26,9 +25,9 @@ from .tool_source import Passing
 __all__ = ["Bounds", "Cached"]
 
 _VALUES, _LETTERS = 500, 20_000
-"""Of a call's arguments, beyond which it is not remembered."""
+"""Most values and characters of the arguments of a call that is cached."""
 _PARTS = 20_000
-"""Of a reply, beyond which it is not even measured."""
+"""Most parts of a reply that is cached."""
 
 _Key = tuple[str, str, str, str]
 """Server, principal, tool, and a digest of the arguments."""
@@ -36,6 +35,8 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
+    """Limits of the cache."""
+
     entries: int = 1_000
     bytes: int = 32_000_000
     largest: int = 4_000_000
@@ -43,14 +44,21 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _CachedReply:
     reply: Reply
     until: float
     bytes: int
 
 
 class Cached(Passing[Guardable]):
-    """Sources merged, some of whose tools are not run again within their time-to-live."""
+    """Merged sources with a cache of replies.
+
+    Args:
+        inner: The merged sources.
+        rules: Returns the current rules of the settings, which may change.
+        clock: Seconds, monotonic.
+        bounds: Limits of the cache.
+    """
 
     def __init__(
         self,
@@ -61,12 +69,11 @@ class Cached(Passing[Guardable]):
     ) -> None:
         self.inner = inner
         self._rules = rules
-        """Asked each time: the settings may change."""
         self._clock = clock
-        self._shelf = _Shelf(bounds or Bounds())
+        self._replies = _ReplyCache(bounds or Bounds())
         self._rounds: defaultdict[str, int] = defaultdict(int)
-        """By server, how often it was emptied: what was asked before is not remembered after."""
-        self._unwatch = inner.watch(self._changed)
+        """By server, how often its part was emptied. A reply to a call from before that is not cached."""
+        self._unwatch = inner.watch(self._forget_all)
 
     async def tools(self) -> Listing:
         return await self.inner.tools()
@@ -79,41 +86,37 @@ class Cached(Passing[Guardable]):
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
         rules = self._rules()
-        said = rules.servers.get(entry.server)
-        if said is None or not said.cache:
+        server_rules = rules.servers.get(entry.server)
+        if server_rules is None or not server_rules.cache:
             return await self.inner.call_entry(entry, call)
         seconds = rules.cached_for(Origin(entry.server, entry.original))
         if not seconds:
-            return await self._emptying(entry, call)
-        key = _key(entry, call)
-        return (
-            await self.inner.call_entry(entry, call)
-            if key is None
-            else await self._remembering(entry, call, key, seconds)
-        )
-
-    async def _emptying(self, entry: Entry, call: Call) -> Reply:
-        self.forget([entry.server])
-        try:
-            return await self.inner.call_entry(entry, call)
-        finally:
             self.forget([entry.server])
+            try:
+                return await self.inner.call_entry(entry, call)
+            finally:
+                self.forget([entry.server])
+        key = _cache_key(entry, call)
+        if key is None:
+            return await self.inner.call_entry(entry, call)
+        return await self._call_cached(entry, call, key, seconds)
 
-    async def _remembering(self, entry: Entry, call: Call, key: _Key, seconds: float) -> Reply:
+    async def _call_cached(self, entry: Entry, call: Call, key: _Key, seconds: float) -> Reply:
         began, turn = self._clock(), self._rounds[entry.server]
-        known = self._shelf.get(key, began)
+        known = self._replies.get(key, began)
         if known is not None:
-            return replace(known, meta=_said_so(known))
+            performance: JsonObject = {**inner_meta(known), "performance": {"cachedResult": True}}
+            return replace(known, meta={**known.meta, META: performance})
         reply = await self.inner.call_entry(entry, call)
         if not reply.is_error and reply.needs is None and turn == self._rounds[entry.server]:
-            self._shelf.put(key, reply, began + seconds)
+            self._replies.put(key, reply, began + seconds)
         return reply
 
     def forget(self, servers: Iterable[str]) -> None:
-        """What was remembered of these servers, as when one was retired."""
+        """Empty the cache of these servers."""
         for server in servers:
             self._rounds[server] += 1
-            self._shelf.drop(server)
+            self._replies.drop(server)
 
     def watch(self, listener: Listener) -> Callable[[], None]:
         return self.inner.watch(listener)
@@ -122,18 +125,18 @@ class Cached(Passing[Guardable]):
         self._unwatch()
         await self.inner.close()
 
-    def _changed(self, change: Change) -> None:
-        """Whose tools changed is not said, and it is rare: everybody's answers go."""
+    def _forget_all(self, change: Change) -> None:
+        """Empty the cache when tools changed. A change does not say of which server, and it is rare."""
         if change.kind == "tools":
             self.forget([*self._rounds])
 
 
-class _Shelf:
-    """Replies within bounds; the one that was longest not asked for goes first."""
+class _ReplyCache:
+    """Replies by key, within bounds; the least recently used is dropped first."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[_Key, _CachedReply] = OrderedDict()
         self._bytes = 0
 
     def get(self, key: _Key, now: float) -> Reply | None:
@@ -147,11 +150,11 @@ class _Shelf:
         return kept.reply
 
     def put(self, key: _Key, reply: Reply, until: float) -> None:
-        size = _size(reply, self._bounds.largest)
+        size = _approximate_size(reply, self._bounds.largest)
         if size is None:
             return
         self._remove(key)
-        self._kept[key] = _Kept(reply=reply, until=until, bytes=size)
+        self._kept[key] = _CachedReply(reply=reply, until=until, bytes=size)
         self._bytes += size
         while len(self._kept) > self._bounds.entries or self._bytes > self._bounds.bytes:
             self._remove(next(iter(self._kept)))
@@ -165,23 +168,19 @@ class _Shelf:
         self._bytes -= 0 if kept is None else kept.bytes
 
 
-def _key(entry: Entry, call: Call) -> _Key | None:
-    """None for a call that goes on from another, or is too large to be remembered."""
+def _cache_key(entry: Entry, call: Call) -> _Key | None:
+    """The key of a call; None where it continues another call or its arguments are too large."""
     if call.state is not None or call.answers:
         return None
     arguments = dict(call.arguments)
     if not is_small(arguments, values=_VALUES, letters=_LETTERS):
         return None
-    said = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-    return entry.server, call.caller.principal, entry.original, hashlib.sha256(said.encode()).hexdigest()
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    return entry.server, call.caller.principal, entry.original, hashlib.sha256(text.encode()).hexdigest()
 
 
-def _said_so(reply: Reply) -> JsonObject:
-    return {**reply.meta, META: {**inner_meta(reply), "performance": {"cachedResult": True}}}
-
-
-def _size(reply: Reply, largest: int) -> int | None:
-    """Bytes, roughly; None for a reply that is too large."""
+def _approximate_size(reply: Reply, largest: int) -> int | None:
+    """Approximate bytes of a reply; None where it is larger than `largest`."""
     size, parts = 0, 0
     todo: list[Json] = [dict(block) for block in reply.content]
     todo += [dict(reply.meta)] if reply.structured is None else [dict(reply.meta), reply.structured.value]

@@ -1,30 +1,14 @@
-"""Shared parts of sources: forwarding, failed replies, pacing, step budgets and definitions.
+"""Shared parts of sources: forwarding, failed replies, pacing of repeated requests, step budgets and definitions.
 
-A source may offer more than tools: resources, prompts, changes. A wrapper that is about calls offers of these just
-what the source within it does, no more, so that asking whether it has them is asking the source.
+A failed call is answered with one shape of result, as text, because some clients show the model nothing else.
 
-One shape for every failed result (contract U:errors), as text, because some clients show the model nothing else. An
-error of the protocol is no result and is not made here.
+Work on schemas and values from servers and models is bounded by a `StepBudget`, since some of them take exponential
+time to walk. Steps are counted, never timed, so that the same input always has the same outcome. A step takes some 10
+to 20 microseconds.
 
-By whoever made the gateway, in a group that outlives what is run in it. Nothing is started here.
-
-Longer each time, and not at all where he has been calm: some servers say so whenever they are asked, some for each of
-many tools. Pauses are reckoned here; whoever waits, waits elsewhere.
-
-Under names with underscores, which are accepted in calls everywhere. Nothing else is changed.
-
-Budget of steps for work on one definition, one set of arguments or one reply.
-
-Servers and models send schemas and values that nobody vouches for, and some take exponential time to walk. Every
-recursive function that walks them spends from a `StepBudget`; when it is spent, `OutOfSteps` ends the work. Steps are
-counted, never timed, so that the same input always has the same outcome. A step is worth some 10 to 20 microseconds.
-
-`definition` is the whole of it as the protocol writes it, and `tool_of` reads that back. `definition_text` is what a
-client shows to a model, and the one text by which a definition is weighed. `definition_hash` tells whether two
-definitions say the same. Aliases are the gateway's own and no part of a definition. Nothing is weighed or kept here.
-
-What it said of itself when a connection was opened: its name, its version and its instructions for the model. Nothing
-here is believed: figures, rules and caches go by the name in the settings, never by this one.
+A definition is what a server says about a tool. `definition` writes all of it as the protocol does and `tool_of` reads
+it back; `definition_text` is what a client shows to a model, and the one text whose tokens are counted;
+`definition_hash` is equal for equal definitions. Aliases belong to the gateway and are no part of a definition.
 """
 
 import hashlib
@@ -72,7 +56,10 @@ _PASSED = frozenset(
 
 
 class Passing(Generic[Inner]):
-    """For a class that holds a source as `inner`."""
+    """Base of wrappers: forwards what a source may offer beside tools to the source in `inner`.
+
+    A wrapper has exactly the optional methods that its inner source has.
+    """
 
     __slots__ = ()
 
@@ -89,11 +76,12 @@ _CHECK = "It may have been carried out: check before calling again. A server tha
 
 
 def failed(error: UllageError) -> Reply:
+    """The result of a failed call, with the error as JSON text."""
     return Reply.text(json.dumps(error.wire(), ensure_ascii=False), meta=error.meta, is_error=True)
 
 
 def advised(error: UllageError, *, is_read_only: bool) -> UllageError:
-    """The error with a word on calling again, where a call was lost with its server and nobody has given any."""
+    """The error with a suggestion about calling again, where a call was lost with its server."""
     if not isinstance(error, SourceFailed) or error.suggestion:
         return error
     return SourceFailed(error.message, suggestion=_AGAIN if is_read_only else _CHECK, options=error.options)
@@ -101,37 +89,39 @@ def advised(error: UllageError, *, is_read_only: bool) -> UllageError:
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 Spawn = Callable[[Work], object]
-"""Runs a function in the background, as a task group's `start_soon` does."""
+"""Runs a function in the background, in a task group that outlives the call."""
 
 _SHORTEST, _LONGEST = 0.05, 60.0
 _QUIET = 1.0
-"""Seconds without a question after which one is taken for calm again."""
+"""Seconds without a request after which the pause starts over."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Pacing:
+    """Growing pauses between repeated requests to a server, such as listing its tools after each change."""
+
     first: float = _SHORTEST
-    """Seconds before the first question after a calm."""
+    """Seconds before the first request after a quiet time."""
     _pause: float = 0.0
     _finished: float = -math.inf
 
     def pause(self, now: float) -> float:
-        """Seconds to wait before the next question."""
-        calm = now - self._finished > max(_QUIET, 4 * self._pause)
-        self._pause = self.first if calm else min(max(2 * self._pause, _SHORTEST), _LONGEST)
+        """Seconds to wait before the next request."""
+        is_quiet = now - self._finished > max(_QUIET, 4 * self._pause)
+        self._pause = self.first if is_quiet else min(max(2 * self._pause, _SHORTEST), _LONGEST)
         return self._pause
 
     def finished(self, now: float) -> None:
-        """A question was answered, or failed."""
+        """Note the end of a request, successful or not."""
         self._finished = now
 
 
 class OutOfSteps(Exception):
-    """The work took more steps than it may."""
+    """The work took more steps than its budget allows."""
 
 
 class StepBudget:
-    """Steps that may still be taken. For one thread."""
+    """Steps that may still be taken. Not thread-safe."""
 
     __slots__ = ("left",)
 
@@ -139,14 +129,18 @@ class StepBudget:
         self.left = steps
 
     def spend(self, steps: int = 1) -> None:
-        """Raises `OutOfSteps` where fewer are left."""
+        """Take steps from the budget.
+
+        Raises:
+            OutOfSteps: Fewer are left.
+        """
         self.left -= steps
         if self.left < 0:
             raise OutOfSteps
 
 
 class LimitLog:
-    """Logs what was given up for want of steps, once for each thing and not once for each call."""
+    """Logs work that ran out of steps, once for each name."""
 
     def __init__(self, logger: logging.Logger, most: int = 1_000) -> None:
         self._logger = logger
@@ -154,7 +148,7 @@ class LimitLog:
         self._said: set[str] = set()
 
     def warn(self, name: str, text: str) -> None:
-        """Logs `text` unless something was logged of `name` before; goes silent after `most` names."""
+        """Log `text` unless something was logged for `name` before; silent after `most` names."""
         if name not in self._said and len(self._said) < self._most:
             self._said.add(name)
             self._logger.warning("%s", text)
@@ -164,7 +158,7 @@ _KNOWN = frozenset({"name", "title", "description", "inputSchema", "outputSchema
 
 
 def definition(tool: Tool) -> dict[str, Json]:
-    """Everything a server said of the tool, unknown keys too; what it did not say is left out."""
+    """The whole definition as the protocol writes it, with unknown keys and without missing ones."""
     optional: dict[str, Json] = {
         "title": tool.title,
         "description": tool.description,
@@ -190,7 +184,7 @@ def tool_of(said: JsonObject) -> Tool:
 
 
 def definition_text(tool: Tool) -> str:
-    """Name, description and input schema as compact JSON: what of a definition reaches a model."""
+    """Name, description and input schema as compact JSON: the part of a definition that a model reads."""
     shown: dict[str, Json] = {"name": tool.name}
     if tool.description is not None:
         shown["description"] = tool.description
@@ -222,17 +216,19 @@ def _object(value: Json) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Introduction:
+    """What a server said about itself when a connection was opened. Nothing is decided by it."""
+
     name: str
     version: str | None = None
     title: str | None = None
     instructions: str | None = None
-    """What the server wants the model to know of it; shown shortened, never obeyed."""
+    """The server's instructions for the model; shown shortened, never obeyed."""
     capabilities: JsonObject | None = None
-    """What it declared to be able to do, as the protocol writes it; None where that was not kept."""
+    """Its declared capabilities, as the protocol writes them; None where they are not known."""
 
 
 class Introduced(Protocol):
-    """A source that can say who it is."""
+    """A source that knows its server's introduction."""
 
     def introduction(self) -> Introduction | None:
         """None before the first connection."""
@@ -241,20 +237,24 @@ class Introduced(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Underscored(Passing[ToolSource]):
+    """A source whose own tools are listed with underscores for dots and hyphens; calls by either name work."""
+
     inner: ToolSource
     own: Collection[str]
-    """The names to be rewritten; other servers' names are theirs."""
+    """The names that are rewritten; names of other servers stay."""
 
     async def tools(self) -> Listing:
         listing = await self.inner.tools()
         taken = {tool.name for tool in listing.tools}
-        return Listing(tuple(self._spelt(tool, taken) for tool in listing.tools), f"{listing.revision}:underscored")
+        return Listing(
+            tuple(self._with_underscores(tool, taken) for tool in listing.tools), f"{listing.revision}:underscored"
+        )
 
     async def call(self, call: Call) -> Reply:
         return await self.inner.call(call)
 
-    def _spelt(self, tool: Tool, taken: Collection[str]) -> Tool:
-        """Under its other name, unless another tool has that one: calls by it are that tool's."""
+    def _with_underscores(self, tool: Tool, taken: Collection[str]) -> Tool:
+        """The tool under its name with underscores, unless another tool already has that name."""
         spelt = re.sub(r"[.-]", "_", tool.name)
         if tool.name not in self.own or spelt in taken:
             return tool
