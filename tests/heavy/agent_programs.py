@@ -245,11 +245,18 @@ QWEN = Program(
 
 
 def run(
-    program: Program, home: Path, entries: Sequence[Entry], script: Sequence[Object], folder: Path | None = None
+    program: Program,
+    home: Path,
+    entries: Sequence[Entry],
+    script: Sequence[Object],
+    folder: Path | None = None,
+    *,
+    port: int | None = None,
 ) -> Run:
-    """Run the program once, in its home unless another working folder is named."""
+    """Run the program once, in its home unless another working folder is named; the model listens at any port unless
+    one is given."""
     assert program.executable is not None, f"{program.package} is not installed"
-    setup = Setup(home=home, port=_free_port(), entries=entries)
+    setup = Setup(home=home, port=free_port() if port is None else port, entries=entries)
     started = program.prepare(setup)
     log = home / "requests.jsonl"
     command = [str(program.executable), *started.arguments]
@@ -278,7 +285,7 @@ def run(
     )
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as any_socket:
         any_socket.bind(("127.0.0.1", 0))
         return any_socket.getsockname()[1]

@@ -28,6 +28,8 @@ from scripted_wires import Chat, Object, Turn, Wire, wire_of
 
 SEARCH = "ToolSearch"
 """Claude Code's own search, with which a deferred tool is loaded first."""
+BRIDGE = "tool_call"
+"""Qwen Code's own tool, with which a deferred one is called."""
 GIVEN_UP = 124
 """The exit code where the program ran out of time, as `timeout` has it."""
 
@@ -42,6 +44,10 @@ def turn_of(wire: Wire, body: Object, script: Sequence[Object]) -> Turn:
     due = next((one for one in shown if one.name.endswith(step["tool"])), None)
     if due is not None:
         return Turn(call=due, arguments=step["arguments"], number=len(called))
+    bridge = next((one for one in shown if one.name == BRIDGE), None)
+    if bridge is not None and step["tool"] in json.dumps(body):
+        name = f"mcp__{step['server']}__{step['tool']}"
+        return Turn(call=bridge, arguments={"name": name, "arguments": step["arguments"]}, number=len(called))
     loads = next((one for one in shown if one.name == SEARCH), None)
     if loads is not None and len(called) < 2 * len(script):
         wanted = {"query": f"select:mcp__{step['server']}__{step['tool']}", "max_results": 5}

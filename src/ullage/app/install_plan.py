@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal, cast
 
-from ullage.clients.configs import ClientConfig, ConfigFile, Edit, KeyPath, Program, Put, Remove, ServerEntry, ToolRules
+from ullage.clients.configs import (
+    ClientConfig,
+    ConfigFile,
+    Edit,
+    KeyPath,
+    Program,
+    Put,
+    Remove,
+    ServerEntry,
+    ToolRules,
+    value_at,
+)
 from ullage.config import server_fault
 from ullage.gateway import Server
 
@@ -36,6 +47,8 @@ OWN_NAME = "ullage"
 """The name of Ullage's entry in other programs' files."""
 UNASKED_TOOLS = ("find_tool", "read_result")
 """Ullage's tools that only look things up; programs that can be told so run them without asking."""
+CALLING_TOOLS = ("call_tool", "call_tool_write")
+"""Those that call a server's tool."""
 _RUNNERS = ("npx", "uvx", "bunx", "pnpx", "pipx")
 """Programs that fetch the package named in their arguments and start it."""
 _BARE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -151,8 +164,13 @@ def plan_install(  # noqa: PLR0913 - the last three say what is moved
     file_edits = dict[str, list[Edit]]()
     for one in moved:
         file_edits.setdefault(one.entry.file, []).append(Remove(one.entry.path))
-    ours = program.make_entry(command[0], tuple(command[1:]), UNASKED_TOOLS)
-    file_edits.setdefault(file.path, []).append(Put(entry_path, ours))
+    unasked = _unasked_tools(present, moved)
+    file_edits.setdefault(file.path, []).append(
+        Put(entry_path, program.make_entry(command[0], tuple(command[1:]), unasked))
+    )
+    allowed = _allowed_tools(config, entry_path[-1], unasked)
+    if allowed is not None:
+        file_edits.setdefault(allowed[0].path, []).append(allowed[1])
     return InstallPlan(
         program=program,
         file=file,
@@ -161,8 +179,33 @@ def plan_install(  # noqa: PLR0913 - the last three say what is moved
         staying=tuple(staying),
         own_edits=tuple(own_edits),
         file_edits={path: tuple(edits) for path, edits in file_edits.items()},
-        formats={one.path: one for one in (*config.files, file)},
+        formats={one.path: one for one in (*config.candidates, *config.files, file)},
     )
+
+
+def _unasked_tools(present: ServerEntry | None, moved: Sequence[Moved]) -> tuple[str, ...]:
+    """Ullage's tools that the program may run without asking. Those that call others are among them where no server
+    that is behind it was asked for; what is to be asked for some tools only, Ullage asks itself."""
+    before = () if present is None else present.rules.allow
+    is_free = bool(moved) or "*" in before or "call_tool_write" in before
+    is_free = is_free and all("*" in one.entry.rules.allow for one in moved)
+    is_free = is_free and (present is None or "*" in before or "call_tool_write" in before)
+    return (*UNASKED_TOOLS, *CALLING_TOOLS) if is_free else UNASKED_TOOLS
+
+
+def _allowed_tools(config: ClientConfig, server: str, unasked: Sequence[str]) -> tuple[ConfigFile, Put] | None:
+    """The edit of a program's own list of tools that run without asking; None where its entry of a server says so, or
+    where the list has them or cannot be read."""
+    path = config.program.allowed_tools
+    file = next((one for one in config.candidates if one.scope == "user" and not one.tables), None)
+    if path is None or file is None or any(one.file == file.path for one in config.problems):
+        return None
+    listed = value_at(config.documents.get(file.path), path)
+    if listed is not None and not isinstance(listed, list):
+        return None
+    known = cast("list[object]", listed or [])
+    added = [f"mcp__{server}__{tool}" for tool in unasked if f"mcp__{server}__{tool}" not in known]
+    return (file, Put(path, [*known, *added])) if added else None
 
 
 def plan_uninstall(program: str, own: Mapping[str, object], added: Iterable[KeyPath]) -> tuple[Edit, ...]:

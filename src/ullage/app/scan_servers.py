@@ -14,18 +14,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import anyio
 import anyio.to_thread
 
-from ullage.clients.configs import ClientConfig, ConfigFile, ServerEntry, edit_content, parse_config, read_bytes
+from ullage.clients.configs import (
+    ClientConfig,
+    ConfigFile,
+    Program,
+    ServerEntry,
+    edit_content,
+    parse_config,
+    read_bytes,
+)
 from ullage.config import Flags, Loaded, Places, examine, is_approved
 from ullage.errors import SignInNeeded, UllageError, UnsupportedModel
 from ullage.gateway import ASSUMED, Catalogue, Server, definition_text
 from ullage.models import shipped
 from ullage.store import Database
-from ullage.tool import Tool
+from ullage.tool import JsonObject, Tool
 
 from .build_gateway import Gateway
 from .count_text import count, meter
@@ -439,7 +447,7 @@ def report_client(
             is_doubled=(place.entry.file, place.entry.path) in doubled,
             entry=place.entry,
         )
-        servers.append(_weighed(scanned, listed, model))
+        servers.append(_weighed(scanned, listed, model, program))
     everything = dict(own)
     shown = {place.name for place in plan.places[program.name]}
     for server in there or ():
@@ -449,7 +457,7 @@ def report_client(
             everything.setdefault(server.name, listed)
         if server.name not in shown:
             scanned = ScannedServer(name=server.name, state=outcome.state, reason=outcome.reason, is_behind=True)
-            servers.append(_weighed(scanned, listed, model))
+            servers.append(_weighed(scanned, listed, model, program))
     with_ullage = None if surface is None else _carried(config, {"ullage": surface}, model, is_ullage=True)
     now = _carried(config, own, model)
     if there is not None:
@@ -474,15 +482,28 @@ def _why_left_out(plan: ScanPlan, name: str) -> str | None:
     return re.sub(r"^server `[^`]*` is left out: ", "", next(said, "it cannot be used"))
 
 
-def _weighed(scanned: ScannedServer, listed: KnownServer | None, model: str | None) -> ScannedServer:
+def _weighed(scanned: ScannedServer, listed: KnownServer | None, model: str | None, program: Program) -> ScannedServer:
     """The server with what it costs, where its tools are known."""
     if listed is None:
         return scanned
-    costs = [ToolCost(one.name, _weigh(definition_text(one), model)) for one in listed.tools]
+    costs = [ToolCost(one.name, _weigh(_shown_text(one, program), model)) for one in listed.tools]
     return replace(
         scanned,
         tools=tuple(sorted(costs, key=lambda one: (-one.tokens, one.name))),
         instructions=_weigh(listed.instructions, model),
+    )
+
+
+def _shown_text(tool: Tool, program: Program) -> str:
+    """A definition as the program sends it."""
+    if program.added_property is None:
+        return definition_text(tool)
+    added = dict(program.added_property)
+    name = str(added.pop("name"))
+    said = tool.input_schema.get("properties")
+    properties = {**(said if isinstance(said, dict) else {}), name: added}
+    return definition_text(
+        replace(tool, input_schema=cast("JsonObject", {**tool.input_schema, "properties": properties}))
     )
 
 
@@ -500,7 +521,7 @@ def _carried(
     """
     texts = [server.instructions for server in servers.values()]
     if not config.defers_tools or (is_ullage and config.program.name == "claude"):
-        texts += [definition_text(tool) for server in servers.values() for tool in server.tools]
+        texts += [_shown_text(tool, config.program) for server in servers.values() for tool in server.tools]
         return sum(_weigh(text, model) for text in texts)
     lines = list[str]()
     for name, server in servers.items():

@@ -15,7 +15,7 @@ from typing import get_args
 from ullage.app.build_gateway import Gateway
 from ullage.app.install_plan import OWN_NAME, InstallPlan, MovedScope, ServeFlags, is_ullage, plan_install, serve_flags
 from ullage.app.scan_servers import ClientScan, is_file_approved, servers_behind, usable_model
-from ullage.clients.configs import PROGRAMS, ChangeRecord, ClientConfig, Remove, edit_content, read_bytes
+from ullage.clients.configs import PROGRAMS, ChangeRecord, ClientConfig, Put, Remove, edit_content, read_bytes
 from ullage.config import Places, approve_command
 from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.tool import Json
@@ -152,7 +152,7 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None) -> list[Cha
                 before=before,
                 after=edit_content(before, kind, edits),
                 removed=tuple(edit.path for edit in edits if isinstance(edit, Remove)),
-                added=(plan.entry_path,) if path == plan.file.path else (),
+                added=tuple(edit.path for edit in edits if isinstance(edit, Put)),
             )
         )
     done = list[tuple[ChangeRecord, bytes | None]]()

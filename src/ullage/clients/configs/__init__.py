@@ -27,6 +27,7 @@ from .server_entries import (
     Scope,
     ServerEntry,
     ToolRules,
+    value_at,
 )
 from .undo_changes import ChangeRecord, UndoFolder, Undone, edit_content, undo_change
 
@@ -59,4 +60,5 @@ __all__ = [
     "read_clients",
     "replace_file",
     "undo_change",
+    "value_at",
 ]

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -221,6 +221,8 @@ class ClientConfig:
     defers_tools: bool = False
     """Whether the program, as it is set up, loads tool definitions on demand by itself."""
     problems: tuple[Problem, ...] = ()
+    documents: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
+    """The parsed files, by path. They may hold secrets."""
 
     @property
     def active_servers(self) -> tuple[ServerEntry, ...]:
@@ -274,6 +276,7 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
         model=_find_model(program, [document for _, document in documents]),
         defers_tools=program.defers_tools and _is_deferral_on(program, [one for _, one in documents], around),
         problems=tuple(problems),
+        documents={file.path: document for file, document in documents},
     )
 
 

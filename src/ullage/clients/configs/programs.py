@@ -210,6 +210,10 @@ class Program:
     """A model that it is likely to use where its files state none; None where it may be anybody's."""
     defers_tools: bool = False
     """Whether it can load tool definitions on demand by itself."""
+    added_property: Mapping[str, object] | None = None
+    """A property that it adds to the input schema of every tool, with its name as `name`."""
+    allowed_tools: KeyPath | None = None
+    """Where the user's settings list the tools that run without asking; None where the server's entry does."""
     read_rules: Callable[[object, ConfigFile, Surroundings], FileRules] | None = None
     finish_entry: Callable[[ServerEntry, Mapping[str, object]], ServerEntry] | None = None
     """Adds what only this program's entries have."""
@@ -319,6 +323,7 @@ _CLAUDE_CODE = Program(
     models=(("model",), ("env", "ANTHROPIC_MODEL")),
     usual_model="claude-opus-5-5",
     defers_tools=True,
+    allowed_tools=("permissions", "allow"),
     read_rules=_claude_code_rules,
     prefixes=_claude_prefixes,
     wholes=_claude_wholes,
@@ -627,13 +632,32 @@ _GEMINI_KEYS = EntryKeys(
     ignored=("trust", "extensionName"),
 )
 
+
+def _gemini_entry(command: str, arguments: tuple[str, ...], unasked: tuple[str, ...]) -> dict[str, object]:
+    # It can be told not to ask for a server's tools, all of them or none.
+    is_trusted = "call_tool_write" in unasked
+    return {**_stdio_entry(command, arguments, unasked), **({"trust": True} if is_trusted else {})}
+
+
+_WAIT_PROPERTY = MappingProxyType(
+    {
+        "name": "wait_for_previous",
+        "type": "boolean",
+        "description": "Set to true to wait for all previously requested tools in this turn to complete before "
+        "starting. Set to false (or omit) to run in parallel. Use true when this tool depends on the output of "
+        "previous tools.",
+    }
+)
+"""What Gemini CLI 0.61 adds to every tool."""
+
 _GEMINI = Program(
     name="gemini",
     title="Gemini CLI",
     aliases=("gemini-cli",),
     keys=_GEMINI_KEYS,
     list_files=_gemini_files,
-    make_entry=_stdio_entry,
+    make_entry=_gemini_entry,
+    added_property=_WAIT_PROPERTY,
     list_command=("gemini", "mcp", "list"),
     models=(("model", "name"), ("model",)),
     usual_model="gemini-3.8-flash",
@@ -663,6 +687,7 @@ _QWEN = replace(
     list_files=_qwen_files,
     list_command=("qwen", "mcp", "list"),
     usual_model="qwen3-coder-plus",
+    added_property=None,
     defers_tools=True,
 )
 

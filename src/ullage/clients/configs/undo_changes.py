@@ -80,17 +80,15 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
     before, after, now = (_parse(one, record.format) for one in (record.before, record.after, current))
     edits, kept = list[Edit](), list[KeyPath]()
     for path in record.added:
-        was, is_now = value_at(before, path), value_at(now, path)
-        is_ours = _says_same(is_now, value_at(after, path))
-        if is_now is None:
-            continue
-        if not is_ours and was is not None:
-            kept.append(path)
-        elif was is None:
+        was, ours, is_now = (value_at(one, path) for one in (before, after, now))
+        items = _without_added(was, ours, is_now)
+        if items or (items is not None and was is not None):
+            edits.append(Put(path, items))
+        elif is_now is not None and was is None:
             # An entry of ours is removed even where somebody has added to it.
             edits.append(Remove(path))
-        else:
-            edits.append(Put(path, was))
+        elif is_now is not None:
+            (edits.append(Put(path, was)) if _says_same(is_now, ours) else kept.append(path))
     for path in record.removed:
         was = value_at(before, path)
         if value_at(now, path) is not None and path not in record.added:
@@ -98,6 +96,15 @@ def undo_change(record: ChangeRecord, current: bytes | None) -> Undone:
         elif was is not None:
             edits.append(Put(path, was))
     return Undone(edit_content(current, record.format, edits), is_exact=False, kept=tuple(kept))
+
+
+def _without_added(before: object, after: object, now: object) -> list[object] | None:
+    """A list without the items that the change added to it; None where it was none, or is none any more."""
+    if not (isinstance(before, list | None) and isinstance(after, list) and isinstance(now, list)):
+        return None
+    kept = cast("list[object]", before or [])
+    added = [one for one in cast("list[object]", after) if one not in kept]
+    return [one for one in cast("list[object]", now) if one not in added]
 
 
 def _says_same(one: object, other: object) -> bool:
