@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from store.databases import ENGINES, fresh_place, opened
 from ullage.errors import StoreFailed, UnknownHandle
 from ullage.gateway.results.held_result import Held, Part, pack, read_shapes, survey, unpack, write_shapes
-from ullage.gateway.results.result_store import MemoryShelf, NotKept, StoredShelf, Vault
+from ullage.gateway.results.result_store import DatabaseResultStore, MemoryResultStore, NotStored, Vault
 from ullage.store import Database
 from ullage.tokens import drain
 
@@ -122,7 +122,7 @@ def test_the_oldest_are_let_go_where_there_is_no_room(database: Database | None)
 
 
 def test_what_is_larger_than_all_may_be_is_not_kept(database: Database | None):
-    with pytest.raises(NotKept):
+    with pytest.raises(NotStored):
         Vault(database, size=10).keep(held("a\nb"))
 
 
@@ -148,7 +148,7 @@ def test_a_database_that_cannot_be_read_is_said_to_be_the_reason(tmp_path: Path)
 
 def test_a_shelf_that_has_nothing_says_so(tmp_path: Path):
     with opened(str(tmp_path / "ullage.db")) as database:
-        for shelf in (MemoryShelf(), StoredShelf(database)):
+        for shelf in (MemoryResultStore(), DatabaseResultStore(database)):
             assert shelf.header("r1") is None
             assert shelf.piece("r1", 0) is None
             assert shelf.position("r1", range(3, 9), 5) == 3

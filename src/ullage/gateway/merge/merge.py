@@ -38,7 +38,7 @@ from ..sanitize import (
     sanitized_result,
 )
 from ..tool_source import Spawn, advised, failed
-from .polling import Round
+from .polling import PollRound
 from .prompts_and_resources import (
     Prompts,
     Resources,
@@ -79,7 +79,7 @@ class Merge:
         self._reserved = tuple(reserved)
         self._patience = patience
         self._listeners: list[Listener] = []
-        self._tools: Round[Listing] = Round(tools_of, self._tools_arrived, spawn, patience)
+        self._tools: PollRound[Listing] = PollRound(tools_of, self._tools_arrived, spawn, patience)
         self._resources = Resources(self._resources_arrived, spawn, patience)
         self._prompts = Prompts(self._prompts_arrived, spawn, patience)
         self._watching: dict[str, tuple[object, Callable[[], None]]] = {}

@@ -1,8 +1,8 @@
-"""Listens to members for changed tools, resources and prompts.
+"""Polls members for their tools, resources or prompts.
 
-One question to many members, such as which tools they have: who can answer at once does, the rest are asked side by
-side, and nobody waits longer than he wants to for those that do not answer. What was asked goes on being asked after
-that. What the answers mean, others know.
+A `PollRound` asks one question of all members, such as which tools they have. Members that remember an answer give it
+at once; the others are asked side by side, and a caller waits no longer than its time limit. A member that has not
+answered by then goes on being asked in the background, and one that failed is asked again after a growing pause.
 """
 
 import math
@@ -17,25 +17,31 @@ from ullage.errors import UllageError
 from ..tool_source import Pacing, Spawn, Work
 from .tool_view import Member, Missing
 
-__all__ = ["Hearing", "Question", "Round", "are_same_answers"]
+__all__ = ["MemberPoll", "PollQuestion", "PollRound", "are_same_answers"]
 
 Answer = TypeVar("Answer")
 
 _PATIENCE = 5.0
-"""Seconds that a member which cannot answer at once is given when it is first asked, at the most, whoever waits."""
+"""Most seconds that a caller waits for a member without a remembered answer."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _SILENT, _LATE = "it has not answered yet", "it did not answer in time"
 
 
 def are_same_answers(before: tuple[tuple[Member, object], ...], now: tuple[tuple[Member, object], ...]) -> bool:
-    """Whether nothing was heard since; looks at the answers, not at what is in them."""
+    """Whether the members and answers are the same objects as before. Answers are not compared by value."""
     return len(before) == len(now) and all(
         old[0] is new[0] and old[1] is new[1] for old, new in zip(before, now, strict=True)
     )
 
 
-class Question(Generic[Answer]):
-    """How one member is asked."""
+class PollQuestion(Generic[Answer]):
+    """How one member is asked.
+
+    Attributes:
+        ask: Asks the member.
+        peek: Returns an answer that the member remembers, or None; None for a member that can only be asked.
+        recall: Makes the member load what it stored, so that `peek` can answer.
+    """
 
     def __init__(
         self,
@@ -46,15 +52,13 @@ class Question(Generic[Answer]):
     ) -> None:
         self.ask = ask
         self.peek = peek
-        """Answers at once, or not; None for a member that can only be asked."""
         self.recall = recall
-        """Has the member look for an answer in what it wrote down, so that it can then be peeked at."""
 
 
-class Hearing(Generic[Answer]):
-    """One member's answer to one question."""
+class MemberPoll(Generic[Answer]):
+    """The state of one question to one member: its answer, its failure, and when to ask again."""
 
-    def __init__(self, member: Member, question: Question[Answer], arrived: Callable[[], None]) -> None:
+    def __init__(self, member: Member, question: PollQuestion[Answer], arrived: Callable[[], None]) -> None:
         self.member = member
         self.source = member.source
         self._question = question
@@ -65,17 +69,17 @@ class Hearing(Generic[Answer]):
         self._asking: anyio.Event | None = None
         self._pause = _SHORTEST_PAUSE
         self._again_at = -math.inf
-        """Before then, one that failed is not asked again."""
+        """A member that failed is not asked again before that time."""
         self._pacing = Pacing(first=0.0)
         self._is_paced = False
         """Whether it was ever asked because of a change."""
         self._is_due = False
-        """Whether someone waits out a pause to ask."""
+        """Whether a task waits out a pause before it asks."""
         self._may_recall = question.recall is not None
 
     @property
     def answer(self) -> Answer | None:
-        """The last one known."""
+        """The last known answer."""
         known = None if self._question.peek is None else self._question.peek()
         return self._said if known is None else known
 
@@ -90,18 +94,19 @@ class Hearing(Generic[Answer]):
 
     @property
     def is_wanted(self) -> bool:
+        """Whether the member should be asked now."""
         if self._asking is not None or not (self.answer is None or self._outdated):
             return False
         return self._failure is None or anyio.current_time() >= self._again_at
 
     @property
     def is_outdated(self) -> bool:
-        """Whether there was a change since it was asked."""
+        """Whether something changed since it was asked."""
         return self._outdated and self.is_wanted
 
     @property
     def has_failed(self) -> bool:
-        """Whether it was asked and could not say; one that was only not waited for may yet."""
+        """Whether it was asked and failed. A member that is merely late has not failed."""
         return self._failure is not None and self._failure != _LATE and self._asking is None
 
     @property
@@ -110,21 +115,24 @@ class Hearing(Generic[Answer]):
 
     @property
     def may_recall(self) -> bool:
-        """Whether it has not yet looked for an answer in what was written down."""
+        """Whether it has not yet loaded what it stored."""
         return self._may_recall
 
     @property
     def is_plain(self) -> bool:
-        """Whether it can only be asked."""
+        """Whether it remembers no answers and can only be asked."""
         return self._question.peek is None
 
     def outdate(self) -> bool:
-        """The answer no longer holds, and is kept until there is another. Who can be peeked at keeps his own."""
+        """Mark the answer as outdated; it is used until there is a new one.
+
+        A member that remembers its answers keeps them up to date by itself.
+        """
         self._outdated = self.is_plain
         return self._outdated
 
     async def recall(self) -> None:
-        """Lets the member remember, once."""
+        """Make the member load what it stored, once."""
         if self._may_recall and self._question.recall is not None:
             self._may_recall = False
             try:
@@ -133,12 +141,12 @@ class Hearing(Generic[Answer]):
                 self._failure = error.message
 
     def begin(self) -> Work:
-        """Marks the member as being asked; the returned function asks it."""
+        """Mark the member as being asked; the returned function asks it."""
         self._asking, self._outdated = anyio.Event(), False
         return self._run
 
     def ask_soon(self, spawn: Spawn) -> None:
-        """Has the member asked in the background: at once, or after a pause where it was asked just now."""
+        """Ask the member in the background, after a pause where it was asked just before."""
         if self._is_due:
             return
         pause = self._pacing.pause(anyio.current_time())
@@ -153,8 +161,8 @@ class Hearing(Generic[Answer]):
         if self.is_wanted:
             await self.begin()()
 
-    async def settled(self) -> None:
-        """Waits until nobody is asking."""
+    async def wait_until_answered(self) -> None:
+        """Wait until the member is no longer being asked."""
         if self._asking is not None:
             await self._asking.wait()
 
@@ -167,7 +175,7 @@ class Hearing(Generic[Answer]):
         except UllageError as error:
             self._fail(error.message)
         except Exception as error:  # noqa: BLE001 - a source of anyone's making; one that breaks must not break the rest
-            # The message of a stranger's exception may hold an address or a token: its kind has to do.
+            # The exception's message may contain an address or a token, so only its type is reported.
             self._fail(f"it failed with {type(error).__name__}")
         finally:
             self._asking = None
@@ -177,19 +185,26 @@ class Hearing(Generic[Answer]):
         self._arrived()
 
     def _fail(self, why: str) -> None:
-        """Who fails is asked again after a pause, longer each time: views are asked for with every call."""
+        """Record a failure; the next attempt follows after a pause that doubles each time."""
         self._failure = why
         self._outdated = self.is_plain
         self._again_at = anyio.current_time() + self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
 
-class Round(Generic[Answer]):
-    """One question to every member that can be asked it, in the order of the members."""
+class PollRound(Generic[Answer]):
+    """One question to all members that can be asked it, in the order of the members.
+
+    Args:
+        question_to: The question for a member; None where it cannot be asked.
+        arrived: Called after each answer.
+        spawn: Runs work in the background; None where there is no background.
+        patience: Seconds to wait for a member without a remembered answer.
+    """
 
     def __init__(
         self,
-        question_to: Callable[[Member], Question[Answer] | None],
+        question_to: Callable[[Member], PollQuestion[Answer] | None],
         arrived: Callable[[], None],
         spawn: Spawn | None,
         patience: float,
@@ -198,92 +213,92 @@ class Round(Generic[Answer]):
         self._question_to = question_to
         self._arrived = arrived
         self._spawn = spawn
-        self._hearings: dict[str, Hearing[Answer]] = {}
+        self._polls: dict[str, MemberPoll[Answer]] = {}
 
     def replace(self, members: Iterable[Member]) -> None:
-        """Another set of members; what was heard of a source that stays is kept."""
-        old, self._hearings = self._hearings, {}
+        """Replace the members; answers of sources that stay are kept."""
+        old, self._polls = self._polls, {}
         for member in members:
             kept = old.get(member.name)
             if kept is not None and kept.source is member.source:
                 kept.member = member
-                self._hearings[member.name] = kept
+                self._polls[member.name] = kept
             elif (question := self._question_to(member)) is not None:
-                self._hearings[member.name] = Hearing(member, question, self._answered)
+                self._polls[member.name] = MemberPoll(member, question, self._answered)
 
     def _answered(self) -> None:
         self._arrived()
         if self._spawn is not None:
-            for hearing in self._hearings.values():
-                if hearing.is_outdated:
-                    hearing.ask_soon(self._spawn)
+            for poll in self._polls.values():
+                if poll.is_outdated:
+                    poll.ask_soon(self._spawn)
 
     def known(self) -> tuple[tuple[Member, Answer], ...]:
         """The last answer of each member that ever gave one."""
-        heard = ((hearing.member, hearing.answer) for hearing in self._hearings.values())
+        heard = ((poll.member, poll.answer) for poll in self._polls.values())
         return tuple((member, answer) for member, answer in heard if answer is not None)
 
     def missing(self) -> tuple[Missing, ...]:
         return tuple(
             Missing(name, one.reason, prefix=one.member.prefix, has_failed=one.has_failed)
-            for name, one in self._hearings.items()
+            for name, one in self._polls.items()
             if one.answer is None
         )
 
     def failed(self) -> tuple[Missing, ...]:
-        """Members whose last answer was a failure, whether or not an earlier answer is known."""
-        return tuple(Missing(name, one.failure) for name, one in self._hearings.items() if one.failure is not None)
+        """Members that failed the last time, also where an earlier answer is known."""
+        return tuple(Missing(name, one.failure) for name, one in self._polls.items() if one.failure is not None)
 
     def outdate(self, name: str) -> bool:
-        """Whether the member has to be asked again."""
-        hearing = self._hearings.get(name)
-        return hearing is not None and hearing.outdate()
+        """Mark a member's answer as outdated; returns whether the member has to be asked again."""
+        poll = self._polls.get(name)
+        return poll is not None and poll.outdate()
 
     async def recall(self) -> None:
-        """Has members that were never asked remember what they last said; starts none of them."""
-        for hearing in tuple(self._hearings.values()):
-            if hearing.may_recall:
-                await hearing.recall()
+        """Make members that were never asked load what they stored. Starts no server."""
+        for poll in tuple(self._polls.values()):
+            if poll.may_recall:
+                await poll.recall()
 
     def ask_in_background(self) -> bool:
-        """Asks whoever is to be asked, without waiting; False where there is no background."""
+        """Ask in the background, without waiting; returns False where there is no background."""
         if self._spawn is None:
             return False
-        for hearing in self._wanted(None):
-            hearing.ask_soon(self._spawn)
+        for poll in self._wanted(None):
+            poll.ask_soon(self._spawn)
         return True
 
     async def gather(self, wait: float, only: frozenset[str] | None = None) -> None:
-        """Asks whoever is to be asked, and waits for them, up to `wait` seconds in all."""
+        """Ask the members that should be asked, and wait up to `wait` seconds for all of them."""
         wanted = self._wanted(only)
-        if not wanted and not any(one.is_being_asked for one in self._hearings.values()):
-            # Nearly always: a view is asked for with every call.
+        if not wanted and not any(one.is_being_asked for one in self._polls.values()):
+            # The usual case: a view is requested with every call.
             return
         if self._spawn is None:
-            await _all(wanted, max(wait, self._patience))
+            await _ask_within(wanted, max(wait, self._patience))
             return
-        fresh = [hearing for hearing in wanted if hearing.is_plain]
+        fresh = [poll for poll in wanted if poll.is_plain]
         deadline = anyio.current_time() + wait
-        for hearing in wanted:
-            self._spawn(hearing.begin())
-        await _settled(fresh, max(deadline, anyio.current_time() + self._patience))
-        await _settled((one for one in self._hearings.values() if only is None or one.member.name in only), deadline)
+        for poll in wanted:
+            self._spawn(poll.begin())
+        await _wait_for(fresh, max(deadline, anyio.current_time() + self._patience))
+        await _wait_for((one for one in self._polls.values() if only is None or one.member.name in only), deadline)
 
-    def _wanted(self, only: frozenset[str] | None) -> list[Hearing[Answer]]:
-        return [one for name, one in self._hearings.items() if one.is_wanted and (only is None or name in only)]
+    def _wanted(self, only: frozenset[str] | None) -> list[MemberPoll[Answer]]:
+        return [one for name, one in self._polls.items() if one.is_wanted and (only is None or name in only)]
 
 
-async def _all(wanted: list[Hearing[Answer]], wait: float) -> None:
-    """Without a background: who has not answered by then is no longer being asked."""
+async def _ask_within(wanted: list[MemberPoll[Answer]], wait: float) -> None:
+    """Ask without a background: a member that has not answered within the time is no longer asked."""
     if not wanted:
         return
     with anyio.move_on_after(wait):
         async with anyio.create_task_group() as group:
-            for hearing in wanted:
-                group.start_soon(hearing.begin())
+            for poll in wanted:
+                group.start_soon(poll.begin())
 
 
-async def _settled(hearings: Iterable[Hearing[Answer]], deadline: float) -> None:
+async def _wait_for(polls: Iterable[MemberPoll[Answer]], deadline: float) -> None:
     with anyio.CancelScope(deadline=deadline):
-        for hearing in hearings:
-            await hearing.settled()
+        for poll in polls:
+            await poll.wait_until_answered()

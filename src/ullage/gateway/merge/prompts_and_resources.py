@@ -40,7 +40,7 @@ from ullage.tool import (
 from ..baseline import DefinitionChange, tool_changed
 from ..sanitize import restore_arguments, sanitize_item
 from ..tool_source import Spawn
-from .polling import Question, Round, are_same_answers
+from .polling import PollQuestion, PollRound, are_same_answers
 from .tool_names import (
     NOBODY,
     Book,
@@ -153,9 +153,9 @@ def _is_capable(source: object) -> TypeGuard[Capable]:
     return hasattr(source, "capabilities")
 
 
-def tools_of(member: Member) -> Question[Listing]:
+def tools_of(member: Member) -> PollQuestion[Listing]:
     source: ToolSource = member.source
-    return Question(
+    return PollQuestion(
         source.tools,
         peek=source.peek if can_peek(source) else None,
         recall=source.load if _recalls(source) else None,
@@ -235,7 +235,7 @@ class Prompts:
     """The prompts of all members."""
 
     def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
-        self._round: Round[_Offered] = Round(_prompts_of, changed, spawn, patience)
+        self._round: PollRound[_Offered] = PollRound(_prompts_of, changed, spawn, patience)
         self._patience = patience
         self._given: Mapping[str, Origin] = NOBODY
         self._made: _MadePrompts | None = None
@@ -384,8 +384,8 @@ def _name(definition: JsonObject) -> str:
     return str(definition.get("name"))
 
 
-def _prompts_of(member: Member) -> Question[_Offered] | None:
-    return Question(lenient(member.source.prompts)) if has_prompts(member.source) else None
+def _prompts_of(member: Member) -> PollQuestion[_Offered] | None:
+    return PollQuestion(lenient(member.source.prompts)) if has_prompts(member.source) else None
 
 
 """Resources, blocks or comparisons of an address with a template that are worked on in one turn of the event loop."""
@@ -410,8 +410,8 @@ class Resources:
     """The resources of all members."""
 
     def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
-        self._listed: Round[_Offered] = Round(_resources_of, changed, spawn, patience)
-        self._templates: Round[_Offered] = Round(_templates_of, changed, spawn, patience)
+        self._listed: PollRound[_Offered] = PollRound(_resources_of, changed, spawn, patience)
+        self._templates: PollRound[_Offered] = PollRound(_templates_of, changed, spawn, patience)
         self._patience = patience
         self._sources: dict[str, tuple[Member, ResourceSource]] = {}
         self._seen: OrderedDict[str, str] = OrderedDict()
@@ -644,9 +644,9 @@ def _unknown(uri: str, failed: list[str]) -> UnknownResource:
     )
 
 
-def _resources_of(member: Member) -> Question[_Offered] | None:
-    return Question(lenient(member.source.resources)) if has_resources(member.source) else None
+def _resources_of(member: Member) -> PollQuestion[_Offered] | None:
+    return PollQuestion(lenient(member.source.resources)) if has_resources(member.source) else None
 
 
-def _templates_of(member: Member) -> Question[_Offered] | None:
-    return Question(lenient(member.source.templates)) if has_resources(member.source) else None
+def _templates_of(member: Member) -> PollQuestion[_Offered] | None:
+    return PollQuestion(lenient(member.source.templates)) if has_resources(member.source) else None

@@ -32,7 +32,7 @@ from .result_query import (
     records_in,
     records_of,
 )
-from .result_store import Opened, Vault
+from .result_store import OpenResult, Vault
 
 __all__ = ["ResultReader", "Wanted", "read_arguments"]
 
@@ -132,7 +132,7 @@ class ResultReader:
             return await self._ask(reading, wanted.sql)
         return await self.vault.aside(lambda: drain(_read(reading)))
 
-    def _reading(self, call: Call, wanted: Wanted, opened: Opened) -> "_Reading":
+    def _reading(self, call: Call, wanted: Wanted, opened: OpenResult) -> "_Reading":
         said = call.meta.get(BUDGET)
         asked = wanted.max_tokens or (said if isinstance(said, int) and said > 0 else None)
         limit = character_limit(call.caller)
@@ -160,7 +160,7 @@ class _Reading:
     """One call."""
 
     wanted: Wanted
-    opened: Opened
+    opened: OpenResult
     budget: int
     encode: bool
     scale: Scale

@@ -24,7 +24,7 @@ from ..metering import Reference, Unwritten, character_limit, shown
 from ..slim.schema_walk import is_small
 from ..tool_source import Passing, definition_hash, revision_of
 from .held_result import Held, Scale, contents, is_recodable
-from .result_store import NotKept, Vault
+from .result_store import NotStored, Vault
 
 __all__ = ["BUDGET", "READ", "Budgeted", "Holdable"]
 
@@ -146,7 +146,7 @@ class Budgeted(Passing[Holdable]):
             handle = self.vault.keep(
                 Held(principal=held.principal, server=origin.server, tool=origin.tool, parts=parts)
             )
-        except NotKept:
+        except NotStored:
             _log.warning("a result of `%s` is passed on whole: there is no room to keep it", origin.tool)
             return settled
         if reply.json_lists is not None:

@@ -46,7 +46,7 @@ from .paging import (
     rejoined,
     whole_rows,
 )
-from .result_store import Opened
+from .result_store import OpenResult
 
 __all__ = [
     "Below",
@@ -307,7 +307,7 @@ class Document:
     """What stands above the units of a page that begins with one, within a budget."""
 
 
-def at_offset(opened: Opened, unit: int) -> Document:
+def at_offset(opened: OpenResult, unit: int) -> Document:
     """The part that holds the unit, with those behind it that are lines too if it is."""
     shapes = [shape for shape in opened.shapes if shape.end > unit]
     if not shapes:
@@ -319,13 +319,13 @@ def at_offset(opened: Opened, unit: int) -> Document:
     return _of_shapes(opened, shapes)
 
 
-def records_of(opened: Opened) -> Document:
+def records_of(opened: OpenResult) -> Document:
     """The first part that has records, else the first."""
     shapes = [*(shape for shape in opened.shapes if shape.kind == "records"), *opened.shapes]
     return _of_shapes(opened, shapes[:1]) if shapes else at_offset(opened, 0)
 
 
-def _of_shapes(opened: Opened, shapes: Sequence[Shape]) -> Document:
+def _of_shapes(opened: OpenResult, shapes: Sequence[Shape]) -> Document:
     def units(first: int) -> Iterator[Numbered]:
         for one in shapes:
             yield from opened.read(one, max(first, one.first))
@@ -350,7 +350,7 @@ def _of_shapes(opened: Opened, shapes: Sequence[Shape]) -> Document:
     )
 
 
-def _heading(opened: Opened, shape: Shape) -> str:
+def _heading(opened: OpenResult, shape: Shape) -> str:
     """Of one of our tables, whose last line counts its rows; not where some are so long as to be in parts."""
     if shape.kind != "lines" or shape.label:
         return ""
@@ -358,12 +358,12 @@ def _heading(opened: Opened, shape: Shape) -> str:
     return first if footer_rows(last) == shape.units - 2 else ""
 
 
-def _json_of(opened: Opened) -> Shape | None:
+def _json_of(opened: OpenResult) -> Shape | None:
     """The part that a path is about: the first that is JSON."""
     return next((shape for shape in opened.shapes if shape.is_json), None)
 
 
-def at_path(opened: Opened, path: str) -> Steps[Document]:
+def at_path(opened: OpenResult, path: str) -> Steps[Document]:
     """What a path picks; raises `InvalidArguments` where that is nothing."""
     steps, shape = read_steps(path), _json_of(opened)
     if shape is None:
@@ -402,7 +402,7 @@ def _of_text(text: str, path: str | None) -> Steps[Document]:
     )
 
 
-def _values(opened: Opened, shape: Shape, steps: tuple[Step, ...]) -> Steps[list[Json]]:
+def _values(opened: OpenResult, shape: Shape, steps: tuple[Step, ...]) -> Steps[list[Json]]:
     """What is picked: from the records that are meant where the path leads to them, else from the whole."""
     depth, found = len(shape.path), list[Json]()
     if shape.kind == "records" and not depth and steps[:1] == (Below(),) and isinstance(steps[1], str):
@@ -442,7 +442,7 @@ def _picks_records(steps: Sequence[Step]) -> bool:
     return bool(steps) and isinstance(steps[0], int | Every)
 
 
-def _records(opened: Opened, shape: Shape, step: Step) -> Iterator[str]:
+def _records(opened: OpenResult, shape: Shape, step: Step) -> Iterator[str]:
     wanted = range(shape.units)[step.part] if isinstance(step, Every) else _single(step, shape.units)
     if not wanted:
         return
@@ -460,7 +460,7 @@ def _single(step: Step, count: int) -> range:
     return range(place, place + 1) if 0 <= place < count else range(0)
 
 
-def _whole(opened: Opened, shape: Shape) -> Steps[Json]:
+def _whole(opened: OpenResult, shape: Shape) -> Steps[Json]:
     """The document; a long one record by record, so that nobody waits for the parser."""
     if shape.kind != "records":
         return _read(opened.text(shape))
@@ -486,7 +486,7 @@ def _read(text: str) -> Json:
         raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.") from error
 
 
-def _missing(opened: Opened, shape: Shape, steps: tuple[Step, ...], path: str) -> Json:
+def _missing(opened: OpenResult, shape: Shape, steps: tuple[Step, ...], path: str) -> Json:
     """Says which keys there are, where the path may have gone wrong."""
     keys, whose = tuple[str, ...](), "a record" if steps[:1] == shape.path[:1] or not shape.path else "the document"
     if shape.kind == "records":

@@ -1,13 +1,8 @@
 """Stores whole results by handle, in the database or in memory.
 
-`Vault` keeps whole results and gives each a handle that cannot be guessed and belongs to the principal it was made
-for; to everybody else it does not exist. Where the database fails, a result is kept in memory, for this process alone.
-How results are cut into pieces, `held` knows, and where those lie, `shelf`. What a result is read for is not known
-here.
-
-In the database, which outlives the process, or in memory where there is none: both bounded in size and age, the oldest
-let go first. Everything here blocks and is to be run in a thread. Whose a result is, and who may read it, is the
-vault's affair.
+`Vault` gives every stored result a handle that cannot be guessed and that only the result's principal can open.
+`DatabaseResultStore` outlives the process; `MemoryResultStore` is used where there is no database or it fails. Both are
+bounded in size and age, and drop the oldest results first. The stores block: run them in a thread.
 """
 
 import json
@@ -29,7 +24,29 @@ from ullage.tokens import drain
 
 from .held_result import Held, Packed, Part, Shape, lines_of, pack, packed_size, read_shapes, unpack, write_shapes
 
-__all__ = ["AGE", "SIZE", "Header", "MemoryShelf", "NotKept", "Opened", "Shelf", "StoredShelf", "TooLarge", "Vault"]
+__all__ = [
+    "AGE",
+    "SIZE",
+    "DatabaseResultStore",
+    "Header",
+    "MemoryResultStore",
+    "NotStored",
+    "OpenResult",
+    "ResultStore",
+    "TooLarge",
+    "Vault",
+]
+
+_log = logging.getLogger(__name__)
+
+SIZE = 200_000_000
+"""Default limit of the packed bytes of all results."""
+AGE = 86_400.0
+"""Default age in seconds at which a result is dropped."""
+_IN_MEMORY = 64_000_000
+"""Most packed bytes in memory."""
+_HANDLE_DIGITS = 18
+"""Digits of a handle. Three digits are one token, so that 60 bits cost six tokens."""
 
 _ADD_RESULT = (
     "INSERT INTO ullage_results (handle, principal, server, tool, created, size, shape) "
@@ -40,11 +57,13 @@ _ADD_PIECE = (
     "VALUES (:handle, :position, :first, :units, :data)"
 )
 _AT_ONCE = 100
-"""Pieces written, or results let go, by one statement."""
+"""Pieces written, or results deleted, by one statement."""
+
+Result = TypeVar("Result")
 
 
 class TooLarge(Exception):
-    """One result is more than all may be together."""
+    """A result is larger than the store's capacity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +78,15 @@ class Header:
     shapes: tuple[Shape, ...]
 
 
-class Shelf(Protocol):
+class ResultStore(Protocol):
+    """Holds results in packed pieces."""
+
     def put(self, handle: str, header: Header, pieces: Sequence[Packed], *, oldest: float) -> None:
-        """Keeps a result and lets go of those made before `oldest`, and of as many more as there is no room for."""
+        """Store a result. Drops results made before `oldest`, and then the oldest ones until there is room.
+
+        Raises:
+            TooLarge: The result is larger than the capacity.
+        """
         ...
 
     def header(self, handle: str) -> Header | None: ...
@@ -69,12 +94,14 @@ class Shelf(Protocol):
     def piece(self, handle: str, position: int) -> Packed | None: ...
 
     def position(self, handle: str, within: range, unit: int) -> int:
-        """Of the piece, among those within, that holds the unit."""
+        """The position, within a range of pieces, of the piece that holds a unit."""
         ...
 
 
 @dataclass(slots=True)
-class MemoryShelf:
+class MemoryResultStore:
+    """Results in the memory of this process. Thread-safe."""
+
     capacity: int = 64_000_000
     """Bytes of all packed pieces."""
     _held: OrderedDict[str, tuple[Header, Sequence[Packed]]] = field(
@@ -88,14 +115,14 @@ class MemoryShelf:
         if size > self.capacity:
             raise TooLarge
         with self._lock:
-            while self._held and self._must_go(next(iter(self._held.values())), size, oldest):
-                _, (_, gone) = self._held.popitem(last=False)
-                self._size -= packed_size(gone)
+            while self._held:
+                first, its_pieces = next(iter(self._held.values()))
+                if first.created >= oldest and self._size + size <= self.capacity:
+                    break
+                self._held.popitem(last=False)
+                self._size -= packed_size(its_pieces)
             self._held[handle] = header, tuple(pieces)
             self._size += size
-
-    def _must_go(self, first: tuple[Header, Sequence[Packed]], size: int, oldest: float) -> bool:
-        return first[0].created < oldest or self._size + size > self.capacity
 
     def header(self, handle: str) -> Header | None:
         held = self._held.get(handle)
@@ -112,7 +139,9 @@ class MemoryShelf:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredShelf:
+class DatabaseResultStore:
+    """Results in the database of the user's store."""
+
     database: Database
     capacity: int = 200_000_000
     """Bytes of all packed pieces."""
@@ -123,7 +152,7 @@ class StoredShelf:
             raise TooLarge
         row = {
             "handle": handle,
-            # As JSON, so that no two names become one.
+            # As JSON, so that unusual characters cannot make two names equal.
             "principal": json.dumps(header.principal),
             "server": json.dumps(header.server),
             "tool": json.dumps(header.tool),
@@ -135,7 +164,7 @@ class StoredShelf:
         def work(connection: Connection) -> None:
             _make_room(connection, self.capacity - size, oldest)
             connection.execute(_ADD_RESULT, row)
-            _write(connection, handle, pieces)
+            _write_pieces(connection, handle, pieces)
 
         self.database.write(work)
 
@@ -169,6 +198,7 @@ class StoredShelf:
 
 
 def _make_room(connection: Connection, room: int, oldest: float) -> None:
+    """Delete results made before `oldest`, then the oldest ones until the rest takes at most `room` bytes."""
     connection.execute("DELETE FROM ullage_results WHERE created < :oldest", {"oldest": oldest})
     held = int(connection.scalar("SELECT sum(size) FROM ullage_results") or 0)
     by_age = "SELECT handle, size FROM ullage_results ORDER BY created, handle LIMIT :some"
@@ -182,7 +212,7 @@ def _make_room(connection: Connection, room: int, oldest: float) -> None:
         connection.execute(f"DELETE FROM ullage_results WHERE handle IN {listed}", values)
 
 
-def _write(connection: Connection, handle: str, pieces: Sequence[Packed]) -> None:
+def _write_pieces(connection: Connection, handle: str, pieces: Sequence[Packed]) -> None:
     for start in range(0, len(pieces), _AT_ONCE):
         rows = [
             {"handle": handle, "position": start + place, "first": one.first, "units": one.units, "data": one.data}
@@ -191,30 +221,17 @@ def _write(connection: Connection, handle: str, pieces: Sequence[Packed]) -> Non
         connection.execute(_ADD_PIECE, rows)
 
 
-_log = logging.getLogger(__name__)
-
-SIZE = 200_000_000
-"""Bytes of all results together, as they are packed."""
-AGE = 86_400.0
-"""Seconds after which a result is let go."""
-_IN_MEMORY = 64_000_000
-_DIGITS = 18
-"""Of a handle: three are one token, so that 60 bits cost six."""
-
-Result = TypeVar("Result")
-
-
-class NotKept(Exception):
-    """There is no place for the result, so that it must not be cut."""
+class NotStored(Exception):
+    """The result could not be stored, so it must not be truncated."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A held result, to be read in a thread."""
+class OpenResult:
+    """A stored result, opened for reading. Reading blocks: run it in a thread."""
 
     handle: str
     header: Header
-    shelf: Shelf
+    shelf: ResultStore
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -225,7 +242,7 @@ class Opened:
         return self.shapes[-1].end if self.shapes else 0
 
     def read(self, shape: Shape, first: int) -> Iterator[tuple[int, str]]:
-        """The units of a part from one on, each with its number, as far as they are wanted."""
+        """The units of a part from number `first` on, each with its number. Pieces are loaded as needed."""
         if not shape.pieces or first >= shape.end:
             return
         start, goes_on = self.shelf.position(self.handle, shape.pieces, first), False
@@ -240,12 +257,12 @@ class Opened:
                     yield number, unit
 
     def text(self, shape: Shape) -> str:
-        """All of a part."""
+        """The whole text of a part."""
         everything = range(shape.start, shape.start + shape.head + shape.body + shape.tail)
         return "".join(unpack(self._piece(position))[0] for position in everything)
 
     def around(self, shape: Shape) -> tuple[str, str]:
-        """What stands before and behind the units of a part."""
+        """The text before and after the units of a part."""
         before = range(shape.start, shape.pieces.start)
         behind = range(shape.pieces.stop, shape.pieces.stop + shape.tail)
         head, tail = ("".join(unpack(self._piece(one))[0] for one in positions) for positions in (before, behind))
@@ -254,12 +271,12 @@ class Opened:
     def _piece(self, position: int) -> Packed:
         piece = self.shelf.piece(self.handle, position)
         if piece is None:
-            raise unknown(self.handle)
+            raise unknown_handle(self.handle)
         return piece
 
 
 class Vault:
-    """Keeps results within bounds. Safe to use from several threads."""
+    """Stores results under handles, within limits of size and age. Thread-safe."""
 
     def __init__(
         self,
@@ -269,23 +286,35 @@ class Vault:
         age: float = AGE,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Without a database in memory, and there in no more than 64 MB."""
-        memory = MemoryShelf(min(size, _IN_MEMORY))
-        self._shelves: tuple[Shelf, ...] = (memory,) if database is None else (StoredShelf(database, size), memory)
+        """
+        Args:
+            database: Where results are stored; in memory, within 64 MB, where there is none.
+            size: Most packed bytes of all results.
+            age: Seconds after which a result is dropped.
+            now: The clock.
+        """
+        memory = MemoryResultStore(min(size, _IN_MEMORY))
+        self._stores: tuple[ResultStore, ...] = (
+            (memory,) if database is None else (DatabaseResultStore(database, size), memory)
+        )
         self._age = age
         self._now = now
 
     async def aside(self, work: Callable[[], Result]) -> Result:
-        """Runs what blocks off the event loop."""
+        """Run blocking work in a thread."""
         return await anyio.to_thread.run_sync(work)
 
     def keep(self, held: Held) -> str:
-        """The handle under which it is safely kept from now on; raises `NotKept`."""
+        """Store a result and return its handle.
+
+        Raises:
+            NotStored: Neither the database nor memory can hold it.
+        """
         now = seconds(self._now())
         shapes, pieces = pack(held.parts)
         header = Header(principal=held.principal, server=held.server, tool=held.tool, created=now, shapes=shapes)
-        handle = "r" + "".join(secrets.choice("0123456789") for _ in range(_DIGITS))
-        for shelf in self._shelves:
+        handle = "r" + "".join(secrets.choice("0123456789") for _ in range(_HANDLE_DIGITS))
+        for shelf in self._stores:
             try:
                 shelf.put(handle, header, pieces, oldest=now - self._age)
             except StoreFailed as error:
@@ -294,31 +323,37 @@ class Vault:
                 continue
             else:
                 return handle
-        raise NotKept
+        raise NotStored
 
     def keep_text(self, text: str, *, principal: str, server: str, tool: str) -> str | None:
-        """The handle of a text that is kept for other use than reading on; None where there is no place for it."""
+        """Store a plain text and return its handle; None where it cannot be stored."""
         part = Part(text=text, layout=drain(lines_of(text)))
         try:
             return self.keep(Held(principal=principal, server=server, tool=tool, parts=(part,)))
-        except NotKept:
+        except NotStored:
             return None
 
-    def open(self, handle: str, principal: str) -> Opened:
-        """Raises `UnknownHandle` for none, another's, or one that was let go: they cannot be told apart."""
+    def open(self, handle: str, principal: str) -> OpenResult:
+        """Open a stored result.
+
+        Raises:
+            UnknownHandle: No result of this principal has that handle: it never existed, has expired, or belongs to
+                somebody else.
+            StoreFailed: The database failed and the result is not in memory.
+        """
         oldest, failure = seconds(self._now()) - self._age, None
-        for shelf in self._shelves:
+        for shelf in self._stores:
             try:
                 header = shelf.header(handle)
             except StoreFailed as error:
                 failure = error
                 continue
             if header is not None and header.created >= oldest and header.principal == principal:
-                return Opened(handle, header, shelf)
-        raise failure or unknown(handle)
+                return OpenResult(handle, header, shelf)
+        raise failure or unknown_handle(handle)
 
 
-def unknown(handle: str) -> UnknownHandle:
+def unknown_handle(handle: str) -> UnknownHandle:
     return UnknownHandle(
         f"no result is held under `{handle[:40]}`",
         suggestion="Results are held for a limited time: call the tool again, and read under the handle it then gives.",
