@@ -224,12 +224,13 @@ async def test_searches_calls_and_definitions_are_in_the_ledger_and_searches_say
     entries = list(read_entries(database))
     database.close()
     kinds = [entry.kind for entry in entries]
-    assert kinds == ["definitions", "search", "result", "result"]
-    definitions, search, result, failed = entries
-    assert definitions.saved_tokens == saved["first_request"]["net_tokens"]
+    assert kinds == ["definitions", "search", "definitions", "result", "definitions", "result"]
+    definitions, search, _, result, _, failed = entries
+    assert definitions.detail["requests"] == 2
+    assert definitions.saved_tokens == 2 * saved["first_request"]["net_tokens"]
+    assert definitions.saved_tokens + search.saved_tokens == saved["session"]["net_tokens"]
     assert (definitions.session, definitions.principal) == ("s", "me")
-    assert search.baseline_tokens is not None
-    assert search.baseline_tokens > search.tokens
+    assert (result.saved_tokens, search.saved_tokens) == (0, -search.tokens)
     assert (result.server, result.tool, result.session, result.principal) == ("mail", "echo", "s", "me")
     assert failed.is_error
 

@@ -1168,14 +1168,13 @@ async def test_searches_are_written_down_and_before_the_first_what_its_session_c
     assert definitions.baseline_tokens is not None
     assert definitions.saved_tokens == definitions.baseline_tokens - definitions.tokens
     assert (search.kind, search.tool, search.tokens) == ("search", "find_tool", tokens(text_of(reply)))
-    assert search.saved_tokens == said(reply)["token_metrics"]["tokens_saved"]
+    assert search.saved_tokens == -search.tokens, "a reply is a cost; what it saved, definitions say"
+    assert definitions.saved_tokens + search.saved_tokens == reply.meta[SAVINGS]["session"]["net_tokens"]
     assert search.milliseconds is not None
 
 
 @pytest.mark.parametrize("is_spawned", [False, True])
-async def test_the_definitions_that_a_session_carries_are_written_down_once_whatever_it_calls_first(
-    *, is_spawned: bool
-):
+async def test_definitions_are_recorded_for_every_request_of_a_session_whatever_it_calls_first(*, is_spawned: bool):
     ledger = FakeRecorder()
     async with anyio.create_task_group() as tasks:
         spawn = tasks.start_soon if is_spawned else None
@@ -1187,7 +1186,11 @@ async def test_the_definitions_that_a_session_carries_are_written_down_once_what
             with pytest.raises(InvalidArguments):
                 await source.call(Call(tool="find_tool", arguments={}, caller=me))
             await source.call(Call(tool="github__list_commits", arguments={"owner": "ann"}, caller=me))
-    assert [(one.kind, one.session) for one in ledger.entries] == [("definitions", "one"), ("definitions", "two")]
+    requests = {"one": 0, "two": 0}
+    for entry in ledger.entries:
+        assert entry.kind == "definitions"
+        requests[entry.session] += int(entry.detail["requests"] or 0)
+    assert requests == {"one": 3, "two": 3}, "calls + 1"
 
 
 async def test_only_so_many_sessions_are_remembered():
@@ -1198,7 +1201,7 @@ async def test_only_so_many_sessions_are_remembered():
         caller = Caller(principal="ann", session=str(number))
         await source.call(Call(tool="github__list_commits", arguments={"owner": "ann"}, caller=caller))
     assert len(ledger.entries) == 1_005
-    assert len(source._figures._recorded) == 1_000
+    assert len(source._figures._savings._sessions) == 1_000
 
 
 @pytest.mark.requirement("S1:net", "S1:metrics")

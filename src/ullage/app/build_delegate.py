@@ -15,6 +15,7 @@ Files and earlier answers for delegated calls: read from the user's folders, kep
 import json
 import logging
 import os
+import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -56,7 +57,7 @@ from ullage.delegate import (
 )
 from ullage.errors import BadConfiguration, InvalidArguments, UnknownHandle
 from ullage.gateway import Vault
-from ullage.ledger import Entry, Recorder, Recording, Unrecorded
+from ullage.ledger import KEEP_DAYS, Entry, ModelUse, Recorder, Recording, Unrecorded
 from ullage.messages import Format, Media, read_message, write_messages
 from ullage.store import Database
 from ullage.tokens import Method
@@ -161,13 +162,13 @@ def _ledgering_entry(happening: Happening, attempt: Attempt) -> Entry:
         method=Method.ANCHORED if attempt.usage_reported else Method.ESTIMATED,
         milliseconds=attempt.milliseconds,
         is_error=not attempt.success,
+        use=ModelUse(
+            usage=usage,
+            dollars=total if cost is not None and cost.currency == "USD" else None,
+            key=uuid.uuid4().hex,
+        ),
         detail={
             "alias": attempt.alias,
-            "input_tokens": usage.input,
-            "output_tokens": usage.output,
-            "cached_input_tokens": usage.cache_read,
-            "cache_write_tokens": usage.cache_write,
-            "reasoning_tokens": usage.reasoning,
             "currency": None if cost is None else cost.currency,
             "cost": None if total is None else f"{total:f}",
             "price_source": None if cost is None else cost.source,
@@ -359,7 +360,7 @@ async def open_delegate(
     _keep_quiet(chosen)
     loss = "budgets hold for this process alone"
     database, _ = await anyio.to_thread.run_sync(open_store, chosen.store, loss)
-    recording = None if database is None else Recording(database)
+    recording = None if database is None else Recording(database, keep_days=KEEP_DAYS)
     try:
         async with httpx2.AsyncClient() as client:
             purse = purse_of(database, lambda: chosen)

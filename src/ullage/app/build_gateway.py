@@ -75,7 +75,7 @@ from ullage.gateway import (
     Vault,
     View,
 )
-from ullage.ledger import Recorder, Recording, Unrecorded
+from ullage.ledger import KEEP_DAYS, Recorder, Recording, SpendOnly, Unrecorded
 from ullage.options import DatabaseSettings, Server
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
@@ -382,6 +382,7 @@ class Kit:
             clock=time.perf_counter,
             reference=reference,
             open_calls=self.open_calls,
+            is_budgeted=True,
         )
         if chosen.underscore_names:
             source = Underscored(inner=source, own=(*LISTED, *DELEGATED, RETRIEVED))
@@ -642,17 +643,25 @@ async def open_gateway(
     environment: Mapping[str, str],
     again: Callable[[Loaded], Loaded] | None = None,
     is_own_address: Callable[[str], bool] = lambda _: False,
+    serves_clients: bool = True,
 ) -> AsyncGenerator[Gateway]:
-    """A gateway for these settings. With `again` their files are watched, and what they say is taken over."""
+    """A gateway for these settings. With `again` their files are watched, and what they say is taken over. Without
+    `serves_clients`, as for a verb of the command line, only model calls are recorded: nothing of it is a saving."""
     database, store_error = await anyio.to_thread.run_sync(
         open_store, loaded.settings.store, "nothing is kept of this session"
     )
-    recording = None if database is None else Recording(database)
+    recording = None if database is None else Recording(database, keep_days=KEEP_DAYS)
+    recorder: Recorder = recording or Unrecorded()
     failure: Exception | None = None
     tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
     with counting_in_worker():
         async with Host(environment=environment, withheld=tokens) as host, anyio.create_task_group() as tasks:
-            ground = _Ground(host=host, environment=environment, database=database, recording=recording)
+            ground = _Ground(
+                host=host,
+                environment=environment,
+                database=database,
+                recorder=recorder if serves_clients else SpendOnly(recorder),
+            )
             gateway = _build(loaded, ground, tasks)
             gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address
             await gateway.surfaces.load(
@@ -688,7 +697,7 @@ class _Ground:
     host: Host
     environment: Mapping[str, str] = field(repr=False)
     database: Database | None
-    recording: Recording | None
+    recorder: Recorder
 
 
 def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
@@ -710,7 +719,7 @@ def _build(loaded: Loaded, ground: _Ground, tasks: TaskGroup) -> Gateway:
         servers=Servers(host=host, catalogue=catalogue, spawn=spawn),
         databases=Databases(weigh=Weighing(meter())),
         vault=Vault(database, size=int(results.keep_megabytes * 1_000_000), age=results.keep_hours * 3_600),
-        recorder=ground.recording or Unrecorded(),
+        recorder=ground.recorder,
         surfaces=StoredSurfaces(StoredForms(database, edition="surface"), spawn),
         searches=Searches.of(database, spawn),
         spawn=spawn,

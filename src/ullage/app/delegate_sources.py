@@ -118,6 +118,10 @@ DELEGATED = ("delegate.run", "delegate.diff", "delegate.tests", "delegate.consen
 """The tools, the first of them listed."""
 
 
+_LEDGER_SECONDS = 2.0
+"""That an answer waits for its cost to be in the ledger: a locked database loses entries, never a call."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Delegating:
     settings: Callable[[], Settings]
@@ -148,7 +152,13 @@ class Delegating:
         return Listing(TOOLS, revision="1")
 
     async def call(self, call: Call) -> Reply:
-        return await (await self._opened()).call(call)
+        source = await self._opened()
+        try:
+            return await source.call(call)
+        finally:
+            # No answer before its cost is in the ledger: what a killed process had not written is never money.
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self.recorder.flush, _LEDGER_SECONDS)
 
     def look(self) -> None:
         """Says on the log, once each, which providers are off and what in the policy cannot be meant."""

@@ -249,7 +249,7 @@ def with_gateway(
     """
 
     async def run() -> Result:
-        async with open_gateway(loaded, environment=os.environ) as gateway:
+        async with open_gateway(loaded, environment=os.environ, serves_clients=False) as gateway:
             if situation is None:
                 return await work(gateway)
             answers = StartAnswers(gateway=gateway, situation=situation)
@@ -271,7 +271,7 @@ def fill_start_cache(arguments: argparse.Namespace) -> None:
         return
 
     async def run() -> None:
-        async with open_gateway(loaded, environment=os.environ) as gateway:
+        async with open_gateway(loaded, environment=os.environ, serves_clients=False) as gateway:
             answers = StartAnswers(gateway=gateway, situation=situation)
             if await gateway.servers.are_known():
                 await answers.write((None, situation.client, *loaded.settings.clients))

@@ -38,13 +38,14 @@ from ullage.messages import Format, Media, Message, Request
 from ullage.models import ModelTable
 from ullage.table import find_table, find_table_in, scan
 from ullage.tokens import ZERO, Count, Meter, Method, Steps, patiently
-from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Reply, ToolSource
+from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Origin, Reply, ToolSource
 
 from .sanitize import sanitized_result
 from .slim.schema_walk import is_small
 from .tool_source import Passing, failed
 
 __all__ = [
+    "ACCOUNT",
     "ASSUMED",
     "INEXACT",
     "META",
@@ -387,6 +388,9 @@ def _weighing_media(media: Media, meter: Meter, model: str) -> Count:
 
 
 META = "dev.ullage/meta"
+ACCOUNT = "dev.ullage/account"
+"""In a reply's `meta`, for the ledger alone: `baseline` tokens before the budget and the `method` of their count, or
+the `server` and `tool` of the held result that a page was read of. Never sent to a client."""
 
 
 def _now() -> datetime:
@@ -407,6 +411,8 @@ class Metered(Passing[ToolSource]):
     now: Callable[[], datetime] = _now
     recorded_elsewhere: frozenset[str] = frozenset({"find_tool"})
     """Tools whose answers, but not failures, are written down by whoever makes them, with figures not known here."""
+    is_budgeted: bool = False
+    """Whether a result without an account of what it weighed before passed as it was."""
 
     async def tools(self) -> Listing:
         return await self.inner.tools()
@@ -428,13 +434,23 @@ class Metered(Passing[ToolSource]):
         meta = await _meta(reply, reference, count, milliseconds)
         if reply.is_error or call.tool not in self.recorded_elsewhere:
             self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
-        return replace(reply, meta={**reply.meta, META: meta})
+        kept = {key: value for key, value in reply.meta.items() if key != ACCOUNT}
+        return replace(reply, meta={**kept, META: meta})
 
     def _entry(self, call: Call, reply: Reply, reference: Reference, count: Count, milliseconds: float) -> Entry:
-        caller, origin = call.caller, reply.origin
+        caller, origin, account = call.caller, reply.origin, reply.meta.get(ACCOUNT)
+        saved, baseline = None, None
+        account = account if isinstance(account, dict) else {}
+        if account:
+            found = account.get("baseline")
+            if isinstance(found, int):
+                saved, baseline = found - count.tokens, found
+            elif "tool" in account:
+                origin = Origin(str(account.get("server")), str(account["tool"]))
+                saved = -count.tokens
         return Entry(
             time=self.now(),
-            kind="result",
+            kind="page" if saved is not None and baseline is None else "result",
             principal=caller.principal,
             session=caller.session,
             session_inferred=caller.session_inferred,
@@ -444,9 +460,12 @@ class Metered(Passing[ToolSource]):
             model=reference.model,
             tokens=count.tokens,
             method=count.method,
+            baseline_tokens=baseline,
+            saved_tokens=0 if saved is None and self.is_budgeted else saved,
             milliseconds=milliseconds,
             is_error=reply.is_error,
             cached=_was_cached(inner_meta(reply)),
+            detail={} if baseline is None else {"baseline_method": str(account.get("method"))},
         )
 
 

@@ -6,7 +6,8 @@ from ullage.lazy_imports import import_on_use
 
 if TYPE_CHECKING:
     from .entry import Entry, Kind, ModelUse
-    from .ledger import Recorder, Recording, Total, Unrecorded, read_entries, totals
+    from .ledger import Recorder, Recording, SpendOnly, Total, Unrecorded, read_entries, totals
+    from .prune import KEEP_DAYS
     from .report import GROUPS, Group, Line, Prices, Report, Saved, Spent, usage_report
 else:
     __getattr__ = import_on_use(
@@ -15,6 +16,7 @@ else:
             "GROUPS": "report",
             "Entry": "entry",
             "Group": "report",
+            "KEEP_DAYS": "prune",
             "Kind": "entry",
             "Line": "report",
             "ModelUse": "entry",
@@ -23,6 +25,7 @@ else:
             "Recording": "ledger",
             "Report": "report",
             "Saved": "report",
+            "SpendOnly": "ledger",
             "Spent": "report",
             "Total": "ledger",
             "Unrecorded": "ledger",
@@ -34,6 +37,7 @@ else:
 
 __all__ = [
     "GROUPS",
+    "KEEP_DAYS",
     "Entry",
     "Group",
     "Kind",
@@ -44,6 +48,7 @@ __all__ = [
     "Recording",
     "Report",
     "Saved",
+    "SpendOnly",
     "Spent",
     "Total",
     "Unrecorded",

@@ -27,7 +27,7 @@ from .entry import Entry, Kind
 from .prune import prune
 from .rows import CALLS, ENTRIES, KINDS, entry_of, write_entries
 
-__all__ = ["Recorder", "Recording", "Total", "Unrecorded", "read_entries", "totals"]
+__all__ = ["Recorder", "Recording", "SpendOnly", "Total", "Unrecorded", "read_entries", "totals"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,11 @@ _FIRST_PRUNE, _PRUNE_EVERY = 60.0, 6 * 3600.0
 
 class Recorder(Protocol):
     def record(self, entry: Entry) -> None:
-        """Writes it down, now or soon. Never waits and never fails."""
+        """Write it down, now or soon. Never waits and never fails."""
+        ...
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until all that was recorded so far is written or lost; False where that takes longer."""
         ...
 
 
@@ -48,6 +52,23 @@ class Unrecorded:
 
     def record(self, entry: Entry) -> None:
         pass
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class SpendOnly:
+    """Records model calls alone. What the command line's own verbs search and call is no client's saving."""
+
+    inner: Recorder
+
+    def record(self, entry: Entry) -> None:
+        if entry.kind == "model":
+            self.inner.record(entry)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        return self.inner.flush(timeout)
 
 
 class Recording:

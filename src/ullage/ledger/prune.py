@@ -12,7 +12,10 @@ from ullage.store import Connection, Database, upsert
 
 from .rows import CALLS_PRUNED, ENTRIES_PRUNED, HOUR, MEASURES, mark_of
 
-__all__ = ["prune"]
+__all__ = ["KEEP_DAYS", "prune"]
+
+KEEP_DAYS = 90.0
+"""Days that entries are kept."""
 
 _CALLS_KEPT = timedelta(days=730)
 _AT_ONCE = 5_000

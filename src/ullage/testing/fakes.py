@@ -129,6 +129,9 @@ class FakeRecorder:
     def record(self, entry: Entry) -> None:
         self.entries.append(entry)
 
+    def flush(self, timeout: float = 5.0) -> bool:
+        return True
+
 
 @dataclass(slots=True)
 class FakeEngine:

@@ -25,7 +25,7 @@ from gateway.results.bench_of_results import (
 from store.databases import opened
 from ullage.errors import SourceFailed
 from ullage.gateway.merge.tool_view import Entry, Member, View
-from ullage.gateway.metering import META
+from ullage.gateway.metering import ACCOUNT, META
 from ullage.gateway.results import BUDGET, Budgeted, ResultRules, ServerResults, Vault
 from ullage.table import decode
 from ullage.testing import FakeSource
@@ -195,7 +195,7 @@ async def test_tables_are_written_shorter_where_there_is_no_limit_and_in_resourc
     inner: Any = reply.content[1]["resource"]
     assert decode(inner["text"]) == records(20)
     assert inner["uri"] == "a:b"
-    assert reply.meta == {}
+    assert set(reply.meta) == {ACCOUNT}
     kept = Reply(content=(text_block(table),), meta={META: {"data": {"rowCount": 7}}})
     assert meta(await Bench(kept).call()) == {"data": {"rowCount": 7}}
 
@@ -407,3 +407,11 @@ async def test_gemini_cli_is_shown_less_than_it_truncates(reply: Reply, rules: R
 
 def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
+
+
+async def test_ledger_hears_what_a_result_weighed_before_it_was_cut_and_what_was_read_back():
+    bench = Bench(Reply.text("\n".join(f"line {number} of many" for number in range(3000))), ResultRules(budget=300))
+    reply = await bench.call()
+    account: Any = reply.meta[ACCOUNT]
+    whole = METER.count("\n".join(f"line {number} of many" for number in range(3000)), "gpt-4o").tokens
+    assert account == {"baseline": whole, "method": "exact"}

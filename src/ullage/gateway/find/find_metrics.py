@@ -4,7 +4,6 @@ Counts by the one meter for the model that stands for a caller, keeps what a cli
 and writes searches and lists into the ledger. What a saving is, `savings` knows.
 """
 
-from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,8 +28,6 @@ __all__ = ["Figures"]
 
 _MODELS = 20
 """For which figures are kept."""
-_SESSIONS = 1_000
-"""Whose definitions are known to be written down; one that comes back after so many others is written again."""
 
 
 class Figures:
@@ -40,7 +37,6 @@ class Figures:
         self._around = around
         self._savings = Savings()
         self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
-        self._recorded: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def weigh(self, caller: Caller) -> "Weigh":
         """Counts for the model that stands for the caller."""
@@ -79,9 +75,10 @@ class Figures:
         known = self._carried.get(self.model(caller))
         self._savings.called(_session(caller), known[1] if known else None)
 
-    def replied(self, caller: Caller, tokens: int) -> None:
-        """A reply of our own: every later request of its session carries it."""
-        self._savings.replied(_session(caller), tokens)
+    def replied(self, caller: Caller, tokens: int, *, is_recorded: bool = False) -> None:
+        """A reply of our own: every later request of its session carries it. One that is recorded itself is charged
+        there for the first of them."""
+        self._savings.replied(_session(caller), tokens, is_recorded=is_recorded)
 
     def net(self, caller: Caller, carried: Carried) -> Net:
         return self._savings.net(_session(caller), carried)
@@ -99,24 +96,33 @@ class Figures:
                 model=self._around.reference(caller).model,
                 tokens=found.tokens.tokens,
                 method=found.tokens.method,
-                baseline_tokens=found.metrics.baseline_tokens,
-                saved_tokens=found.metrics.tokens_saved,
+                saved_tokens=-found.tokens.tokens,
                 milliseconds=milliseconds,
-                detail={"returned_tokens": found.metrics.returned_tokens},
+                detail={
+                    "covered_tokens": found.metrics.baseline_tokens,
+                    "returned_tokens": found.metrics.returned_tokens,
+                },
             )
         )
 
-    def has_definitions(self, caller: Caller) -> bool:
-        """Whether it is written down what each request of this session carries."""
-        return _session(caller) in self._recorded
+    def record_known_definitions(self, caller: Caller) -> bool:
+        """Record what the session's latest requests carried; False where that was not weighed yet."""
+        known = self._carried.get(self.model(caller))
+        if known is not None:
+            self.record_definitions(caller, known[1])
+        return known is not None
+
+    def forget_carried(self) -> None:
+        """The tools are others now, and so is what requests carry."""
+        self._carried.clear()
 
     def record_definitions(self, caller: Caller, carried: Carried) -> None:
-        """Once for each session."""
-        if self.has_definitions(caller):
+        """Record what the session's requests carried since the last time: our own tools, instructions and replies, and
+        what they would have carried without."""
+        requests, replies = self._savings.take_unrecorded(_session(caller))
+        if not requests and not replies:
             return
-        self._recorded[_session(caller)] = None
-        if len(self._recorded) > _SESSIONS:
-            self._recorded.popitem(last=False)
+        tokens, without = requests * (carried.surface + carried.instructions) + replies, requests * carried.without
         self._around.recorder.record(
             ledger.Entry(
                 time=self._around.now(),
@@ -126,11 +132,11 @@ class Figures:
                 session_inferred=caller.session_inferred,
                 client=caller.client,
                 model=self._around.reference(caller).model,
-                tokens=carried.surface + carried.instructions,
+                tokens=tokens,
                 method=self.weigh(caller)(" ").method,
-                baseline_tokens=carried.without,
-                saved_tokens=carried.saved,
-                detail={"surface": carried.surface, "instructions": carried.instructions},
+                baseline_tokens=without,
+                saved_tokens=without - tokens,
+                detail={"requests": requests, "replies": replies},
             )
         )
 

@@ -285,6 +285,9 @@ class _Session:
     replies: int = 0
     """Tokens that a further request would carry."""
     charged: int = 0
+    recorded_turns: int = 0
+    recorded: int = 0
+    """Of what was charged, what is in the ledger."""
 
     def price(self, carried: Carried) -> None:
         self.saved += self.unpriced * carried.saved
@@ -308,11 +311,21 @@ class Savings:
         if carried is not None:
             found.price(carried)
 
-    def replied(self, session: tuple[str, str], tokens: int) -> None:
-        """A reply of ours to that call: the next request carries it, and each one after."""
+    def replied(self, session: tuple[str, str], tokens: int, *, is_recorded: bool = False) -> None:
+        """A reply of ours to that call: the next request carries it, and each one after. With `is_recorded` the ledger
+        has an entry that charges the next request."""
         found = self._of(session)
         found.replies += tokens
         found.charged += tokens
+        if is_recorded:
+            found.recorded += tokens
+
+    def take_unrecorded(self, session: tuple[str, str]) -> tuple[int, int]:
+        """Turns, and replies charged, that the ledger does not have yet; it has them from now on."""
+        found = self._of(session)
+        left = found.turns - found.recorded_turns, found.charged - found.recorded
+        found.recorded_turns, found.recorded = found.turns, found.charged
+        return left
 
     def net(self, session: tuple[str, str], carried: Carried) -> Net:
         found = self._of(session)

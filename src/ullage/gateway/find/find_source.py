@@ -106,7 +106,7 @@ class Find(Passing[Searched]):
                 await self._learning.called(call.caller, reply)
             return reply
         finally:
-            if self._was_listed and not self._figures.has_definitions(call.caller):
+            if self._was_listed and not self._figures.record_known_definitions(call.caller):
                 await self._soon(partial(self._write_definitions, call.caller))
 
     async def _answer(self, call: Call) -> Reply:
@@ -182,7 +182,7 @@ class Find(Passing[Searched]):
         carried = await self._carried(view, call.caller)
         if self._was_listed:
             self._figures.record_definitions(call.caller, carried)
-        self._figures.replied(call.caller, found.tokens.tokens)
+        self._figures.replied(call.caller, found.tokens.tokens, is_recorded=True)
         self._figures.record_search(call.caller, found, (self._around.clock() - began) * 1000)
         meta: dict[str, Json] = {SAVINGS: self._figures.net(call.caller, carried).to_json()}
         if query.notes:
@@ -277,6 +277,8 @@ class Find(Passing[Searched]):
         return self._listed.of((view, surface, settings), make)
 
     def _changed(self, change: Change) -> None:
+        if change.kind == "tools":
+            self._figures.forget_carried()
         if change.kind != "tools":
             self._tell(change)
         elif self._around.spawn is not None:

@@ -16,7 +16,7 @@ from ullage.table import Row, row_line
 from ullage.tokens import Meter, Steps, drain
 from ullage.tool import Call, Caller, Json, JsonObject, Listing, Origin, Reply, text_block
 
-from ..metering import META, Reference, character_limit, size_data
+from ..metering import ACCOUNT, META, Reference, character_limit, size_data
 from .held_result import Scale
 from .paging import Manner, Page, Reading, answered, block_shown, has_more, left_out, longest_fitting, page_steps
 from .result_budget import BUDGET, READ
@@ -129,8 +129,11 @@ class ResultReader:
         opened = await self.vault.aside(partial(self.vault.open, wanted.handle, call.caller.principal))
         reading = self._reading(call, wanted, opened)
         if wanted.sql is not None:
-            return await self._ask(reading, wanted.sql)
-        return await self.vault.aside(lambda: drain(_read(reading)))
+            reply = await self._ask(reading, wanted.sql)
+        else:
+            reply = await self.vault.aside(lambda: drain(_read(reading)))
+        account: dict[str, Json] = {"server": opened.header.server, "tool": opened.header.tool}
+        return replace(reply, meta={**reply.meta, ACCOUNT: account})
 
     def _reading(self, call: Call, wanted: Wanted, opened: OpenResult) -> "_Reading":
         said = call.meta.get(BUDGET)

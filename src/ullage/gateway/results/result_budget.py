@@ -10,17 +10,17 @@ One definition, written to be short: every request carries it. What it does, `re
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 from ullage.options import Handling, ResultRules
-from ullage.tokens import Meter, Steps, drain, patiently
+from ullage.tokens import Count, Meter, Method, Steps, drain, patiently
 from ullage.tool import Call, Caller, Json, Listener, Listing, Origin, Reply, Tool
 
 from ..merge.tool_view import Entry, View
-from ..metering import Reference, Unwritten, character_limit, shown
+from ..metering import ACCOUNT, Reference, Unwritten, character_limit, shown, weighed
 from ..slim.schema_walk import is_small
 from ..tool_source import Passing, definition_hash, revision_of
 from .held_result import Held, Scale, contents, is_recodable
@@ -59,6 +59,8 @@ _OWN_BUDGET = "max_tokens"
 """The same among the arguments of our own tools."""
 _LONG = 50_000
 """Bytes above which a reply is handled in a worker thread."""
+_LONGEST_COUNTED = 400_000
+"""Characters of a cut reply that are counted for the ledger."""
 _VALUES = 2_000
 """Of structured content that is handled at once."""
 _BAND = 16
@@ -125,7 +127,9 @@ class Budgeted(Passing[Holdable]):
         is_long = size is None or size > _LONG
         settled, fits = await (self.vault.aside(lambda: drain(work)) if is_long else patiently(work))
         if fits:
-            return settled
+            if settled is reply:
+                return reply
+            return _accounted(settled, await patiently(weighed(reply, self.meter, counted_as)))
         held = _Holding(principal=call.caller.principal, origin=origin, scale=scale, handling=handling)
         return await self.vault.aside(lambda: self._cut(reply, settled, held))
 
@@ -149,9 +153,10 @@ class Budgeted(Passing[Holdable]):
         except NotStored:
             _log.warning("a result of `%s` is passed on whole: there is no room to keep it", origin.tool)
             return settled
+        baseline = _whole_weight(reply, [part.text for part in parts], self.meter, held.scale.model)
         if reply.json_lists is not None:
-            return drain(cut_json(reply, handle, held.scale, held.handling.budget or 0))
-        return drain(cut(reply, found, handle, held.scale, held.handling))
+            return _accounted(drain(cut_json(reply, handle, held.scale, held.handling.budget or 0)), baseline)
+        return _accounted(drain(cut(reply, found, handle, held.scale, held.handling)), baseline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +167,22 @@ class _Holding:
     origin: Origin
     scale: Scale
     handling: Handling
+
+
+def _accounted(reply: Reply, baseline: Count) -> Reply:
+    """The reply with what it weighed before, for the ledger."""
+    account: dict[str, Json] = {"baseline": baseline.tokens, "method": baseline.method.value}
+    return replace(reply, meta={**reply.meta, ACCOUNT: account})
+
+
+def _whole_weight(reply: Reply, texts: Sequence[str], meter: Meter, model: str) -> Count:
+    """What a reply weighs; of a very long one estimated from the head of its texts."""
+    length = sum(map(len, texts))
+    if length <= _LONGEST_COUNTED:
+        return drain(weighed(reply, meter, model))
+    head = "\n".join(texts)[:_LONGEST_COUNTED]
+    tokens = round(meter.count(head, model).tokens * length / len(head))
+    return Count(tokens=tokens, method=Method.ESTIMATED, low=tokens * 3 // 4, high=tokens * 5 // 4)
 
 
 def _asked(call: Call, *, is_own: bool) -> int | None:
