@@ -22,7 +22,7 @@ import accuracy_bands
 from peers import NAMES, Peer, peer_counts
 from rows import Row, Skipped, data_folder, read_rows
 
-from ullage.messages import Format
+from ullage.messages import Format, Text
 from ullage.models import shipped
 from ullage.tokens import Count, Meter
 from ullage.tokens.count import Reach
@@ -31,9 +31,6 @@ from ullage.tokens.estimate import CALIBRATIONS
 CHAT_FAMILIES = frozenset({"gpt-3.5", "gpt-4", "gpt-4o", "gpt-4.1", "gpt-4.5"})
 OPEN_MAKERS = frozenset({"deepseek", "mistral", "qwen"})
 """Whose models are judged together, whoever hosts them."""
-EXACT: Mapping[str, float] = {"deepseek": 0.85}
-"""Makers whose plain requests cannot be exact as often as others'. DeepSeek answers for `deepseek-chat` and
-`deepseek-reasoner` with another model every few months: the same request is recorded with 11 tokens and with 12."""
 NEW_CLAUDE = "claude_4_7"
 FOLDS = Path(__file__).with_name("claude_folds.json")
 _MIXED = "media, schemas, thinking and hosted tools"
@@ -61,6 +58,8 @@ WEAK: Mapping[str, float] = {
 }
 """Groups whose median error is above a tenth, and what it must not exceed: mostly media that the recordings have only
 as an address or not at all, and hosts of which a handful of requests was recorded."""
+ONE_PASSAGE = 0.1
+"""Distinct words among all, below which a text is one passage said again and again (Claude only)."""
 LEAST_TOKENS = 50
 """Below this a share of error says more about rounding than about counting (Claude only)."""
 
@@ -119,6 +118,16 @@ class Group:
         ]
 
 
+HOSTED: Mapping[str, tuple[str, Floor]] = {
+    "web_search": ("openai, searching the web", Floor(median=0.30, mean=0.45)),
+    "web_search_preview": ("openai, searching the web, which is not counted", Floor(median=0.02, p95=0.06)),
+    "image_generation": ("openai, drawing", Floor(median=0.25, mean=0.70)),
+    "tool_search": ("openai, searching for tools", Floor(median=0.02, p95=0.10)),
+}
+"""Groups of requests with a tool that OpenAI runs itself, and their floors: what a tool brings is not in a request, and
+how much a search finds is anybody's guess."""
+
+
 def quantile(values: Sequence[float], part: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else float("nan")
@@ -127,6 +136,9 @@ def quantile(values: Sequence[float], part: float) -> float:
 def group_of(row: Row) -> tuple[str, Floor]:
     """The line of the table that a row belongs to, and the floor stated for it."""
     card, provider = row.match.card, row.provider
+    kinds = [tool.hosted.get("type") for tool in row.request.tools if tool.hosted] if provider == "openai" else []
+    if found := next((HOSTED[kind] for kind in kinds if kind in HOSTED), None):
+        return found
     if row.kind == "other":
         return _mixed_group(row)
     if card.provider in OPEN_MAKERS:
@@ -167,8 +179,16 @@ def _claude_group(row: Row, _: str) -> tuple[str, Floor]:
         return f"{name}, tools", Floor(median=0.02)
     if row.reported < LEAST_TOKENS:
         return f"{name}, plain under {LEAST_TOKENS} tokens", Floor()
-    # Seven prompts, six of them the same, are one sentence said hundreds of times: its error does not cancel out.
-    return f"{name}, plain", Floor(mean=0.08) if new else Floor(mean=0.04, p95=0.11)
+    if not new and is_one_passage(row):
+        return f"{name}, plain, one passage again and again", Floor(mean=0.05, p95=0.11)
+    return f"{name}, plain", Floor(mean=0.08) if new else Floor(mean=0.035, p95=0.08)
+
+
+def is_one_passage(row: Row) -> bool:
+    """Whether nine words of ten were said before: the error of a word then comes again instead of cancelling out."""
+    parts = [part for message in (*row.request.system, *row.request.messages) for part in message.parts]
+    words = [word for part in parts if isinstance(part, Text) for word in part.text.split()]
+    return len(set(words)) < ONE_PASSAGE * len(words)
 
 
 def _gemini_group(row: Row, family: str) -> tuple[str, Floor]:
@@ -179,7 +199,7 @@ def _gemini_group(row: Row, family: str) -> tuple[str, Floor]:
 
 def _open_group(row: Row, _: str) -> tuple[str, Floor]:
     maker = row.match.card.provider
-    return f"{maker} on any host, {row.kind}", Floor(exact=EXACT.get(maker, 0.90)) if row.kind == "plain" else Floor()
+    return f"{maker} on any host, {row.kind}", Floor(exact=0.90) if row.kind == "plain" else Floor()
 
 
 def _other_group(row: Row, family: str) -> tuple[str, Floor]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ullage.tokens.count import FLOOR, Count, Method, Reach, keys_of
+from ullage.tokens.count import FLOOR, RESELLERS, Count, Method, Reach, keys_of
 
 TARGET = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "fitted.py"
 COVERED = 0.97
@@ -40,6 +40,8 @@ FURTHEST = 10.0
 """A class that would have to be stretched further is not understood, and stays as it is beyond that."""
 LEAST_REPOSITORIES = 10
 """For drawing a band in; with fewer, the next repository may well lie outside."""
+_KIN = ("* ", "resellers ")
+"""What the classes begin with that hold for hosts other than those they were fitted to."""
 TAMED = 0.5
 """A repository with n rows weighs as much as n to this power."""
 HEAD = '''"""Reaches of bands by class, as `scripts/fit_bands.py` found them; written by that script, not by hand.
@@ -81,14 +83,23 @@ def fit(samples: Iterable[Sample]) -> dict[str, Reach]:
         for key in sample.keys:
             if sample.host not in HIDDEN_PROMPTS or not key.startswith("*"):
                 classes[key].append(sample)
-    found: dict[str, Reach] = {}
+    found: dict[str, Reach] = {f"resellers * {kind} exact": Reach(DOUBT, DOUBT) for kind in ("plain", "tools", "other")}
     for key, members in classes.items():
         exact = key.endswith(Method.EXACT)
-        if len(members) >= _least(key, exact=exact) or key.startswith("* *"):
-            reach = _stay_exact(members) if exact else _fit_band(members)
-            # A host of which little is known may lie farther off than those that are known, so no narrower band.
-            known = not key.startswith("*")
-            found[key] = reach if known else replace(reach, below=max(1.0, reach.below), above=max(1.0, reach.above))
+        if len(members) < _least(key, exact=exact) and not key.startswith("* *"):
+            continue
+        reach = _stay_exact(members) if exact else _fit_band(members)
+        if key.partition(" ")[0] in RESELLERS and exact:
+            found[key] = Reach(max(DOUBT, reach.below), max(DOUBT, reach.above))
+            continue
+        if not key.startswith(_KIN):
+            found[key] = reach
+            continue
+        # A host of which little is known may lie farther off than those that are known, so no narrower band.
+        reach = replace(reach, below=max(1.0, reach.below), above=max(1.0, reach.above))
+        # Hosts write schemas and media each in their own way, and resellers pass a request on to any of them.
+        shared = key.startswith("resellers") or key.endswith("other exact")
+        found[key] = Reach(max(DOUBT, reach.below), max(DOUBT, reach.above)) if exact and shared else reach
     return found
 
 

@@ -1,12 +1,14 @@
 """How the band of a whole request is stretched by what was recorded of its kind."""
 
+from dataclasses import replace
+
 import pytest
 from fit_bands import HIDDEN_PROMPTS, Sample, fit
 
 from ullage.messages import read_request
 from ullage.models import Match, ModelCard, shipped
 from ullage.tokens import Count, Meter, Method
-from ullage.tokens.count import Reach, keys_of, kind_of, reach_of
+from ullage.tokens.count import RESELLERS, Reach, keys_of, kind_of, reach_of
 from ullage.tokens.fitted_bands import REACHES
 from ullage.tool import Json
 
@@ -110,3 +112,23 @@ def test_hosts_with_prompts_of_their_own_say_nothing_of_others() -> None:
     rows = [sample(Count.exact(9), 900, host=next(iter(HIDDEN_PROMPTS))) for _ in range(30)]
     found = fit([*rows, *(sample(Count.exact(9), 9) for _ in range(30))])
     assert found["* maker plain exact"].exact
+
+
+@pytest.mark.requirement("S2:count")
+def test_a_reseller_is_never_exact_because_others_are() -> None:
+    rows = [sample(Count.exact(9), 9) for _ in range(60)]
+    found = fit([*rows, *(sample(Count.exact(9), 9, host="zenmux") for _ in range(60))])
+    assert found["* maker plain exact"].exact
+    for host in sorted(RESELLERS):
+        first = next(found[key] for key in keys_of(host, "maker", "plain", Method.EXACT) if key in found)
+        assert not first.exact
+        assert first.apply(Count.exact(9)).low < 9
+
+
+@pytest.mark.requirement("S2:count")
+def test_schemas_and_media_are_exact_only_on_hosts_where_they_were_recorded() -> None:
+    rows = [replace(sample(Count.exact(9), 9), kind="other") for _ in range(60)]
+    found = fit(rows)
+    assert found["host * other exact"].exact
+    assert not found["* maker other exact"].exact
+    assert not found["* * other exact"].exact

@@ -42,6 +42,7 @@ __all__ = [
     "read_chat",
     "read_chat_message",
     "read_content",
+    "read_reasoning_details",
     "read_responses",
     "read_responses_message",
     "read_thinking",
@@ -82,6 +83,19 @@ def read_thinking(value: Json) -> tuple[Part, ...]:
     texts = [_text_of(item) for item in value] if isinstance(value, list) else [None]
     known = [text for text in texts if text is not None]
     return (Thinking(text="\n".join(known)),) if len(known) == len(texts) else (Unknown(value),)
+
+
+def read_reasoning_details(details: Json) -> tuple[Part, ...]:
+    """Reasoning as OpenRouter and MiniMax send it back: a list of texts, summaries and encrypted blocks.
+
+    Texts come as chunks of one thought; its signature may stand on a chunk without text.
+    """
+    items = [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
+    if not items:
+        return (Unknown({"reasoning_details": details}),) if details else ()
+    texts = [text for item in items for key in ("text", "summary") if isinstance(text := item.get(key), str)]
+    sealed = [data for item in items for key in ("data", "signature") if isinstance(data := item.get(key), str)]
+    return (Thinking(text="".join(texts), signature="".join(sealed) or None),)
 
 
 def _read_part(item: Json) -> tuple[Part, ...]:
@@ -192,13 +206,14 @@ _ROLES: Mapping[str, Role] = {
 }
 _SCHEMAS = ("parameters", "arguments", "input_schema", "inputSchema")
 """Where a definition has its schema, in the spellings of OpenAI, Anthropic and MCP."""
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _READ_KEYS = frozenset(
     {"model", "messages", "prompt", "input", "tools", "functions", "tool_choice", "function_call", "response_format"}
 )
 _MESSAGE_KEYS = frozenset(
     {
-        *("role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "tool_name"),
-        *("thinking", "reasoning_content", "reasoning", "annotations", "prefix", "usage"),
+        *("role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "tool_name", "images"),
+        *("thinking", "reasoning_content", "reasoning", "reasoning_details", "annotations", "prefix", "usage"),
     }
 )
 
@@ -219,8 +234,8 @@ def read_chat(body: Mapping[str, Json]) -> Request:
 
 
 def _completion(body: Mapping[str, Json]) -> dict[str, Json]:
-    """A mark that the texts are to be continued, and not messages to be answered."""
-    return {"prompt": True} if "prompt" in body and "messages" not in body else {}
+    """A mark that the texts are to be continued or embedded, and not messages to be answered."""
+    return {key: True for key in ("prompt", "input") if key in body and "messages" not in body}
 
 
 def read_tool(tool: Json) -> ToolDefinition:
@@ -265,15 +280,23 @@ def read_chat_message(message: Json) -> Message:
 
 
 def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
-    for key in ("reasoning_content", "reasoning", "thinking"):
-        yield from read_thinking(message.get(key))
+    thoughts = [part for key in _THOUGHTS for part in read_thinking(message.get(key))]
+    # Hosts that send details send the same reasoning once more as a text.
+    yield from thoughts or read_reasoning_details(message.get("reasoning_details"))
     yield from read_content(message.get("content"))
+    for image in items_of(message.get("images")):
+        yield _read_image(image)
     refusal = message.get("refusal")
     if refusal:
         yield Text(refusal) if isinstance(refusal, str) else Unknown({"refusal": refusal})
     for call in (*items_of(message.get("tool_calls")), *items_of(message.get("function_call"))):
         yield from _read_call(call)
     yield from extras(message, _MESSAGE_KEYS)
+
+
+def _read_image(image: Json) -> Part:
+    """One of Ollama's `images`, which are base64 without a word of their type."""
+    return Media(kind="image", data=image) if isinstance(image, str) else Unknown({"images": [image]})
 
 
 def _read_call(call: Json) -> Iterator[Part]:

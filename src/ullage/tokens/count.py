@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FLOOR",
     "PLAIN_RULES",
+    "RESELLERS",
     "ZERO",
     "Count",
     "CountText",
@@ -184,6 +185,13 @@ FLOOR = 2.0
 """Tokens that a side of a band gains when it is doubled, so that a band of none can be stretched too."""
 
 
+RESELLERS = frozenset(
+    {"api.portkey.ai", "gateway", "litellm", "opencode", "openrouter", "replicate", "requesty", "vercel", "zenmux"}
+)
+"""Hosts that pass a request on to whichever host they choose, in whichever format that one reads: what was exact where
+the model's maker or another host counted it may not be here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """What becomes of the band of a sum."""
@@ -223,9 +231,16 @@ def kind_of(request: "Request") -> str:
 
 
 def keys_of(host: str, maker: str, kind: str, method: Method) -> Iterator[str]:
-    """The classes that a request belongs to, the narrowest first."""
+    """The classes that a request belongs to, the narrowest first.
+
+    Exact counts of resellers are judged by resellers alone.
+    """
     ending = f"{kind} {method}"
-    return iter((f"{host} {maker} {ending}", f"{host} * {ending}", f"* {maker} {ending}", f"* * {ending}"))
+    yield from (f"{host} {maker} {ending}", f"{host} * {ending}")
+    if host in RESELLERS:
+        yield from (f"resellers {maker} {ending}", f"resellers * {ending}")
+    if host not in RESELLERS or method is not Method.EXACT:
+        yield from (f"* {maker} {ending}", f"* * {ending}")
 
 
 def reach_of(request: "Request", match: Match, method: Method, reaches: Mapping[str, Reach]) -> Reach | None:

@@ -381,3 +381,86 @@ def test_kimi_introduces_itself_on_groq_where_nobody_spoke_for_the_system() -> N
     led = weighed({"messages": [{"role": "system", "content": "Hm."}, user()]}, "kimi-k2-0905-preview", "groq")
     frame, introduction = 3 + 1, 10
     assert alone - led.framing.tokens == frame + introduction
+
+
+def details(*texts: str) -> Json:
+    return [{"type": "reasoning.text", "text": text, "signature": "s-1"} for text in texts]
+
+
+CALL: dict[str, Json] = {"id": "c", "type": "function", "function": {"name": "add", "arguments": '{"a": 2}'}}
+
+
+@pytest.mark.requirement("S3:overheads")
+@pytest.mark.parametrize(("model", "shown"), [("glm-5", 3), ("kimi-k2.6", 3), ("minimax-m2.5", 3)])
+def test_reasoning_sent_back_is_shown_beside_calls_alone(model: str, shown: int) -> None:
+    def weight(**more: Json) -> int:
+        answer: dict[str, Json] = {"role": "assistant", "content": "", **more}
+        return weighed({"messages": [user(), answer, user()]}, model).messages[1].tokens
+
+    assert weight(reasoning_content="one two three") == weight()
+    with_calls = weight(tool_calls=[CALL])
+    assert weight(tool_calls=[CALL], reasoning_content="one two three") >= with_calls + shown
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_reasoning_details_are_reasoning_and_no_json() -> None:
+    answer: dict[str, Json] = {"role": "assistant", "content": "yes"}
+    bare = weighed({"messages": [user(), answer]}, "minimax-m2.5").messages[1]
+    found = weighed({"messages": [user(), {**answer, "reasoning_details": details("a b", " c")}]}, "minimax-m2.5")
+    assert found.messages[1] == bare
+    called: dict[str, Json] = {**answer, "tool_calls": [CALL]}
+    for model, more in (("minimax-m2.5", 0), ("glm-5", 3)):
+        without = weighed({"messages": [user(), called]}, model).messages[1].tokens
+        beside = weighed({"messages": [user(), {**called, "reasoning_details": details("a b", " c")}]}, model)
+        assert (beside.messages[1].tokens >= without + 3) is bool(more)
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_zai_shows_earlier_reasoning_where_it_is_told_not_to_clear_it() -> None:
+    body: dict[str, Json] = {"messages": [user(), {"role": "assistant", "content": "x", "reasoning_content": "a b c"}]}
+    kept = weighed({**body, "thinking": {"type": "enabled", "clear_thinking": False}}, "glm-4.7", "zai")
+    assert kept.messages[1].tokens >= weighed(body, "glm-4.7", "zai").messages[1].tokens + 3
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_items_of_one_answer_are_weighed_as_one_message() -> None:
+    items: list[Json] = [
+        {"role": "user", "content": "two words"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "a b c"}]},
+        {"role": "assistant", "content": "hello"},
+        {"role": "user", "content": "two words"},
+    ]
+    model = match("deepseek-v4-flash", "deepseek")
+    weight = weigh(read_responses({"input": items}), model, words)
+    bare = weigh(read_responses({"input": [items[0], *items[2:]]}), model, words)
+    assert len(weight.messages) == 4
+    assert weight.total.tokens == bare.total.tokens
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_a_text_to_embed_stands_in_no_frame() -> None:
+    assert weighed({"input": ["two words"]}, "qwen3-1.7b", "llamacpp").total.tokens == 2
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_white_space_before_an_answer_stays_where_the_template_does_not_trim() -> None:
+    def letters(text: str) -> Count:
+        return Count.exact(len(text))
+
+    def weight(text: str, model: str) -> int:
+        request = read_chat({"messages": [{"role": "assistant", "content": text}]})
+        return weigh(request, match(model), letters).messages[0].tokens
+
+    assert weight("\n\nHi", "deepseek-r1") == weight("Hi", "deepseek-r1") + 2
+    assert weight("<think>x</think>\n\nHi", "deepseek-r1") == weight("Hi", "deepseek-r1")
+    assert weight("\n\nHi", "glm-4.7") == weight("Hi", "glm-4.7")
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_pictures_beside_a_message_are_pictures() -> None:
+    def weight(model: str) -> Count:
+        return weighed({"messages": [{**user(), "images": ["bm90aGluZw=="]}]}, model, "ollama").messages[0]
+
+    assert weight("qwen3-vl-8b").tokens > 100
+    assert weight("deepseek-r1").tokens < 10
+    assert weight("deepseek-r1").high > 1_000

@@ -295,3 +295,46 @@ def test_a_sound_of_unknown_length_has_a_wide_band() -> None:
     found = chat(body, ("gpt-4o-audio-preview", "gpt-4o")).messages[0]
     assert found.high >= 1000
     assert found.method is Method.ESTIMATED
+
+
+def ask(text: str, tool: str, **more: Json) -> Body:
+    return {"input": [{"role": "user", "content": text}], "tools": [{"type": tool}], **more}
+
+
+@pytest.mark.requirement("S3:overheads")
+@pytest.mark.parametrize(
+    ("text", "tool", "more", "used"),
+    [
+        ("What is the news today?", "web_search", {}, True),
+        ("Suche im Internet nach dem Preis", "web_search", {}, True),
+        ("Thanks, that will do.", "web_search", {}, False),
+        ("Thanks, that will do.", "web_search", {"tool_choice": "required"}, True),
+        ("What is the news today?", "web_search", {"tool_choice": "none"}, False),
+        ("Draw a cat", "image_generation", {}, True),
+        ("Tell me a story about a cat", "image_generation", {}, False),
+    ],
+)
+def test_a_hosted_tool_weighs_what_it_brings_only_where_it_is_asked_for(
+    text: str, tool: str, more: Body, *, used: bool
+) -> None:
+    found = responses(ask(text, tool, **more), CHANNEL).tools[0]
+    assert (found.tokens > 1_000) is used
+    assert found.low < 300
+    assert found.high >= 3_000
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_a_model_that_searched_before_is_expected_to_search_again() -> None:
+    body = ask("And in winter?", "web_search")
+    before: Json = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    assert responses(body, CHANNEL).tools[0].tokens < 300
+    searched: Body = {**body, "input": [before, *(body["input"] if isinstance(body["input"], list) else [])]}
+    assert responses(searched, CHANNEL).tools[0].tokens > 8_000
+
+
+@pytest.mark.requirement("S3:overheads")
+def test_search_results_that_are_not_reported_do_not_widen_the_band() -> None:
+    classic = responses(ask("What is the news today?", "web_search_preview")).tools[0]
+    assert classic.high <= 330
+    assert responses(ask("What is the news today?", "web_search")).tools[0].tokens == 294
+    assert responses(ask("Search the web for news", "web_search")).tools[0].tokens > 8_000

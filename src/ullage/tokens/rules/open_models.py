@@ -37,6 +37,7 @@ from ullage.tool import Json
 from ..count import ZERO, Count, CountText, Method, Weight, total
 from .gemini import QUOTE, braces, schema_braces
 from .images import image_size
+from .openai import is_stored_id
 
 __all__ = [
     "MARK",
@@ -49,6 +50,7 @@ __all__ = [
     "escaped",
     "framed_json",
     "function_json",
+    "invoke_call",
     "json_call",
     "lined_call",
     "marked_call",
@@ -108,6 +110,12 @@ def tagged_call(call: ToolCall) -> str:
     """Qwen since 3.5, and its coder: an element a function, and one an argument."""
     inner = "".join(f"<parameter={name}>\n{value}\n</parameter>\n" for name, value in _fields(call))
     return f"{MARK}\n<function={call.name}>\n{inner}</function>\n{MARK}"
+
+
+def invoke_call(call: ToolCall) -> str:
+    """MiniMax M2: elements named `invoke` and `parameter` between two special tokens."""
+    inner = "".join(f'<parameter name="{name}">{value}</parameter>\n' for name, value in _fields(call))
+    return f'\n{MARK}\n<invoke name="{call.name}">\n{inner}</invoke>\n{MARK}'
 
 
 def lined_call(call: ToolCall) -> str:
@@ -275,10 +283,14 @@ class Template:
     """Around reasoning sent back with calls; without them most templates leave it out, and all where this is None."""
     hidden_thoughts: int = 0
     """How many tokens of reasoning the host may keep behind the summary that is sent back with a message."""
+    skips_details: bool = False
+    """Whether reasoning sent back as `reasoning_details` alone is left out."""
     remembers: bool = False
     """Whether reasoning is shown without calls too."""
     forgets: bool = False
     """Whether an assistant's own text up to `</think>`, and white space before what follows, is left out."""
+    trims: bool = True
+    """Whether white space before an answer is left out where no `</think>` is before it."""
     tools: str = ""
     """Once, with any tool."""
     tools_alone: str = ""
@@ -315,7 +327,7 @@ class Template:
     turn_slack: int = 0
     """How many tokens a message with calls or a result may be off beside that share: hosts frame them differently."""
     image: int = 300
-    """What an image of unknown size costs, usually."""
+    """What an image of unknown size costs, usually; 0 where the model cannot see."""
     less: int = 0
     more: int = 0
     """How many tokens fewer or more it may be, by date and region, in ways that the request does not show."""
@@ -381,6 +393,7 @@ _DEEPSEEK = Template(
     calls=marks(14),
     call=lined_call,
     thinking=("", marks(2)),
+    image=0,
     less=1,
     more=79,
 )
@@ -406,6 +419,8 @@ _MISTRAL = Template(
     thinking=(MARK, MARK),
     remembers=True,
 )
+_INST: Mapping[str, object] = {"user": (" [INST] ", " [/INST]"), "assistant": ("", MARK)}
+"""The first Mistrals as others host them: their vocabulary has no token for these words."""
 _MISTRAL_REASONING = replace(_MISTRAL, loud=marks(12), json_silences=True, exact=False, less=12)
 _LLAMA_3 = Template(
     start=f"{MARK}{MARK}assistant{MARK}\n\n",
@@ -448,6 +463,7 @@ _GLM_4 = Template(
     assistant=(MARK, ""),
     forgets=True,
     exact_turns=False,
+    thinking=(MARK, ""),
     result=(f"{MARK}\n{MARK}\n", f"\n{MARK}"),
     call=elements_call,
     turn_slack=4,
@@ -489,7 +505,19 @@ _COMMAND = Template(
     start=marks(495), system=(marks(34), ""), assistant=(marks(16), ""), tools=marks(897), exact=False, band=0.15
 )
 _BARE = Template(exact=False, band=0.02)
-_MINIMAX = replace(_CHATML, no_system=marks(32), tools=marks(92), exact=False, band=0.1, less=20, more=8)
+_MINIMAX = replace(
+    _CHATML,
+    thinking=(f"{MARK}\n", f"\n{MARK}\n\n"),
+    skips_details=True,
+    call=invoke_call,
+    result=(f"{MARK}tool\n<response>", f"</response>{MARK}\n"),
+    no_system=marks(32),
+    tools=marks(92),
+    exact=False,
+    band=0.1,
+    less=20,
+    more=8,
+)
 """MiniMax M2 introduces itself where the request has no system message, as its published template has it."""
 _UNKNOWN = replace(_CHATML, tools=marks(150), exact=False, band=0.3, less=8, more=200)
 
@@ -498,7 +526,10 @@ _BY_MODEL: tuple[tuple[str, Template], ...] = (
     (r"tral-embed", Template(user=(MARK, MARK))),
     (r"distill-llama", replace(_DEEPSEEK, start=marks(2), merges=None, forgets=True)),
     (r"deepseek-r1-0528", replace(_DEEPSEEK_3, start=marks(5), forgets=True)),
-    (r"deepseek-r1", replace(_DEEPSEEK, start=marks(2), more=2, forgets=True, tools="", tool=no_tool)),
+    (
+        r"deepseek-r1",
+        replace(_DEEPSEEK, start=marks(2), more=2, forgets=True, trims=False, tools="", tool=no_tool),
+    ),
     (r"deepseek-v3(?![.-]?[2-9])", _DEEPSEEK_3),
     (r"deepseek", _DEEPSEEK),
     (r"qwen-?3[.-]8(?!b)", _QWEN_3_8),
@@ -517,7 +548,10 @@ _BY_MODEL: tuple[tuple[str, Template], ...] = (
     (r"llama-?3[.-][1-3](?!\d)", _LLAMA_3_DATED),
     (r"llama", _LLAMA_3),
     (r"gpt-oss", _GPT_OSS),
-    (r"kimi-?k(?:2[.-][5-9]|[3-9])", replace(_KIMI, tools=marks(28), tool=typescript, band=0.12)),
+    (
+        r"kimi-?k(?:2[.-][5-9]|[3-9])",
+        replace(_KIMI, thinking=(MARK, MARK), tools=marks(28), tool=typescript, band=0.12),
+    ),
     (r"kimi", _KIMI),
     (r"glm-?5[.-][2-9]|glm-?[6-9]", _GLM_5_2),
     (r"glm-?4[.-]\dv", _GLM_VISION),
@@ -543,8 +577,8 @@ _BY_MODEL: tuple[tuple[str, Template], ...] = (
 """The first pattern that the model's id and family hold."""
 
 _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
-    (r"deepseek-r1(?!-)", r"azure|bedrock", {"start": marks(4)}),
-    (r"deepseek-v3[.-]1", r"azure", {"start": marks(6)}),
+    (r"deepseek-r1(?!-distill)", r"azure|bedrock", {"start": marks(4)}),
+    (r"deepseek-v3[.-]1", r"azure", {"start": marks(3), "user": (marks(4), "")}),
     (r"deepseek-r1", r"ollama", {"start": MARK}),
     (r"deepseek", r"baseten", {"start": marks(4), "json": "", "more": 0}),
     (r"deepseek", r"together", {"start": marks(82), "json": "", "joint": "\n", "keeps_tools": True, "more": 0}),
@@ -557,6 +591,7 @@ _BY_HOST: tuple[tuple[str, str, Mapping[str, object]], ...] = (
     (r"qwen", r"huggingface|mistralrs", {"band": 0.3}),
     (r"qwen-?3(?![.-][5-9](?!b))|qwen-?2|llama-?3", r"ollama", {"tool": compact_tool, "band": 0.1}),
     (r"glm", r"zai", {"tool": bare_tool}),
+    (r"mi(?:x|s)tral-(?:8x|7b)", r"together|huggingface|fireworks|ollama", {**_INST, "exact": False}),
     (r"qwen", r"llamacpp", {"shows_all_tools": True}),
     (r"llama", r"huggingface|together", {"joint": "\n"}),
     (r"llama-?3", r"nvidia", {"start": _LLAMA_3.start, "no_system": "", "tools": marks(180)}),
@@ -601,8 +636,10 @@ def template_of(match: Match) -> Template:
 
 
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
-    scale = _Scale(template_of(match), count, request.format)
+    scale = _Scale(template_of(match), count, request.format, _keeps_thoughts(request))
     if "prompt" in request.settings and match.host != "ollama":
+        return Weight(messages=tuple(map(scale.completion, request.messages)))
+    if request.settings.get("input") is True and "embed" not in match.card.id:
         return Weight(messages=tuple(map(scale.completion, request.messages)))
     tools = tuple(scale.tool(request, index) for index in range(len(request.tools)))
     frame = scale.tools_framing(request) if tools else ZERO
@@ -643,6 +680,27 @@ def _is_silent(request: Request) -> bool:
     )
 
 
+def _keeps_thoughts(request: Request) -> bool:
+    """Whether the request has earlier reasoning shown, which Z.ai leaves out unless told not to clear it."""
+    thinking = request.settings.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("clear_thinking") is False
+
+
+def _joined_items(messages: tuple[Message, ...]) -> Iterator[Message]:
+    """The items of one answer, which the Responses API lists apart, in the last of them; the others are left empty."""
+    gathered: tuple[Part, ...] = ()
+    for place, message in enumerate(messages):
+        if message.role != "assistant":
+            yield message
+            continue
+        gathered += tuple(part for part in message.parts if not is_stored_id(part))
+        if place + 1 < len(messages) and messages[place + 1].role == "assistant":
+            yield Message(role="assistant", parts=())
+        else:
+            yield replace(message, parts=gathered)
+            gathered = ()
+
+
 def _asks_for_json(request: Request) -> bool:
     asked = request.output_schema
     return isinstance(asked, dict) and asked.get("type") != "text"
@@ -657,9 +715,10 @@ class _Scale:
     template: Template
     count: CountText
     format: Format
+    keeps_thoughts: bool
 
     def completion(self, message: Message) -> Count:
-        """A text to be continued, which no template is laid around; hosts differ by a mark or two."""
+        """A text to be continued or embedded, which no template is laid around; hosts differ by a mark or two."""
         found = self.count(self._content(message))
         return Count(tokens=found.tokens, method=_at_best(found.method), low=max(0, found.low - 2), high=found.high + 8)
 
@@ -711,7 +770,7 @@ class _Scale:
     def messages(self, messages: tuple[Message, ...]) -> Iterator[Count]:
         """One count a message; where the template merges a user's messages, a later one is what it adds."""
         before = ""
-        for message in messages:
+        for message in _joined_items(messages) if self.format is Format.OPENAI_RESPONSES else messages:
             mine = self._content(message) if message.role == "user" else ""
             if before and mine and self.template.merges is not None:
                 whole = before + self.template.merges + mine
@@ -724,13 +783,15 @@ class _Scale:
 
     def _message(self, message: Message) -> Count:
         template = self.template
+        if message.role == "assistant" and not message.parts and self.format is Format.OPENAI_RESPONSES:
+            return ZERO
         if message.role == "tool":
             return self._turn(total(self._results(message)))
         if any(isinstance(part, ToolResult) for part in message.parts):
             return self._turn(total(self._results(message)) + self._beside_results(message))
         before, after = {"user": template.user, "assistant": template.assistant}.get(message.role, template.system)
         calls, content = self._calls(message), self._content(message)
-        thoughts = self._thoughts(message) if calls or template.remembers else ""
+        thoughts = self._thoughts(message) if calls or template.remembers or self.keeps_thoughts else ""
         found = self._framed(before + thoughts, content, calls + after)
         if calls:
             found = self._turn(found)
@@ -754,13 +815,15 @@ class _Scale:
     def _content(self, message: Message) -> str:
         parts = (part for part in message.parts if isinstance(part, Text | Unknown))
         text = self.template.joint.join(part.text if isinstance(part, Text) else dumps(part.value) for part in parts)
-        return (
-            text.rpartition("</think>")[2].lstrip() if self.template.forgets and message.role == "assistant" else text
-        )
+        thought, _, said = text.rpartition("</think>")
+        if not self.template.forgets or message.role != "assistant":
+            return text
+        return said.lstrip() if thought or self.template.trims else said
 
     def _thoughts(self, message: Message) -> str:
         around = self.template.thinking
-        thoughts = [part.text for part in message.parts if isinstance(part, Thinking) and part.text]
+        thinking = [part for part in message.parts if isinstance(part, Thinking) and part.text]
+        thoughts = [part.text for part in thinking if not (part.signature and self.template.skips_details)]
         return "".join(around[0] + thought + around[1] for thought in thoughts) if around else ""
 
     def _calls(self, message: Message) -> str:
@@ -797,6 +860,10 @@ class _Scale:
 _HOSTED_AT_MOST = 250_000
 """What a search on the host's side brings into the prompt, in recorded requests up to 350,000."""
 _SHORT = 2_000
+_MOST_UNSEEN = 1_500
+"""What a medium that the model should not see may weigh all the same."""
+_LEAST_IMAGE = 10
+"""Smaller images are scaled up: eight patches and a mark on either side."""
 
 
 def _result_texts(message: Message) -> Iterator[str]:
@@ -824,12 +891,13 @@ def _media(message: Message, image: int) -> Count:
 
 def _medium(media: Media, image: int) -> Count:
     """A picture by patches of 28 pixels, which most open vision models use; anything else is anybody's guess."""
-    size = image_size(media.data) if media.kind == "image" and media.data else None
+    size = image_size(media.data) if media.kind == "image" and media.data and image else None
     if size is None:
         tokens = 60 if media.kind == "audio" else image
         # A model that cannot see or hear is not shown the medium, and nothing is counted for it.
-        return Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=10 * tokens)
-    return Count.within(min(5000, ceil(size[0] / 28) * ceil(size[1] / 28)), 0.5, Method.ESTIMATED)
+        return Count(tokens=tokens, method=Method.ESTIMATED, low=0, high=10 * tokens or _MOST_UNSEEN)
+    patches = ceil(size[0] / 28) * ceil(size[1] / 28)
+    return Count.within(min(5000, max(_LEAST_IMAGE, patches)), 0.5, Method.ESTIMATED)
 
 
 def _at_best(method: Method) -> Method:

@@ -47,6 +47,7 @@ __all__ = [
     "Conversation",
     "Frame",
     "is_familiar",
+    "is_stored_id",
     "joined_text",
     "less",
     "render_answer_format",
@@ -404,7 +405,7 @@ class Conversation:
             case Media():
                 return weigh_media(part, self.model)
             case Unknown():
-                return ZERO if _stored_id(part) else self._unknown(part)
+                return ZERO if is_stored_id(part) else self._unknown(part)
             case Text() | Thinking():
                 return ZERO
 
@@ -438,7 +439,7 @@ class Conversation:
     def _is_alone(self, place: int) -> bool:
         """Whether a call bears the API's own id and has no call beside it."""
         around = self.messages[max(0, place - 1) : place + 2]
-        stored = any(isinstance(part, Unknown) and _stored_id(part) for part in self.messages[place].parts)
+        stored = any(is_stored_id(part) for part in self.messages[place].parts)
         return stored and sum(bool(_calls(message)) for message in around) == 1
 
     def _gathered(self) -> dict[int, Count]:
@@ -520,10 +521,9 @@ def _calls(message: Message) -> list[ToolCall]:
     return [part for part in message.parts if isinstance(part, ToolCall)]
 
 
-def _stored_id(part: Unknown) -> bool:
+def is_stored_id(part: Part) -> bool:
     """Whether this is the id under which the Responses API keeps an item (see `messages.openai_responses`)."""
-    value = part.value
-    return isinstance(value, dict) and value.keys() == {"id"}
+    return isinstance(part, Unknown) and isinstance(part.value, dict) and part.value.keys() == {"id"}
 
 
 def _tool_uses(calls: Iterable[ToolCall]) -> str:
@@ -608,8 +608,31 @@ _HOSTED = {
 }
 """Seen on recorded requests: least, usual, most. The least is the definition alone; the rest is what the model had the
 provider fetch before it answered, which is reported as input although the request does not hold it."""
-_WEB_SEARCH_SINCE_GPT_5 = 8_500
-"""GPT-5 and later searched in every recorded request; the older models mostly answered without."""
+_USED = {"web_search": 8_500, "web_search_preview": 8_500, "image_generation": 1_850}
+"""What these weigh where the model uses them, on most recorded requests: GPT-5 and later are shown what a search finds,
+and describe a picture to a model that draws."""
+_FREE_SEARCH = 30
+"""Search results that GPT-4o and GPT-4.1 are shown by `web_search_preview` are not reported as input; what is reported
+differs by at most this."""
+_ASKS = {
+    "web_search": pattern(
+        r"(?i)\b(?:web|internet|online|google|search\w*|look(?:ing)? up|browse|news|headlines?|weather|latest|newest"
+        r"|current(?:ly)?|today|tonight|yesterday|this (?:week|month|year)|recent(?:ly)?|cit(?:e|ation)s?"
+        r"|sources?|prices?|scores?|suche?|nachrichten|wetter|aktuell\w*|heute|buscar?|noticias|actual\w*|hoy"
+        r"|clima|recherche\w*|actualit\w+|m[ée]t[ée]o|aujourd'hui|cerca|notizie|oggi|pesquis\w+|hoje|20[2-9]\d)\b"
+        r"|https?://|www\.|最新|今天|今日|搜索|检索|新闻|天气|ニュース|天気|検索"
+    ),
+    "image_generation": pattern(
+        r"(?i)\b(?:images?|pictures?|photos?|draw\w*|paint\w*|illustrat\w+|logos?|icons?|posters?|render\w*|sketch\w*"
+        r"|generate an?|bild\w*|zeichne\w*|imagen\w*|dibuj\w+|dessin\w*|immagin\w+|disegn\w+|imagem|desenh\w+)\b"
+        r"|画|图|絵|写真|그림|рису\w+|картин\w+"
+    ),
+}
+"""Words by which the last thing a user says asks for such a tool. A model decides for itself: the band holds both."""
+_TOLD_TO_SEARCH = pattern(
+    r"(?i)\b(?:web|internet|online|google|search\w*|look up|browse|suche?|buscar?|recherche\w*)\b|搜索|検索"
+)
+_LAST_WORDS = 4_000
 _EARLY_RESPONSES = 18
 """What requests for GPT-4o over the Responses API weighed more in its first months; a request has no date."""
 _TOOL_SEARCH, _TOOL_SEARCH_DONE = 570, 370
@@ -717,11 +740,35 @@ class _Scale:
         """What a tool of the provider's was seen to add; a search that it makes adds what it finds."""
         kind = str(tool.get("type"))
         low, tokens, high = _HOSTED.get(kind) or (0, self.count(dumps(tool)).tokens, 4000)
-        if kind == "web_search" and self.frame.final:
-            tokens = _WEB_SEARCH_SINCE_GPT_5
+        if kind == "web_search_preview" and self._is_classic():
+            high = tokens + _FREE_SEARCH
+        elif kind in _USED and self._asks_for(kind, tool):
+            tokens = _USED[kind]
         if kind == "tool_search" or tool.get("defer_loading"):
             low, tokens = 0, self._tool_search(tool)
         return Count(tokens=tokens, method=Method.ESTIMATED, low=low, high=max(tokens, high))
+
+    def _is_classic(self) -> bool:
+        return self.model.startswith(_CLASSIC)
+
+    def _asks_for(self, kind: str, tool: Mapping[str, Json]) -> bool:
+        """Whether the model will likely use a tool of its provider: it must, it did before, or the user's last words
+        ask for it. GPT-4o and GPT-4.1 answered without a search unless they were told to make one.
+        """
+        choice, name = self.request.tool_choice, kind.removesuffix("_preview")
+        if choice == "none":
+            return False
+        if (choice == "required" and len(self.request.tools) == 1) or (
+            isinstance(choice, dict) and choice.get("type") == tool.get("type")
+        ):
+            return True
+        parts = [part.value for message in self.request.messages for part in message.parts if isinstance(part, Unknown)]
+        if any(isinstance(value, dict) and value.get("type") == f"{name}_call" for value in parts):
+            return True
+        users = [message for message in self.request.messages if message.role == "user"]
+        words = joined_text(users[-1].parts)[-_LAST_WORDS:] if users else ""
+        told = _TOLD_TO_SEARCH if name == "web_search" and self._is_classic() else _ASKS[name]
+        return told.search(words) is not None
 
     def _tool_search(self, tool: Mapping[str, Json]) -> int:
         """Deferred tools weigh nothing themselves; the search for them does, until all of them are loaded."""
