@@ -136,7 +136,7 @@ def quantile(values: Sequence[float], part: float) -> float:
 def group_of(row: Row) -> tuple[str, Floor]:
     """The line of the table that a row belongs to, and the floor stated for it."""
     card, provider = row.match.card, row.provider
-    kinds = [tool.hosted.get("type") for tool in row.request.tools if tool.hosted] if provider == "openai" else []
+    kinds = [str(tool.hosted.get("type")) for tool in row.request.tools if tool.hosted] if provider == "openai" else []
     if found := next((HOSTED[kind] for kind in kinds if kind in HOSTED), None):
         return found
     if row.kind == "other":
