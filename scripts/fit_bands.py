@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ullage.tokens.count import FLOOR, RESELLERS, Count, Method, Reach, keys_of
 
-TARGET = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "fitted.py"
+TARGET = Path(__file__).parent.parent / "src" / "ullage" / "tokens" / "fitted_bands.py"
 COVERED = 0.97
 """Of the rows that a band is fitted to; of rows elsewhere it then holds a little less."""
 COVERED_NARROWER = 0.985
@@ -52,7 +52,7 @@ how many times the band below and above the count, and whether a count that is e
 
 from collections.abc import Mapping
 
-from .reach import Reach
+from .count import Reach
 
 __all__ = ["REACHES"]
 
