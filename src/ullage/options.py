@@ -135,6 +135,7 @@ class ServerResults:
 
 
 _NOTHING = ServerResults()
+_MOST_KNOWN = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +144,23 @@ class ResultRules:
     """Tokens of any result where nothing else is said; 0 for no limit."""
     encode: bool = True
     servers: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
+    _known: dict[ToolOrigin, Handling] = field(
+        default_factory=dict["Origin", Handling], init=False, repr=False, compare=False
+    )
+    """What holds for tools that were called, where a call asks for nothing else."""
 
     def handling(self, origin: ToolOrigin, asked: int | None = None) -> Handling:
         """`asked` is the caller's own budget for this call, which may be smaller or larger than what is set."""
+        if asked is not None:
+            return self._handling(origin, asked)
+        known = self._known.get(origin)
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[origin] = self._handling(origin, None)
+        return known
+
+    def _handling(self, origin: ToolOrigin, asked: int | None) -> Handling:
         server = self.servers.get(origin.server, _NOTHING)
         if any(fnmatchcase(origin.tool, pattern) for pattern in server.whole):
             return Handling(budget=asked or None, encode=False)

@@ -25,7 +25,7 @@ Calls that are running, so that they can finish, or be ended with an error, when
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Literal, TypeVar, cast
@@ -435,7 +435,7 @@ class Metered(Passing[ToolSource]):
         if reply.is_error or call.tool not in self.recorded_elsewhere:
             self.recorder.record(self._entry(call, reply, reference, count, milliseconds))
         kept = {key: value for key, value in reply.meta.items() if key != ACCOUNT}
-        return replace(reply, meta={**kept, META: meta})
+        return reply.changed(meta={**kept, META: meta})
 
     def _entry(self, call: Call, reply: Reply, reference: Reference, count: Count, milliseconds: float) -> Entry:
         caller, origin, account = call.caller, reply.origin, reply.meta.get(ACCOUNT)

@@ -154,15 +154,15 @@ def drain(steps: Steps[Result]) -> Result:
 
 
 async def patiently(steps: Steps[Result]) -> Result:
-    # Most who count have no event loop and are spared the import.
-    from anyio import sleep
-    from anyio.lowlevel import checkpoint
-
     while True:
         try:
             awaited = next(steps)
         except StopIteration as stop:
             return stop.value
+        # Imported only for work that takes several steps: most counts are finished in the first.
+        from anyio import sleep
+        from anyio.lowlevel import checkpoint
+
         await (checkpoint() if awaited is None else sleep(_GLANCE))
 
 

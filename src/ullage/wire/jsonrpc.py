@@ -193,6 +193,11 @@ class LineSplitter:
             self._keep(part)
             yield line
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a part of a line has come and its end has not."""
+        return self._length > 0
+
     def rest(self) -> bytes | bytearray:
         """Take what came after the last whole line."""
         rest = self._long
@@ -534,6 +539,7 @@ class LineReader:
         """Makes a value of a line with the given parser; must not raise."""
         self._take = take
         self._splitter = LineSplitter(longest)
+        self._longest_at_once = min(LONG, longest)
         self._lines: deque[Line] = deque()
         self._reading: asyncio.Task[None] | None = None
         self._is_paused = False
@@ -545,10 +551,26 @@ class LineReader:
 
     def feed(self, data: bytes) -> None:
         """Take in bytes; raises `TooLong` for a line that exceeds the bound, after the lines before it are kept."""
+        if data.find(b"\n") == len(data) - 1 <= self._longest_at_once and self._is_idle():
+            # One whole line and nothing else, as nearly always.
+            line = data[:-1]
+            self._take(line, self._read(line, read_line))
+            return
         try:
             self._lines.extend(self._splitter.split(data))
         finally:
             self._take_some()
+
+    def _is_idle(self) -> bool:
+        """Whether no line is waiting, being read or held back, and none has begun."""
+        return not (
+            self._lines
+            or self._reading is not None
+            or self._is_held
+            or self._is_paused
+            or self._when_done is not None
+            or self._splitter.has_begun
+        )
 
     def finish(self, when_done: Callable[[], None], *, with_rest: bool = False) -> None:
         """Call back when every line that came has been handed in, with the unfinished one where that is wanted."""

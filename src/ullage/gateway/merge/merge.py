@@ -169,14 +169,13 @@ class Merge:
         if self._seen is None:
             return None
         heard, view = self._seen
-        return view if view.servers is self._servers and _same(heard, self._tools.known()) else None
+        return view if view.servers is self._servers and self._tools.has_not_changed(heard, _is_same_listing) else None
 
     def _is_long(self) -> bool:
         """Whether the view has to be made anew from so many tools that others must not wait for it."""
-        heard = self._tools.known()
-        if self._seen is not None and _same(self._seen[0], heard):
+        if self._seen is not None and self._tools.has_not_changed(self._seen[0], _is_same_listing):
             return False
-        return sum(len(listing.tools) for _, listing in heard) > _AT_ONCE
+        return sum(len(listing.tools) for _, listing in self._tools.known()) > _AT_ONCE
 
     def _find_before(self, name: str, server: str | None) -> Entry | None:
         """The tool in the last view, as far as that was of the same members: they may have other tools by now."""
@@ -214,7 +213,7 @@ class Merge:
         content = await self._resources.blocks_shown(entry.server, reply.content)
         # One member of ours may answer for several, and says for which.
         origin = reply.origin if entry.member.own and reply.origin else Origin(entry.server, entry.original)
-        reply = replace(reply, content=content, origin=origin)
+        reply = reply.changed(content=content, origin=origin)
         return await sanitized_result(reply)
 
     async def resources(self) -> tuple[JsonObject, ...]:
@@ -284,7 +283,7 @@ class Merge:
         """The view of what is known now. Only what changed is looked at anew."""
         heard, missing = self._tools.known(), self._tools.missing()
         servers = self._servers
-        if self._seen is None or not _same(self._seen[0], heard):
+        if self._seen is None or not self._tools.has_not_changed(self._seen[0], _is_same_listing):
             before = None if self._seen is None else self._seen[1]
             view = build_view(heard, reserved=self._reserved, before=before)
             self._seen = heard, replace(view, missing=missing, servers=servers)
@@ -402,12 +401,8 @@ def _distinct(members: Iterable[Member]) -> tuple[Member, ...]:
     return tuple(found.values())
 
 
-def _same(before: tuple[MemberListing, ...], now: tuple[MemberListing, ...]) -> bool:
-    """Whether nothing was heard since; looks at revisions, not at tools."""
-    return len(before) == len(now) and all(
-        old is new and (old_listing is listing or old_listing.revision == listing.revision)
-        for (old, old_listing), (new, listing) in zip(before, now, strict=True)
-    )
+def _is_same_listing(before: Listing, now: Listing) -> bool:
+    return before.revision == now.revision
 
 
 def _may_own(member: Member, name: str, server: str | None) -> bool:

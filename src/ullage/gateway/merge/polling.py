@@ -6,7 +6,7 @@ answered by then goes on being asked in the background, and one that failed is a
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -237,6 +237,23 @@ class PollRound(Generic[Answer]):
         """The last answer of each member that ever gave one."""
         heard = ((poll.member, poll.answer) for poll in self._polls.values())
         return tuple((member, answer) for member, answer in heard if answer is not None)
+
+    def has_not_changed(
+        self, before: Sequence[tuple[Member, Answer]], is_same: Callable[[Answer, Answer], bool]
+    ) -> bool:
+        """Whether `known` would return the same members and answers as before. Asked with every call."""
+        at = 0
+        for poll in self._polls.values():
+            answer = poll.answer
+            if answer is None:
+                continue
+            if at == len(before):
+                return False
+            member, old = before[at]
+            if member is not poll.member or (old is not answer and not is_same(old, answer)):
+                return False
+            at += 1
+        return at == len(before)
 
     def missing(self) -> tuple[Missing, ...]:
         return tuple(

@@ -331,6 +331,8 @@ def _are_capabilities(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     found = cast("Message", value)
+    if not found:
+        return True
     if any(not _is_optional(found, key, dict) for key in _ABILITIES):
         return False
     named: list[Message] = [found.get(key) or {} for key in ("experimental", "extensions")]

@@ -89,12 +89,13 @@ _CLOSED = "the client has closed its input and cannot answer"
 class _OpenRequest(Request):
     """A request that is being answered."""
 
-    __slots__ = ("core", "is_answered", "is_withdrawn", "scope")
+    __slots__ = ("core", "is_answered", "is_withdrawn", "scope", "task")
 
     def __init__(self, core: "Core", number: int | str, method: str, params: Message, *, is_modern: bool) -> None:
         super().__init__(method, params, number=number, is_modern=is_modern, connection=core.connection)
         self.core = core
         self.scope = anyio.CancelScope()
+        self.task: asyncio.Task[None] | None = None
         self.is_answered = False
         self.is_withdrawn = False
         """Whether the client took it back; it is then not answered."""
@@ -162,7 +163,8 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             # A number that is used twice is answered twice; taken back is the later one.
             self._open[_key(number)] = request
             self._unanswered += method != "subscriptions/listen"
-            self._tasks.add(asyncio.get_running_loop().create_task(self._answer(request, handler)))
+            request.task = asyncio.get_running_loop().create_task(self._answer(request, handler))
+            self._tasks.add(request.task)
 
     def take_notification(self, method: str, params: Message) -> None:
         if self._is_modern is None and len(self._early) < _EARLY:
@@ -276,7 +278,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
                 self.output.send(line or encode_line(closed))
                 self._count_answered(request)
             # Here instead of in a callback, which would take one more turn of the event loop.
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            self._tasks.discard(cast("asyncio.Task[None]", request.task))
 
     async def _respond(self, request: _OpenRequest, handler: Handler) -> Message:
         number = cast("int | str", request.number)
