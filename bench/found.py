@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import mean
 
 import anyio
+from search_brief import sizes
 from search_shape_replies import WHOLE, shown_in
 
 from ullage.gateway.find.find_settings import FindSettings
@@ -28,6 +29,8 @@ from ullage.tool import Call, Tool
 __all__ = ["BUDGETS", "Searches", "search_catalogues", "search_set"]
 
 BUDGETS = (500, 1_000, 2_000)
+MOST_MEDIAN = 400
+"""Tokens of the median reply, whatever the budget."""
 MODEL = "gpt-4o"
 QUERIES = 300
 SENTENCE = 200
@@ -47,6 +50,8 @@ class Searches:
     """Tokens that every request carries: our tools and the instructions."""
     queries: int
     mean_tokens: float
+    median_tokens: float
+    p90_tokens: float
     most_tokens: int
     whole: float
     """Share of the wanted tools whose definition is in the reply."""
@@ -56,6 +61,11 @@ class Searches:
     @property
     def exceeded(self) -> bool:
         return self.most_tokens > self.budget
+
+    @property
+    def too_long(self) -> bool:
+        """Whether searches stop too late on the whole."""
+        return self.median_tokens > MOST_MEDIAN
 
 
 def search_catalogues(catalogues: Sequence[tuple[str, Sequence[Tool]]], meter: Meter) -> list[Searches]:
@@ -124,6 +134,8 @@ async def _row(name: str, find: Find, queries: Sequence[Query], meter: Meter, bu
         surface=sum(meter.count(text, MODEL).tokens for text in carried),
         queries=len(queries),
         mean_tokens=mean(tokens),
+        median_tokens=sizes(tokens)[0],
+        p90_tokens=sizes(tokens)[1],
         most_tokens=max(tokens),
         whole=mean(whole for whole, _ in shares),
         any=mean(anyhow for _, anyhow in shares),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+import search_brief
 import search_cost
 import search_languages
 import search_offline
@@ -49,6 +50,7 @@ PARTS: Mapping[str, Part] = {
     "quality": _shown(search_quality.measure, search_quality.report),
     "unseen": _shown(search_unseen.measure, search_unseen.report),
     "languages": _shown(search_languages.measure, search_languages.report),
+    "brief": _shown(search_brief.measure, search_brief.report),
     "shape": _shown(search_shape.measure, search_shape.report),
     "uses": _shown(search_uses.measure, search_uses.report),
     "cost": _shown(search_cost.measure, search_cost.report),

@@ -4,7 +4,8 @@ Run by `make bench-surface`. `DATA` names another folder of catalogues (one .jso
 says how many arguments to build for each schema (default 6 from each side, each spoilt 8 times over). Prints a table of
 servers, largest first, then what searches through find_tool cost within several budgets and how often they bring the
 tool that was wanted, then what the check found, then one line of figures; fails where a slimmed schema accepts or
-refuses an argument that the original would not, and where a reply exceeds its budget. `SETS` names another folder of
+refuses an argument that the original would not, where a reply exceeds its budget, and where the median reply is longer
+than 400 tokens. `SETS` names another folder of
 searches (one folder a set, as for `bench-search`).
 """
 
@@ -170,12 +171,14 @@ def report(servers: list[Server]) -> None:
 def report_searches(searches: list[Searches]) -> None:
     print("\nThrough find_tool: tokens, and the share of wanted tools in the reply")
     print(
-        f"{'searches':20}{'tools':>7}{'carried':>9}{'queries':>9}{'budget':>8}{'mean':>9}{'most':>7}{'whole':>8}{'any':>8}"
+        f"{'searches':20}{'tools':>7}{'carried':>9}{'queries':>9}{'budget':>8}{'median':>8}{'p90':>7}"
+        f"{'mean':>7}{'most':>7}{'whole':>8}{'any':>8}"
     )
     for row in searches:
         print(
-            f"{row.name:20}{row.tools:>7,}{row.surface:>9,}{row.queries:>9,}{row.budget:>8,}{row.mean_tokens:>9,.0f}"
-            f"{row.most_tokens:>7,}{row.whole:>8.1%}{row.any:>8.1%}{'  EXCEEDED' if row.exceeded else ''}"
+            f"{row.name:20}{row.tools:>7,}{row.surface:>9,}{row.queries:>9,}{row.budget:>8,}{row.median_tokens:>8,.0f}"
+            f"{row.p90_tokens:>7,.0f}{row.mean_tokens:>7,.0f}{row.most_tokens:>7,}{row.whole:>8.1%}{row.any:>8.1%}"
+            f"{'  EXCEEDED' if row.exceeded else ''}{'  TOO LONG' if row.too_long else ''}"
         )
 
 
@@ -202,7 +205,7 @@ def conclude(servers: list[Server], searches: list[Searches], check: Check) -> i
         "disagreements": len(check.disagreements),
     }
     print(json.dumps(figures))
-    return 1 if check.disagreements or any(row.exceeded for row in searches) else 0
+    return 1 if check.disagreements or any(row.exceeded or row.too_long for row in searches) else 0
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ REQUIREMENTS = {
     "S1:catalog": "Each tool is stored with id, definition, embedding, token_count and times, changed in one transaction.",
     "S1:hybrid": "Lexical and semantic search are fused and need no download.",
     "S1:surface": "The listed tools cost at most 400 tokens and the instructions 300; small catalogues are shown directly.",
+    "S1:brief": "A search reply stops when what follows is far from the best match, at the same recall.",
     "S1:budget": "Names, signatures and definitions are fitted into the caller's budget and never exceed it.",
     "S1:heal": "Nested, stringified and misplaced arguments are understood; misfits are refused with what matters.",
     "S1:net": "A net saving beside the gross ones, with our own surface and replies charged; it may be negative.",

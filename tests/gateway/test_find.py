@@ -667,7 +667,7 @@ async def test_a_reply_to_gemini_cli_stays_below_what_it_shows_whole():
     source = finding(member("forms", forms))
     for client, is_limited in (("gemini", True), ("gemini-cli", True), (None, False)):
         caller = Caller(principal="p", session="s", client=client)
-        arguments = {"tool_description": "fill in a form", "max_tokens": 10**9}
+        arguments = {"server_name": "forms", "max_tokens": 10**9}
         reply = await source.call(Call(tool="find_tool", arguments=arguments, caller=caller))
         assert (len(text_of(reply)) < 40_000) is is_limited
         assert reply.structured is not None
@@ -1362,3 +1362,17 @@ async def test_many_searches_at_once_build_one_index():
     index = source._shelf._index
     await find(source, "order")
     assert source._shelf._index is index
+
+
+@pytest.mark.requirement("S1:brief")
+@pytest.mark.requirement("S1:net")
+async def test_a_clear_search_among_many_tools_gets_a_brief_reply_and_is_charged_for_no_more():
+    source = finding()
+    words = "weather forecast for a city"
+    brief = await source.call(Call(tool="find_tool", arguments={"tool_description": words}))
+    assert said(brief)["tools"][0]["name"] == "weather__forecast"
+    assert tokens(text_of(brief)) <= 400
+    metrics = said(brief)["token_metrics"]
+    assert metrics["returned_tokens"] < tokens(text_of(brief))
+    vague = await source.call(Call(tool="find_tool", arguments={"tool_description": "order a book of the catalogue"}))
+    assert tokens(text_of(vague)) > 600, "forty books are as near as one another"

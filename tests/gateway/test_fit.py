@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ullage.gateway.find.find_reply import Candidate, Fitted, Piece, fit
+from ullage.gateway.find.find_reply import Candidate, Fitted, Piece, fit, fit_brief, has_brief_reply
 
 pytestmark = pytest.mark.requirement("S1:budget")
 
@@ -116,3 +116,55 @@ def test_less_takes_the_last_line_first_and_then_the_last_definition():
     assert fitted == Fitted(tools=(a, b, c))
     assert Fitted(tools=(a,), more=(b, c)).less() == Fitted(tools=(a,), more=(b,))
     assert Fitted(tools=(a,)).less() == Fitted() == Fitted().less()
+
+
+@pytest.mark.requirement("S1:brief")
+def test_a_clear_search_shows_its_best_match_whole_a_rival_and_the_names_of_what_is_not_far():
+    scores = [1.2, 1.0, *(0.7 - 0.01 * rank for rank in range(20)), *[0.1] * 18]
+    assert has_brief_reply(scores, 1_000)
+    fitted = fit_brief(MANY, scores, 1_000)
+    assert forms(fitted) == ["0:full", "1:signature", *(f"{rank}:name" for rank in range(2, 22))]
+    assert fitted.cost <= 400
+
+
+@pytest.mark.requirement("S1:brief")
+def test_a_search_that_may_mean_many_tools_or_that_nothing_fits_uses_the_whole_room():
+    assert not has_brief_reply([1.0] * 40, 1_000)
+    assert not has_brief_reply([0.8, 0.1, 0.1], 1_000), "the best match is weak"
+    assert not has_brief_reply([], 1_000)
+    assert not has_brief_reply([1.2, 0.3], 200), "so small a room is used anyway"
+
+
+@pytest.mark.requirement("S1:brief")
+def test_what_is_far_is_shown_only_among_the_nearest_five():
+    scores = [1.4, *[0.2] * 39]
+    assert has_brief_reply(scores, 1_000)
+    assert [text.split(":")[0] for text in forms(fit_brief(MANY, scores, 1_000))] == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.requirement("S1:brief")
+def test_a_long_definition_is_shown_where_the_search_is_sure_and_pushes_no_name_out():
+    long = [candidate("0", (600, 60, 25, 5)), *MANY[1:]]
+    sure = fit_brief(long, [1.4, *[0.8] * 39], 1_000)
+    assert forms(sure)[0] == "0:full"
+    assert number(sure, "name") == 39
+    unsure = fit_brief(long, [1.0, 0.98, 0.97, *[0.5] * 37], 1_000)
+    assert forms(unsure)[:3] == ["0:signature", "1:signature", "2:signature"]
+
+
+@pytest.mark.requirement("S1:brief")
+def test_what_was_asked_for_by_name_comes_whole_in_a_brief_reply():
+    named = [candidate("0", named=True), candidate("1", named=True), *MANY[2:]]
+    assert forms(fit_brief(named, [1.2, 0.95, *[0.6] * 38], 1_000))[:2] == ["0:full", "1:full"]
+
+
+@pytest.mark.requirement("S1:budget")
+@given(st.lists(st.tuples(costs, st.booleans(), st.floats(0, 2)), min_size=1, max_size=60), st.integers(0, 3_000))
+def test_a_brief_reply_never_costs_more_than_the_room(
+    tools: list[tuple[tuple[int, int, int, int], bool, float]], room: int
+):
+    candidates = [candidate(str(rank), each, named=named) for rank, (each, named, _) in enumerate(tools)]
+    fitted = fit_brief(candidates, [score for _, _, score in tools], room)
+    shown = [text.split(":")[0] for text in forms(fitted)]
+    assert fitted.cost <= room
+    assert len(set(shown)) == len(shown)

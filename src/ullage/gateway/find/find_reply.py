@@ -10,6 +10,10 @@ at once, from a line or a name after one more search. So half of the room goes t
 signatures of the next, up to 85 % to lines, and names take the rest; what is then left makes all of it fuller, best
 first. `make bench-search` shows what that finds beside other shapes.
 
+Where the search was clear, much less does: `fit_brief` shows the best match, those that may well be meant instead, and
+the names of what is not far behind. A clear search is one whose scores are high and gather on few tools
+(`has_brief_reply`); all others are given the whole budget.
+
 Pure arithmetic over costs; who counts them, and what stands around, is the reply's affair.
 
 Of one search and the next most tools are the same, and so is what stands in a reply of them. Costs are those of the
@@ -22,6 +26,7 @@ figure is a lower bound. Money is not known here.
 """
 
 import json
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +59,8 @@ __all__ = [
     "candidate",
     "compose",
     "fit",
+    "fit_brief",
+    "has_brief_reply",
 ]
 
 _FIRST = 0.75
@@ -68,6 +75,28 @@ _BEST = 8
 """Ranks that definitions and signatures are meant for: beyond, they are no better a guess than a line."""
 _MANY = 40
 """Ranks beyond which there is nothing before all others are shown as fully as they may be."""
+_BRIEF = 375
+"""Tokens of the tools in a brief reply; its figures take some 50 more. What the constants below cost in recall and save
+in tokens, `make bench-search ONLY=brief` measures."""
+_SHARPNESS = 8.0
+"""Of the softmax that makes shares of scores: a tool 0.1 behind another has 0.45 of its share."""
+_FEW = 24.5
+"""Tools that the shares of a clear search are spread over at the most, as the exponential of their entropy."""
+_STRONG = 0.9
+"""The best match's score, below which nothing fits well by both words and meaning and a search is not clear."""
+_SURE = 0.6
+"""A share from which the best match is shown whole, however long its definition is."""
+_SHORT_DEFINITION = 140
+"""Tokens of the best match's definition that is shown whole in any case."""
+_USUAL_DEFINITION = 110
+"""Tokens of a definition that count against the room of a brief reply; a longer one does not push names out."""
+_RIVAL = 0.1
+"""A share from which a further tool is shown as a signature, of the next `_RIVALS`, in `_FOR_RIVALS` of the room."""
+_RIVALS = 3
+_FOR_RIVALS = 0.6
+_FAR = 0.9
+"""Behind the best score, from which a tool is not shown in a brief reply, but for the `_LEAST` nearest."""
+_LEAST = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +158,53 @@ def fit(candidates: Sequence[Candidate], room: int) -> Fitted:
     return shown.fitted()
 
 
+def has_brief_reply(scores: Sequence[float], room: int) -> bool:
+    """Whether a reply need not use its whole room.
+
+    True where the room is larger than a brief reply and few tools can be meant, by the scores of those that are near:
+    the best fits well, and not many more do about as well.
+    """
+    if room <= _BRIEF:
+        return False
+    if not scores or max(scores) < _STRONG:
+        return False
+    return math.exp(-sum(share * math.log(share) for share in _shares(scores) if share)) <= _FEW
+
+
+def fit_brief(candidates: Sequence[Candidate], scores: Sequence[float], room: int) -> Fitted:
+    """What a clear search shows within the room: the best match, signatures of its rivals, and the names of all others
+    that are not far behind.
+
+    Args:
+        candidates: In the order of their nearness; those that were asked for by name come whole.
+        scores: Of the candidates, in the same order.
+        room: Of the whole budget, of which a brief reply takes a part.
+    """
+    shares, best = _shares(scores), max(scores)
+    first = candidates[0].definition.cost
+    is_whole = shares[0] >= _SURE or first <= _SHORT_DEFINITION
+    brief = _BRIEF + (max(0, first - _USUAL_DEFINITION) if is_whole or candidates[0].named else 0)
+    shown = _Shown(candidates, min(room, brief))
+    named = [rank for rank, candidate in enumerate(candidates[:_BEST]) if candidate.named]
+    shown.add(named or [0] * is_whole, _Form.DEFINITION)
+    shown.add([0], _Form.SIGNATURE)
+    rivals = [rank for rank in range(1, min(_RIVALS + 1, len(shares))) if shares[rank] >= _RIVAL]
+    shown.add(rivals, _Form.SIGNATURE, _FOR_RIVALS)
+    near = [rank for rank, score in enumerate(scores) if rank < _LEAST or best - score <= _FAR]
+    for rank in near:
+        if not shown.add([rank], _Form.NAME):
+            break
+    return shown.fitted()
+
+
+def _shares(scores: Sequence[float]) -> list[float]:
+    """Of each in being what was meant: their softmax."""
+    best = max(scores)
+    weights = [math.exp(_SHARPNESS * (score - best)) for score in scores]
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
 class _Form(IntEnum):
     NAME = 0
     LINE = 1
@@ -147,13 +223,20 @@ class _Shown:
         self._pieces = [(one.name, one.line, one.signature, one.definition) for one in candidates]
         """In the order of `_Form`."""
 
-    def add(self, ranks: Iterable[int], form: _Form, share: float = 1.0) -> None:
-        """Shows what is not shown yet, while everything stays within that share of the room."""
+    def add(self, ranks: Iterable[int], form: _Form, share: float = 1.0) -> bool:
+        """Shows what is not shown yet, while everything stays within that share of the room; False where one of them
+        found no room."""
         room, forms, at = self.room * share, self.forms, form.value
+        all_fit = True
         for rank in ranks:
-            if rank not in forms and self.cost + (cost := self._pieces[rank][at].cost) <= room:
+            if rank in forms:
+                continue
+            if self.cost + (cost := self._pieces[rank][at].cost) <= room:
                 forms[rank] = form
                 self.cost += cost
+            else:
+                all_fit = False
+        return all_fit
 
     def make_fuller(self, ranks: Iterable[int], form: _Form) -> None:
         """Shows more of what is shown, while there is room."""
@@ -474,10 +557,14 @@ def compose(  # noqa: PLR0913
     weigh: Weigh,
     beside: Beside,
     limit: int | None = None,
+    scores: Sequence[float] = (),
 ) -> Found:
-    """The fullest reply within the budget, and within the baseline: no reply returns more than there is.
+    """The reply within the budget, and within the baseline: no reply returns more than there is.
 
-    `limit` is the number of characters that the client shows; None for any number.
+    Args:
+        limit: Characters that the client shows; None for any number.
+        scores: Of the candidates; where they say that few can be meant, the reply is brief. Without them it is the
+            fullest that fits.
     """
     if limit is not None:
         budget = min(budget, limit // _LETTERS)
@@ -485,7 +572,10 @@ def compose(  # noqa: PLR0913
     frame = weigh(_text(Fitted(), notes, TokenMetrics.of(baseline, 0)))
     # Costs are the upper edges of counts, the baseline is a count.
     most = baseline * frame.high // max(1, frame.tokens)
-    fitted = fit(candidates, max(0, min(budget - frame.high, most)))
+    room = max(0, min(budget - frame.high, most))
+    near = [score for one, score in zip(candidates, scores, strict=False) if one.near]
+    is_brief = has_brief_reply(near, room)
+    fitted = fit_brief(candidates, scores, room) if is_brief else fit(candidates, room)
     while fitted != Fitted():
         returned = sum(weigh(piece.text).tokens for piece in (*fitted.tools, *fitted.more))
         if returned <= baseline:

@@ -118,6 +118,8 @@ class FindSettings:
     """In `auto`: the part of the window below which a catalogue is shown directly."""
     find_budget: int = 1_000
     """Tokens of a search's reply where the caller names no budget."""
+    stop_early: bool = True
+    """Whether a clear search gets a brief reply. Not for users: benchmarks measure what the whole budget gives."""
     index: IndexKind = "static"
     """What ranks tools beside their words."""
     learn: bool = True

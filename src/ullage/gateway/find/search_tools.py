@@ -362,6 +362,8 @@ class Ranked:
     """Whether the query says its name."""
     near: bool = True
     """False where it is there for its server's sake and not for what it does."""
+    score: float = 0.0
+    """The hit's, comparable within one search."""
     also: tuple[str, ...] = ()
     """Others that do the same."""
 
@@ -446,6 +448,7 @@ def _ranked(group: Group, found: Mapping[str, Ranked]) -> Ranked:
         listed=group.first.listed,
         named=any(each.named for each in every),
         near=any(each.near for each in every),
+        score=max(each.score for each in every),
         also=tuple(each.listed for each in every[1:]),
     )
 
@@ -462,10 +465,11 @@ def _found(search: Search, query: Query, scope: Scope, entries: Mapping[str, Ent
         alone = _within(scope, entries, search(scope.text, most))
     whole = [hit.document.id for hit in alone if hit.named >= Named.WHOLLY]
     named = whole + [hit.document.id for hit in hits if hit.named >= Named.AMONG_OTHERS]
-    found = {listed: Ranked(listed=listed, named=True) for listed in named}
+    scores = {hit.document.id: hit.score for hit in (*alone, *hits)}
+    found = {listed: Ranked(listed=listed, named=True, score=scores[listed]) for listed in named}
     if whole and _is_only_a_name(scope.text):
         return found
-    near = {hit.document.id: Ranked(listed=hit.document.id) for hit in hits}
+    near = {hit.document.id: Ranked(listed=hit.document.id, score=hit.score) for hit in hits}
     rest = {listed: Ranked(listed=listed, near=False) for listed in _of_servers(scope, entries)}
     return found | _without(found, near) | _without(found | near, rest)
 
@@ -644,7 +648,13 @@ class Searching:
         beside = Beside((*asked.settings.pending, *asked.view.missing), hint)
         limit = character_limit(asked.caller)
         return compose(
-            candidates, baseline=baseline, budget=asked.query.budget, weigh=weigh, beside=beside, limit=limit
+            candidates,
+            baseline=baseline,
+            budget=asked.query.budget,
+            weigh=weigh,
+            beside=beside,
+            limit=limit,
+            scores=[each.score for (each, _), _ in found] if asked.settings.stop_early else (),
         )
 
 
