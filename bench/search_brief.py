@@ -2,8 +2,8 @@
 
 Every query of every set goes through `Find` twice: as a client's search, and with the whole default budget used.
 Printed are median and 90th percentile of the reply's tokens (by the meter, for gpt-4o) and the share of needed tools
-that a reply shows in any form. Floors: over all queries a median of 400 tokens, and 0.5 points of needed tools lost. Run
-by `make bench-search`, alone with `ONLY=brief`.
+that a reply shows in any form. Floors: over all queries a median of 400 tokens, and 0.5 points of needed tools lost.
+Run by `make bench-search`, alone with `ONLY=brief`.
 """
 
 from collections.abc import Mapping, Sequence
