@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from approving import approve
 from ullage.cli import main
 from upstreams import scripted, tool, users_file
 
@@ -194,3 +195,105 @@ def test_install_refuses_rules_that_it_cannot_read(work: Path, capsys: pytest.Ca
     assert main(["install", "gemini", "--yes", "--no-start"]) == 2
     assert "policies" in capsys.readouterr().err
     assert path.read_bytes() == before
+
+
+def project_file(work: Path, **servers: object) -> Path:
+    path = work / ".mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}, indent=2), encoding="utf-8")
+    return path
+
+
+@pytest.mark.requirement("U:project")
+def test_servers_of_an_approved_project_move_with_the_scope_and_stay_in_their_folder(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    user = claude_file(work, fs={"command": "x"})
+    project = approve(project_file(work, db=scripted(ECHO), other={"command": "y", "cwd": "sub"}))
+    before = user.read_bytes(), project.read_bytes()
+    assert main(["install", "claude", "--yes", "--no-start", "--scope", "project"]) == 0
+    assert json.loads(project.read_text(encoding="utf-8")) == {"mcpServers": {}}
+    assert list(json.loads(user.read_text(encoding="utf-8"))["mcpServers"]) == ["fs", "ullage"]
+    servers = own(work)["servers"]
+    assert servers["db"]["folders"] == servers["other"]["folders"] == [str(work)]
+    assert servers["other"]["cwd"] == f"{work}/sub"
+    assert (behind(capsys), "db" in seen_by_tools(capsys)) == (["db", "other"], True)
+    # In another folder none of them is there.
+    elsewhere = work.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert (behind(capsys), "db" in seen_by_tools(capsys)) == ([], False)
+    assert main(["uninstall", "claude"]) == 0
+    assert (user.read_bytes(), project.read_bytes()) == before
+
+
+def behind(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    clients = json.loads(capsys.readouterr().out)["clients"]
+    return next(one["behind"] for one in clients if one["client"] == "claude")
+
+
+def seen_by_tools(capsys: pytest.CaptureFixture[str]) -> set[str]:
+    capsys.readouterr()
+    assert main(["tools", "--json", "--client", "claude"]) == 0
+    return {one["server"] for one in json.loads(capsys.readouterr().out)["tools"]}
+
+
+@pytest.mark.requirement("U:project")
+def test_servers_of_an_unapproved_project_stay_whatever_the_scope(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs={"command": "x"})
+    project = approve(project_file(work, evil={"command": "/bin/false"}))
+    project.write_text(project.read_text(encoding="utf-8").replace("/bin/false", "/bin/true"), encoding="utf-8")
+    before = project.read_bytes()
+    for scope in ("project", "all"):
+        assert main(["install", "claude", "--yes", "--no-start", "--scope", scope]) == 0
+    assert project.read_bytes() == before
+    assert list(own(work)["servers"]) == ["fs"]
+    assert "ullage trust" in capsys.readouterr().out
+
+
+def test_servers_of_one_folder_in_the_users_file_move_with_the_scope(work: Path):
+    path = work.parent / "home" / ".claude.json"
+    local = {"projects": {str(work): {"mcpServers": {"db": {"command": "y"}}}}, "mcpServers": {"fs": {"command": "x"}}}
+    path.write_text(json.dumps(local), encoding="utf-8")
+    before = path.read_bytes()
+    assert main(["install", "claude", "--yes", "--no-start", "--scope", "all"]) == 0
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert document["projects"][str(work)]["mcpServers"] == {}
+    assert list(document["mcpServers"]) == ["ullage"]
+    assert own(work)["servers"]["db"]["folders"] == [str(work)]
+    assert "folders" not in own(work)["servers"]["fs"]
+    assert main(["uninstall", "claude"]) == 0
+    assert path.read_bytes() == before
+
+
+@pytest.mark.requirement("U:access")
+def test_claude_code_runs_what_only_looks_things_up_unasked(work: Path):
+    claude_file(work, fs={"command": "x"})
+    settings = work.parent / "home" / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"permissions": {"allow": ["Bash(ls)"]}, "theme": "dark"}), encoding="utf-8")
+    before = settings.read_bytes()
+    install("claude")
+    document = json.loads(settings.read_text(encoding="utf-8"))
+    assert document["permissions"]["allow"] == ["Bash(ls)", "mcp__ullage__find_tool", "mcp__ullage__read_result"]
+    # A rule that the user adds meanwhile stays; ours goes.
+    document["permissions"]["allow"].append("Bash(cat)")
+    settings.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["uninstall", "claude"]) == 0
+    assert json.loads(settings.read_text(encoding="utf-8"))["permissions"]["allow"] == ["Bash(ls)", "Bash(cat)"]
+    settings.write_bytes(before)
+    install("claude")
+    assert main(["uninstall", "claude"]) == 0
+    assert settings.read_bytes() == before
+
+
+@pytest.mark.requirement("U:access")
+@pytest.mark.parametrize(("is_asked", "expected"), [(False, True), (True, None)])
+def test_calls_run_unasked_only_where_every_moved_server_did(work: Path, *, is_asked: bool, expected: bool | None):
+    path = gemini_file(
+        work, a={"command": "x", "trust": True}, b={"command": "y", **({} if is_asked else {"trust": True})}
+    )
+    install("gemini")
+    entry = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]["ullage"]
+    assert entry.get("trust") is expected

@@ -15,7 +15,21 @@ from typing import get_args
 from ullage.app.build_gateway import Gateway
 from ullage.app.install_plan import OWN_NAME, InstallPlan, MovedScope, ServeFlags, is_ullage, plan_install, serve_flags
 from ullage.app.scan_servers import ClientScan, is_file_approved, servers_behind, usable_model
-from ullage.clients.configs import PROGRAMS, ChangeRecord, ClientConfig, Put, Remove, edit_content, read_bytes
+from ullage.clients.configs import (
+    PROGRAMS,
+    ChangeRecord,
+    ClientConfig,
+    ConfigFile,
+    Edit,
+    EditRefused,
+    FileChanged,
+    Put,
+    Remove,
+    edit_content,
+    parse_config,
+    read_bytes,
+    value_at,
+)
 from ullage.config import Places, approve_command
 from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.tool import Json
@@ -82,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run or not (arguments.yes or _is_agreed()):
         return 0 if arguments.dry_run else 1
     with changing_files():
-        changes = _carry_out(plan, places, content)
+        changes = _carry_out(plan, places, content, config)
     if scan is not None:
         _warm_start_cache(plan)
     report["is_listed"] = _is_listed(plan)
@@ -129,8 +143,12 @@ def _is_agreed() -> bool:
     return input().strip().lower() in ("y", "yes")
 
 
-def _carry_out(plan: InstallPlan, places: Places, own: bytes | None) -> list[ChangeRecord]:
-    """Changes the user's own file first, then the program's; where one fails, all are as they were."""
+def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: ClientConfig) -> list[ChangeRecord]:
+    """Changes the user's own file first, then the program's; where one fails, all are as they were.
+
+    Raises:
+        FileChanged: somebody has changed a place since the plan was made. Nothing was written.
+    """
     undo = undo_folder(places)
     changes = [
         ChangeRecord(
@@ -144,6 +162,7 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None) -> list[Cha
     ]
     for path, edits in plan.file_edits.items():
         before, kind = read_bytes(path), plan.formats[path].format
+        _check_places(plan.formats[path], before, edits, config.documents.get(path))
         changes.append(
             ChangeRecord(
                 program=plan.program.name,
@@ -168,6 +187,16 @@ def _carry_out(plan: InstallPlan, places: Places, own: bytes | None) -> list[Cha
             undo.roll_back(change, earlier)
         raise
     return changes
+
+
+def _check_places(file: ConfigFile, content: bytes | None, edits: Iterable[Edit], planned: object) -> None:
+    """Refuses to change places that say something else than when the plan was made."""
+    try:
+        now = parse_config(content or b"", file)
+    except ValueError as error:
+        raise EditRefused(f"`{file.path}` {error}") from error
+    if any(value_at(now, edit.path) != value_at(planned, edit.path) for edit in edits):
+        raise FileChanged(f"`{file.path}` was changed by another program meanwhile")
 
 
 def _check_own_file(places: Places) -> None:

@@ -25,6 +25,7 @@ __all__ = ["VERBS", "main", "parser_of", "reckon_on_one_thread", "verb_parser"]
 VERBS = {
     "call": "Call a tool of any server behind Ullage",
     "compact": "Shrink a session file to fit its context window",
+    "completion": "Print the completion script of a shell",
     "config": "Show the settings in force and where each comes from",
     "context": "Show what fills the context window of a session",
     "count": "Count the tokens of files for one or several models",

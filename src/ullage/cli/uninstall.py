@@ -15,6 +15,7 @@ from ullage.clients.configs import (
     edit_content,
     parse_config,
     read_bytes,
+    remove_file,
     replace_file,
 )
 from ullage.config import Places
@@ -71,5 +72,9 @@ def _clean_own_file(record: ChangeRecord, undo: UndoFolder) -> None:
         return
     own = parse_config(current, ConfigFile(path=record.file, scope="user", format="toml"))
     edits = plan_uninstall(record.program, own, record.added)
-    replace_file(record.file, current, edit_content(current, "toml", edits))
+    content = edit_content(current, "toml", edits)
+    if content.strip():
+        replace_file(record.file, current, content)
+    else:
+        remove_file(record.file, current)
     undo.forget(record)

@@ -12,6 +12,7 @@ from .client_files import (
     read_bytes,
     read_client,
     read_clients,
+    remove_file,
     replace_file,
 )
 from .programs import PROGRAMS, Program, Surroundings, find_program
@@ -58,6 +59,7 @@ __all__ = [
     "read_bytes",
     "read_client",
     "read_clients",
+    "remove_file",
     "replace_file",
     "undo_change",
     "value_at",
