@@ -30,20 +30,31 @@ from ullage.clients.configs import (
     read_bytes,
     value_at,
 )
-from ullage.config import Places, approve_command
+from ullage.config import Places
 from ullage.errors import BadConfiguration, InvalidArguments
 from ullage.tool import Json
 
 from .installed_clients import changing_files, chosen_client, own_settings, ullage_command, undo_folder
 from .load_settings import can_be_asked, examined, situation_of, with_gateway
-from .output import bold, dim, emit, emit_json, green, how_many, plain, say, yellow
-from .scan import plan_for, scan_clients
+from .output import (
+    bold,
+    dim,
+    emit,
+    emit_json,
+    green,
+    how_many,
+    plain,
+    say,
+    short_path,
+    yellow,
+)
+from .scan import plan_for, review_command, scan_clients
 
 __all__ = ["arguments", "run"]
 
 _LIST_WAIT = 30.0
 """Seconds for the program's own command to list its servers."""
-_START_WAIT = 30.0
+_START_WAIT = 20.0
 """Seconds for all servers to start."""
 
 
@@ -243,21 +254,21 @@ def _is_listed(plan: InstallPlan) -> bool | None:
 def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places, scan: ClientScan | None) -> None:
     servers = () if scan is None else scan.servers
     counted = {one.name: one for one in servers if one.state == "counted"}
-    emit(f"{bold(plan.program.title)}  {plain(plan.file.path)}")
+    emit(f"{bold(plan.program.title)}  {short_path(plan.file.path)}")
     for one in plan.moved:
         renamed = "" if one.name == one.entry.name else f" as {one.name}"
         known = "; the same server is there already" if one.is_known else ""
         found = counted.get(one.entry.name)
         cost = "" if found is None else dim(f"  {how_many(len(found.tools), 'tool')}, {found.tokens:,} tokens")
-        limit = "" if one.entry.folder is None else f", in {plain(one.entry.folder)} only"
+        limit = "" if one.entry.folder is None else f", in {short_path(one.entry.folder)} only"
         emit(f"  {green('move')}  {plain(one.entry.name)}{renamed}{limit}{known}{cost}")
     for one in plan.staying:
         emit(f"  {yellow('stay')}  {plain(one.entry.name)}: {plain(one.reason)}")
         if one.kind == "pending":
-            emit(f"        review it: {plain(approve_command(one.entry.file))}")
+            emit(f"        review it: {review_command(one.entry.file)}")
     for problem in config.problems:
-        emit(f"  {yellow('problem')}  {plain(problem.file)}: {plain(problem.message)}")
-    emit(f"  {green('add')}   {plan.entry_path[-1]}, with the servers in {plain(str(places.user_file))}")
+        emit(f"  {yellow('problem')}  {short_path(problem.file)}: {plain(problem.message)}")
+    emit(f"  {green('add')}   {plan.entry_path[-1]}, with the servers in {short_path(str(places.user_file))}")
     for one in servers:
         if one.state in ("failed", "late") and any(moved.entry.name == one.name for moved in plan.moved):
             emit(f"  {yellow('note')}  {plain(one.name)} is moved, but did not start: {plain(one.reason)}")

@@ -47,6 +47,7 @@ __all__ = [
     "red",
     "say",
     "screen",
+    "short_path",
     "waiting_or",
     "width_of",
     "without_name",
@@ -240,6 +241,14 @@ def cut(text: str, width: int) -> str:
             break
         kept.append(letter)
     return f"{''.join(kept).rstrip(' ,;')}…"
+
+
+def short_path(path: str) -> str:
+    """A path for people: from the working folder where it is in there, with `~` where it is in the home folder."""
+    here, home = os.getcwd(), os.path.expanduser("~")  # noqa: PTH109, PTH111 - compared as texts
+    if here != home and path.startswith(here + os.sep):
+        return plain(path[len(here) + 1 :])
+    return plain(f"~{path[len(home) :]}" if path.startswith(home + os.sep) else path)
 
 
 def screen() -> int:

@@ -21,10 +21,34 @@ from ullage.tool import Json
 
 from .installed_clients import program_of
 from .load_settings import with_gateway
-from .output import bold, columns, cut, dim, emit, emit_json, green, how_many, plain, red, screen, width_of, yellow
+from .output import (
+    bold,
+    columns,
+    cut,
+    dim,
+    emit,
+    emit_json,
+    green,
+    how_many,
+    plain,
+    red,
+    screen,
+    short_path,
+    width_of,
+    yellow,
+)
 from .progress import show_waiting
 
-__all__ = ["arguments", "client_json", "next_step", "pending_lines", "plan_for", "run", "scan_clients"]
+__all__ = [
+    "arguments",
+    "client_json",
+    "next_step",
+    "pending_lines",
+    "plan_for",
+    "review_command",
+    "run",
+    "scan_clients",
+]
 
 _WAIT = 20.0
 """Seconds for all servers together."""
@@ -120,7 +144,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
         yield f"  {yellow('warning')}  {doubled}: listed beside Ullage, which serves it too; paid for twice"
         yield f"           run: ullage install {config.program.name}"
     for problem in config.problems:
-        yield f"  {yellow('problem')}  {plain(problem.file)}: {plain(problem.message)}"
+        yield f"  {yellow('problem')}  {short_path(problem.file)}: {plain(problem.message)}"
     yield ""
 
 
@@ -197,11 +221,17 @@ def pending_lines(scans: Sequence[ClientScan]) -> Iterator[str]:
         return
     yield bold("Pending: not approved, not started")
     for file, servers in files.items():
-        yield f"  {plain(file)}"
+        yield f"  {short_path(file)}"
         for line, titles in servers.items():
             yield cut(f"    {line}", max(screen(), 60)) + dim(f"  ({', '.join(titles)})" if width_of(line) < 40 else "")
-        yield f"    review it: {plain(approve_command(file))}"
+        yield f"    review it: {review_command(file)}"
     yield ""
+
+
+def review_command(file: str) -> str:
+    """The command with which a person reviews a project's file, to be pasted into a shell in the working folder."""
+    short = short_path(file)
+    return plain(approve_command(file if short.startswith("~") else short))
 
 
 def _launch_line(entry: ServerEntry) -> str:

@@ -16,7 +16,18 @@ from ullage.config import Places
 from ullage.gateway import Server
 from ullage.tool import Json
 
-from .output import bold, dim, emit, emit_json, green, how_many, plain, screen, yellow
+from .output import (
+    bold,
+    dim,
+    emit,
+    emit_json,
+    green,
+    how_many,
+    plain,
+    screen,
+    short_path,
+    yellow,
+)
 
 __all__ = ["arguments", "doubled_lines", "read_installed", "run"]
 
@@ -48,7 +59,12 @@ Behind = tuple[Server, ...] | None
 def read_installed() -> list[tuple[ClientConfig, Behind]]:
     """Every program that has a configuration, with what is behind Ullage for it."""
     places = Places.of_user()
-    return [(one, servers_behind(one, places, os.environ, Path.cwd())) for one in read_clients(current_surroundings())]
+    return [
+        (one, servers_behind(one, places, os.environ, Path.cwd()))
+        for one in read_clients(current_surroundings())
+        # A project's file alone says nothing of whether the program is there.
+        if one.problems or any(file.scope != "project" for file in one.files)
+    ]
 
 
 def doubled_lines(found: Sequence[tuple[ClientConfig, Behind]]) -> list[str]:
@@ -75,7 +91,7 @@ def _client_lines(config: ClientConfig, behind: Behind) -> list[str]:
         some = [plain(one.name) + _state_of(one) for one in own if one.scope in scopes]
         lines += _listed(title, some) if some else []
     lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines([(config, behind)])]
-    lines += [f"  {yellow('problem')}  {plain(one.file)}: {plain(one.message)}" for one in config.problems]
+    lines += [f"  {yellow('problem')}  {short_path(one.file)}: {plain(one.message)}" for one in config.problems]
     return lines
 
 

@@ -23,7 +23,11 @@ from ullage.errors import UnknownResource
 from ullage.tool import Json
 
 from .installed_clients import changing_files, program_of, undo_folder
-from .output import emit, emit_json, plain
+from .output import (
+    emit,
+    emit_json,
+    short_path,
+)
 
 __all__ = ["arguments", "run"]
 
@@ -59,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     for one in restored:
         how = "as it was before, byte for byte" if one["exact"] else "merged: others had changed it since"
-        emit(f"{plain(str(one['file']))}  {how}")
+        emit(f"{short_path(str(one['file']))}  {how}")
     emit(f"Ullage is out of {program.title}. Restart it for the change to take effect.")
     return 0
 
