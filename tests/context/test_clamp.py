@@ -265,3 +265,15 @@ def test_what_the_model_wrote_is_cut_in_the_tail_alone_and_exactly_alone():
     assert left["content"].startswith("this is line number 0\n")
     assert left["content"].endswith("this is line number 1999\n")
     assert change.entries[3].weight.tokens < 520
+
+
+@pytest.mark.requirement("S2:compact:how")
+def test_a_listing_keeps_what_belongs_together_though_one_description_is_most_of_it():
+    listed = "matched_tools:\n" + "".join(
+        f'- server_name: server-{number}\n  tool_name: get_{number}\n  tool_description: "{"It looks far. " * size}"\n'
+        for number, size in enumerate((60, 12, 12, 20))
+    )
+    log = dumps({"stdout": "one line after another\n" * 120, "exit_code": 0, "path": "a.log"})
+    _, change = clamped(tool(result("1", listed)), tool(result("2", log)), most=250)
+    assert all(f"server-{number}, get_{number}" in result_of(change.entries[2]) for number in range(4))
+    assert result_of(change.entries[3]).count("one line after another") > 20

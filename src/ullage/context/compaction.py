@@ -402,7 +402,8 @@ class _Work:
         best = await self._told()
         if not best.compacted:
             best = replace(kept or await self._noted(self.entries, eased), warning=best.warning)
-            if self.parted is None and weight_of(best.entries) > self.limits.goal:
+            due = min(self.limits.soft, self.limits.hard)
+            if self.parted is None and self.limits.fixed + weight_of(best.entries) >= due:
                 # There is nothing to summarise: what fills the window is the last turn.
                 shortened = await run_sync(self._truncated, self._untouched(best.warning))
                 best = await self._noted(self.entries, shortened) if shortened.compacted else best

@@ -29,6 +29,7 @@ from ullage.tool import Json
 from .structured_values import (
     MARK,
     Kind,
+    count_objects,
     fit_records,
     is_record,
     kind_of,
@@ -47,6 +48,7 @@ __all__ = [
     "Sightings",
     "can_stand",
     "candidates",
+    "count_objects",
     "identifier_steps",
     "identifiers",
     "is_record",

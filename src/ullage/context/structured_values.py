@@ -33,6 +33,7 @@ __all__ = [
     "MARK",
     "Kind",
     "Record",
+    "count_objects",
     "fit_records",
     "is_name",
     "is_record",
@@ -397,6 +398,17 @@ def scalars(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
             waiting.extend((name, inner) for inner in reversed(one))
         elif isinstance(one, str | int | float) and not isinstance(one, bool) and str(one).strip():
             yield name, str(one)
+
+
+def count_objects(value: Json) -> int:
+    """Objects within a value that name something, itself among them."""
+    waiting, found = [value], 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting.extend(one.values() if isinstance(one, dict) else one)
+        found += isinstance(one, dict) and any(not isinstance(inner, dict | list) for inner in one.values())
+    return found
 
 
 def write_value(  # noqa: PLR0913

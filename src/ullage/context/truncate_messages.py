@@ -55,7 +55,7 @@ from ullage.tool import Json
 
 from .boundaries import Parting, Reading, assembled, bridges, excerpt, read_history, tail_weights
 from .context_options import Limits
-from .identifiers import identifier_steps, is_record, read_structure, scalars, write_value
+from .identifiers import count_objects, identifier_steps, is_record, read_structure, scalars, write_value
 from .summary_text import beginning, ending
 from .text_protocol import read_as_tools
 from .token_weights import Entry, Remake, Scale
@@ -219,8 +219,9 @@ _CLAMP_WORTH = 100
 _TRIES = 8
 _ROWS = (32, 16, 8, 4, 2)
 """Items of a list that are shown where room is short, ever fewer."""
-_MOSTLY = 4
-"""The part of a result from which on a single text in it is most of what it says."""
+_MOSTLY, _MOSTLY_LISTED, _SEVERAL = 0.25, 0.67, 3
+"""Share of a result from which on a single text in it is most of what it says, and the same where it has several
+objects: of a list of tools with long descriptions, what each is called says more than how one of them is described."""
 _WORD = re.compile(r"[\w.@:/-]+")
 
 
@@ -365,7 +366,10 @@ class _Clamping:
         """A structured result in fewer words, as `write_value` writes it; None where it is not structured."""
         value = read_structure(text)
         # What is mostly one long text says more with its beginning and its end.
-        if not is_record(value) or max(len(one) for _, one in scalars(value)) > len(text) // _MOSTLY:
+        if not is_record(value):
+            return None
+        mostly = _MOSTLY_LISTED if count_objects(value) >= _SEVERAL else _MOSTLY
+        if max(len(one) for _, one in scalars(value)) > mostly * len(text):
             return None
         line = gap(tokens, media, query if self.recalls else None)
         room = most - self.scale.count(line) - 1
