@@ -251,11 +251,11 @@ def test_a_message_comes_to_its_bound_where_its_provider_weighs_more_than_the_te
 
 
 @pytest.mark.requirement("S2:compact:after")
-def test_what_the_model_wrote_is_cut_in_the_tail_alone_and_exactly_alone():
+def test_what_the_model_wrote_is_cut_in_the_tail_alone_and_only_where_asked():
     written = assistant(call("1", "write", dumps({"path": "a.py", "content": NUMBERED})))
     entries = entries_of([user("go"), written, tool(result("1")), written, tool(result("1"))])
-    assert clamp(entries, Scale(), 500, tail=3, tail_most=500) is None
-    change = clamp(entries, Scale(), 500, exactly=True, tail=3, tail_most=500)
+    assert clamp(entries, Scale(), 500, exactly=True, tail=3, tail_most=500) is None
+    change = clamp(entries, Scale(), 500, exactly=True, written=True, tail=3, tail_most=500)
     assert change is not None
     assert [new is old for new, old in zip(change.entries, entries, strict=True)] == [True, True, True, False, True]
     (part,) = change.entries[3].message.parts

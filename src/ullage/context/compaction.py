@@ -465,13 +465,17 @@ class _Work:
         return work if weight_of(work.entries) <= self.limits.goal else self._masked(work)
 
     def _truncated(self, work: Compaction) -> Compaction:
-        """With the largest messages of the last turn truncated until all comes to the goal, where that can be."""
+        """With the largest messages of the last turn truncated until all comes to the goal, where that can be.
+
+        What the model wrote is cut only where the next call would compact again, for later calls need much of it.
+        """
+        written = self.limits.fixed + weight_of(work.entries) >= min(self.limits.soft, self.limits.hard)
         parting = self._parting_of(work.entries)
         start = parting.places[-1]
         note = int(_LEAST_NOTE * ledger_room(self.limits.measure))
         room = self.limits.goal - weight_of(work.entries[:start]) - note - _FRAME
         least = max(1, int(_GIANT * self.limits.measure))
-        level = max(least, _level(work.entries[start:], room, written=True))
+        level = max(least, _level(work.entries[start:], room, written=written))
         return _after(
             work,
             clamp(
@@ -480,6 +484,7 @@ class _Work:
                 level,
                 recalls=self.teller.recalls,
                 exactly=True,
+                written=written,
                 said_most=max(level, request_room(self.limits.measure)),
                 tail=start,
                 tail_most=level,
@@ -594,9 +599,9 @@ class _Work:
         """What the last turn weighs when what is too large in it has been truncated."""
         turn = self.entries[self.parting.places[-1] :]
         most = max(int(_GIANT * self.limits.measure), self.limits.keep)
-        level = _level(turn, most, written=True)
+        level = _level(turn, most)
         return sum(
-            min(entry.weight.tokens, level) if is_cuttable(entry, written=True) else entry.weight.tokens
+            min(entry.weight.tokens, level) if is_cuttable(entry, written=False) else entry.weight.tokens
             for entry in turn
         )
 

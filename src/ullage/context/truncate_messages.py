@@ -233,6 +233,7 @@ def clamp(  # noqa: PLR0913
     recalls: bool = False,
     last_resort: bool = False,
     exactly: bool = False,
+    written: bool = False,
     said_most: int | None = None,
     tail: int | None = None,
     tail_most: int | None = None,
@@ -242,9 +243,9 @@ def clamp(  # noqa: PLR0913
 
     For the user's first request and last words the bound is `said_most`, from the place `tail` on it is `tail_most`, or
     the larger of both; None spares them. A result that shows something beside its words is left whole. As a last resort
-    it is not, its media are dropped too, and whatever is above the bound is a giant. So it is with `exactly`, which
-    also cuts what the model wrote in the tail; a last resort does so anywhere. The `reading` is that of the entries,
-    where there is one already.
+    it is not, its media are dropped too, and whatever is above the bound is a giant. So it is with `exactly`. With
+    `written`, what the model wrote in the tail is cut too; as a last resort, anywhere. The `reading` is that of the
+    entries, where there is one already.
     """
     exactly = exactly or last_resort
     work = _Clamping(scale=scale, recalls=recalls, last_resort=last_resort, exactly=exactly, spoken=_spoken(entries))
@@ -258,8 +259,8 @@ def clamp(  # noqa: PLR0913
         bound = tail_most if place >= since else said_most if place in said else most
         if bound is not None and place in said and not (exactly and place >= since):
             bound = max(bound, said_most or 0)
-        written = last_resort or (exactly and place >= since)
-        if bound is not None and is_cuttable(entry, written=written) and entry.weight.tokens > bound:
+        is_free = last_resort or (written and place >= since)
+        if bound is not None and is_cuttable(entry, written=is_free) and entry.weight.tokens > bound:
             there = answers.get(place, ())
             left[place] = work.clamped_whole(entry, there, bound) if is_whole else work.clamped(entry, there, bound)
     is_same = all(new is old for new, old in zip(left, entries, strict=True))
