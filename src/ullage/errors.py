@@ -149,6 +149,10 @@ class ClientCannot(BadInput):
     code = "CLIENT_CANNOT"
 
 
+class ClientLacksAbility(ClientCannot):
+    """The client never declared that it can be asked for this."""
+
+
 class BadConfiguration(BadInput):
     code = "BAD_CONFIGURATION"
 

@@ -17,6 +17,7 @@ __all__ = [
     "Call",
     "Caller",
     "Change",
+    "ClientDeclaration",
     "Closing",
     "Complete",
     "CompletionSource",
@@ -113,6 +114,15 @@ Tell = Callable[[str, JsonObject], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientDeclaration:
+    """What a client says of itself: in its handshake, or with each request."""
+
+    info: JsonObject = field(default_factory=dict[str, Json])
+    """Its name and version, as the protocol writes them."""
+    capabilities: JsonObject = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What every request carries, whatever it asks for."""
 
@@ -129,6 +139,8 @@ class Asked:
     """The `state` of those needs, handed back unopened."""
     capabilities: JsonObject = field(default_factory=dict[str, Json])
     """What the client says it can do, as the protocol writes it."""
+    client_info: JsonObject = field(default_factory=dict[str, Json])
+    """The client's name and version, as the protocol writes them; empty where it gave none."""
     ask: Ask | None = None
     """None where nobody is there to be asked; a source may still answer with `needs`."""
     tell: Tell | None = None
@@ -181,6 +193,8 @@ class Reply:
     origin: Origin | None = None
     """Stamped where sources are merged; None before."""
     needs: Needs | None = None
+    extension: JsonObject | None = None
+    """The whole result, where its `resultType` is that of an extension which client and server agreed on."""
     json_lists: tuple[str, ...] | None = None
     """For a text that is JSON and must stay JSON at every size: the keys of its lists, the one to shorten first being
     the first. None for any other reply, whose text may be written in a shorter form."""
@@ -235,6 +249,8 @@ class Change:
     kind: Literal["tools", "resources", "prompts", "resource"]
     uri: str | None = None
     """The resource that changed, for kind `resource`."""
+    is_announced: bool = False
+    """Whether the server itself announced it: a client that is shown this server's list hears of it in any case."""
 
 
 Listener = Callable[[Change], None]

@@ -15,6 +15,7 @@ from ullage.testing import FakeSource
 from ullage.tool import (
     Call,
     Caller,
+    ClientDeclaration,
     Complete,
     Era,
     JsonObject,
@@ -45,6 +46,7 @@ class FakeUpstream(FakeSource):
     log_level: str | None = None
     refuses_subscriptions: bool = False
     death: anyio.Event = field(default_factory=anyio.Event)
+    roots_changes: int = 0
     is_dead: bool = False
     """Dead, and nobody has noticed."""
 
@@ -62,6 +64,9 @@ class FakeUpstream(FakeSource):
 
     async def set_log_level(self, level: str) -> None:
         self.log_level = level
+
+    def tell_roots_changed(self) -> None:
+        self.roots_changes += 1
 
     async def subscribe(self, uri: str) -> None:
         if self.refuses_subscriptions:
@@ -88,13 +93,20 @@ class FakeServers:
     ended: list[int] = field(default_factory=list[int])
     environments: list[Mapping[str, str]] = field(default_factory=list)
     eras: list[Era | None] = field(default_factory=list)
+    clients: list[ClientDeclaration | None] = field(default_factory=list)
     speaks: tuple[Era, ...] = ("stateless", "handshake")
 
     @asynccontextmanager
     async def __call__(
-        self, server: Server, *, environment: Mapping[str, str], era: Era | None = None
+        self,
+        server: Server,
+        *,
+        environment: Mapping[str, str],
+        era: Era | None = None,
+        client: ClientDeclaration | None = None,
     ) -> AsyncGenerator[FakeUpstream]:
         self.eras.append(era)
+        self.clients.append(client)
         self.started.append(server.name)
         self.environments.append(environment)
         number = len(self.started)

@@ -80,7 +80,7 @@ from ullage.options import DatabaseSettings, Server
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
 from ullage.tokens import PLAIN_RULES, CountSource, Meter
-from ullage.tool import Call, Caller, Era, JsonObject, Listing, Reply, ToolSource
+from ullage.tool import Call, Caller, ClientDeclaration, Era, JsonObject, Listing, Reply, ToolSource
 from ullage.wire import Health, Host, Identity, Profile
 
 from .build_sources import (
@@ -348,7 +348,8 @@ class Kit:
     searches: Searches
     spawn: Callable[[Work], None]
     open_calls: OpenCalls
-    when_met: Callable[[Era], None]
+    when_met: Callable[[Era, ClientDeclaration | None], None]
+    when_roots_changed: Callable[[Caller, ClientDeclaration], None]
 
     def serve(self, settings: Settings, client: str | None, *, is_preview: bool = False) -> Served:
         """A client's part of the gateway. As a preview it is only asked what it lists, and prepares nothing."""
@@ -389,7 +390,15 @@ class Kit:
         identity = Identity(
             name="ullage", version=__version__, instructions=lambda: find.instructions(self.merge.known) or None
         )
-        return Served(find, Profile(source=source, identity=identity, model=chosen.model, when_met=self.when_met))
+        profile = Profile(
+            source=source,
+            identity=identity,
+            model=chosen.model,
+            when_met=self.when_met,
+            before_introduction=find.meet_servers,
+            when_roots_changed=self.when_roots_changed,
+        )
+        return Served(find, profile)
 
     def _is_own(self, server: str) -> bool:
         return any(member.own and member.name == server for member in self.merge.members)
@@ -491,9 +500,14 @@ class Gateway:
     def settings(self) -> Settings:
         return self.loaded.settings
 
-    def met(self, era: Era) -> None:
-        """A client speaks this era of the protocol: servers that are started next are spoken to likewise."""
+    def met(self, era: Era, client: ClientDeclaration | None = None) -> None:
+        """A client speaks this era of the protocol and is so called: servers that are started next are told so."""
         self.host.client_era = era
+        if client is not None:
+            self.host.client = client
+
+    def _tell_roots_changed(self, caller: Caller, client: ClientDeclaration) -> None:
+        self.host.tell_roots_changed(caller.principal, caller.session, client)
 
     def profile(self, client: str | None = None) -> Profile:
         """What a client of that name gets; raises `UnknownResource` for one that the settings do not know."""
@@ -633,6 +647,7 @@ class Gateway:
             spawn=self.spawn,
             open_calls=self.open_calls,
             when_met=self.met,
+            when_roots_changed=self._tell_roots_changed,
         ).serve(self.settings, client, is_preview=is_preview)
 
 

@@ -108,7 +108,12 @@ class Cached(Passing[Guardable]):
             performance: JsonObject = {**inner_meta(known), "performance": {"cachedResult": True}}
             return replace(known, meta={**known.meta, META: performance})
         reply = await self.inner.call_entry(entry, call)
-        if not reply.is_error and reply.needs is None and turn == self._rounds[entry.server]:
+        if (
+            not reply.is_error
+            and reply.needs is None
+            and reply.extension is None
+            and turn == self._rounds[entry.server]
+        ):
             self._replies.put(key, reply, began + seconds)
         return reply
 

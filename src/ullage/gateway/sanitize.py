@@ -157,13 +157,21 @@ async def sanitized_result(reply: Reply) -> Reply:
     structured = None if reply.structured is None else reply.structured.value
     requests = None if reply.needs is None else reply.needs.requests
     return await sanitized(
-        lambda one: drain(sanitize_result(one)), reply, reply.content, structured, requests, reply.meta
+        lambda one: drain(sanitize_result(one)),
+        reply,
+        *(reply.content, structured, requests, reply.meta, reply.extension),
     )
 
 
 def _is_plain_text(reply: Reply) -> bool:
     """Whether a reply is one short text without invisible characters and nothing else, as most are."""
-    if len(reply.content) != 1 or reply.structured is not None or reply.needs is not None or reply.meta:
+    if (
+        len(reply.content) != 1
+        or reply.extension is not None
+        or reply.structured is not None
+        or reply.needs is not None
+        or reply.meta
+    ):
         return False
     block = reply.content[0]
     text = block.get("text")
@@ -201,10 +209,11 @@ def sanitize_result(reply: Reply) -> Steps[Reply]:
         structured = Structured(value)
     needs = None if reply.needs is None else _sanitize_needs(reply.needs)
     meta = _sanitize_object(reply.meta)
-    same = all(new is old for new, old in zip(content, reply.content, strict=True))
+    extension = None if reply.extension is None else _sanitize_object(reply.extension)
+    same = all(new is old for new, old in zip(content, reply.content, strict=True)) and extension is reply.extension
     if same and structured is reply.structured and needs is reply.needs and meta is reply.meta:
         return reply
-    return replace(reply, content=tuple(content), structured=structured, needs=needs, meta=meta)
+    return replace(reply, content=tuple(content), structured=structured, needs=needs, meta=meta, extension=extension)
 
 
 def _sanitize_block(block: Block) -> Steps[Block]:

@@ -50,7 +50,7 @@ _PASSED = frozenset(
         *("resources", "templates", "read", "subscribe", "unsubscribe"),
         *("prompts", "prompt", "complete", "set_log_level"),
         *("watch", "close", "introduction", "capabilities"),
-        *("view", "find", "members", "failed"),
+        *("view", "find", "members", "failed", "refresh"),
     }
 )
 

@@ -88,12 +88,16 @@ class Kept:
         """How often the source had connected when it last listed its tools, so that its list is as fresh as its own
         news of it; None where it has not listed them in this process."""
         self._is_stale = False
+        self._is_announced = False
+        """Whether the source said that its tools changed, and nobody has been told yet."""
         self._pacing = Pacing()
         self._listeners: list[Listener] = []
         self._unwatch = source.watch(self._hear)
         self._is_closed = False
         self._offered_prompts: tuple[JsonObject, ...] | None = None
         """As the source last listed them."""
+        self._unlisted: dict[str, DefinitionChange] = {}
+        """Tools that were withheld when they were last listed, and are listed no more."""
         self._withheld_prompts: dict[str, DefinitionChange] = {}
         self._is_awaiting_acceptance = False
         self.server = server
@@ -188,6 +192,14 @@ class Kept:
         if asking.error is not None:
             raise asking.error.with_traceback(None)
 
+    @property
+    def is_silent_about_changes(self) -> bool:
+        """Whether it runs and has not declared that it announces changes of its tools."""
+        if self._confirmed_starts is None or not self._is_connected:
+            return False
+        declared = self._source.capabilities.get("tools")
+        return not isinstance(declared, dict) or declared.get("listChanged") is not True
+
     def _ask(self, pause: float = 0.0) -> _Asking:
         if self._is_closed:
             raise SourceFailed(f"`{self.server.name}` is closed", suggestion="list the tools again")
@@ -223,8 +235,9 @@ class Kept:
         self._adopt(stored)
         self._confirmed_starts = self._starts
         # Compared with what was known here: another process may have brought the catalogue up to date already.
-        if before is None or before.revision != stored.listing.revision:
-            self._tell(Change("tools"))
+        announced, self._is_announced = self._is_announced, False
+        if announced or before is None or before.revision != stored.listing.revision:
+            self._tell(Change("tools", is_announced=announced))
 
     def _finish(self, asking: _Asking) -> None:
         self._asking = None
@@ -237,6 +250,9 @@ class Kept:
         self._ask(self._pacing.pause(anyio.current_time()))
 
     def _adopt(self, stored: Stored) -> None:
+        withheld = {**self._unlisted, **({} if self._stored is None else self._stored.withheld)}
+        names = {tool.tool.name for tool in stored.tools} | stored.withheld.keys()
+        self._unlisted = {name: change for name, change in withheld.items() if name not in names}
         self._stored = stored
         self._weights = {tool.tool.name: tool.token_count for tool in stored.tools}
         self._await_acceptance()
@@ -289,6 +305,7 @@ class Kept:
             self._tell(change)
             return
         self._is_stale = True
+        self._is_announced = self._is_announced or change.is_announced
         if self._asking is None:
             self._ask_after_change()
 
@@ -314,7 +331,8 @@ class Kept:
         will_start = self._confirmed_starts is None or not self._is_connected
         if self._stored is not None and will_start and self.server.definition_changes == "hold":
             await self._confirm_before(call)
-        if self._stored is not None and (change := self._stored.withheld.get(call.tool)) is not None:
+        change = None if self._stored is None else self._stored.withheld.get(call.tool)
+        if (change := change or self._unlisted.get(call.tool)) is not None:
             raise tool_changed(call.tool, change)
         return await self._through(self._source.call(call))
 

@@ -91,6 +91,9 @@ class Find(Passing[Searched]):
             self._around.spawn(self._look_again)
 
     async def tools(self) -> Listing:
+        if self._was_listed and self.surface == "direct" and (refresh := getattr(self.inner, "refresh", None)):
+            # Whoever lists again wants to know what is new, and some servers announce nothing.
+            await refresh(_MOMENT)
         view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
         listing = await self._listing(view)
         self._was_listed = True
@@ -127,6 +130,11 @@ class Find(Passing[Searched]):
             text = json.dumps(error.wire(), ensure_ascii=False)
             self._figures.replied(call.caller, self._figures.weigh(call.caller)(text).tokens)
             raise
+
+    async def meet_servers(self) -> None:
+        """Gives servers whose tools are shown a moment to say what they can do, before a client is told so."""
+        if self.settings.mode == "direct":
+            await self.inner.view(min(_MOMENT, self.settings.start_wait))
 
     def instructions(self, view: View) -> str:
         """What a model is told about the servers of a view. From then on tools are listed as was said, until the
@@ -281,6 +289,9 @@ class Find(Passing[Searched]):
             self._figures.forget_carried()
         if change.kind != "tools":
             self._tell(change)
+        elif change.is_announced and self.surface == "direct":
+            self._shown = None
+            self._tell(Change("tools"))
         elif self._around.spawn is not None:
             self._around.spawn(self._look_again)
         elif self._shown is None or self.surface == "direct" or len(self._shown.tools) > len(NAMES):

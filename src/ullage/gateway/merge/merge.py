@@ -7,6 +7,7 @@ a source: whoever made the members does.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
@@ -41,16 +42,29 @@ from ..tool_source import Spawn, advised, failed
 from .polling import PollRound
 from .prompts_and_resources import (
     Prompts,
+    Refreshed,
     Resources,
     abilities,
     completes,
     is_logging,
+    is_silent_about_changes,
     is_watched,
     set_log_level,
     tools_of,
 )
 from .tool_names import key
-from .tool_view import Entry, Member, MemberListing, Missing, Peeked, View, build_view, only_unprefixed
+from .tool_view import (
+    Entry,
+    Member,
+    MemberListing,
+    Missing,
+    Peeked,
+    View,
+    build_view,
+    denied_error,
+    only_unprefixed,
+    owner_of_unlisted,
+)
 
 __all__ = ["Member", "Merge", "Peeked"]
 
@@ -125,6 +139,20 @@ class Merge:
         self._told["tools"] = view.revision
         return view
 
+    async def refresh(self, wait: float) -> None:
+        """Lists the tools anew of servers that run and announce no changes, within so many seconds; what is known of
+        one that does not answer stays."""
+
+        async def refresh(source: Refreshed) -> None:
+            with suppress(UllageError):
+                await source.refresh()
+
+        with anyio.move_on_after(wait):
+            async with anyio.create_task_group() as group:
+                for member in self._members:
+                    if is_silent_about_changes(source := member.source):
+                        group.start_soon(refresh, source)
+
     async def find(self, name: str, server: str | None = None) -> Entry:
         """The tool of that name, in any spelling; a member that may own it and was never heard is waited for."""
         if (unchanged := self._unchanged()) is not None:
@@ -153,14 +181,14 @@ class Merge:
         try:
             return self.known.find(name, server)
         except UnknownTool as unknown:
-            owner = only_unprefixed(self._members)
+            owner = owner_of_unlisted(name, self._members)
             if owner is None or unknown.options or server not in (None, owner.name):
                 raise
             entry = Entry(
                 listed=name, tool=Tool(name=name, input_schema={"type": "object"}), member=owner, original=name
             )
             if entry.access == "deny":
-                raise
+                raise denied_error(entry) from unknown
             return entry
 
     def _unchanged(self) -> View | None:
@@ -326,7 +354,7 @@ class Merge:
 
     def _changed(self, server: str, change: Change) -> None:
         if change.kind == "tools":
-            if self._tools.outdate(server) and not self._tools.ask_in_background():
+            if change.is_announced or (self._tools.outdate(server) and not self._tools.ask_in_background()):
                 self._announce(change)
             self._tools_arrived()
         elif change.kind == "resource":
@@ -339,7 +367,7 @@ class Merge:
         """Clients are told when another list has come; where there is none to compare it with, or nobody to look
         before telling, at once."""
         outdated = part.outdate(server)
-        if change.kind not in self._told or (outdated and not part.ask_in_background()):
+        if change.is_announced or change.kind not in self._told or (outdated and not part.ask_in_background()):
             self._announce(change)
 
     def _tools_arrived(self) -> None:

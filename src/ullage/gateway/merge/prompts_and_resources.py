@@ -58,7 +58,7 @@ from .tool_names import (
     uri_of,
     with_uri,
 )
-from .tool_view import Member, Missing, can_peek, only_unprefixed
+from .tool_view import Member, Missing, can_peek, owner_of_unlisted
 
 __all__ = [
     "Logging",
@@ -71,6 +71,7 @@ __all__ = [
     "has_prompts",
     "has_resources",
     "is_logging",
+    "is_silent_about_changes",
     "is_subscribed",
     "is_watched",
     "lenient",
@@ -114,6 +115,21 @@ def is_logging(source: object) -> TypeGuard[Logging]:
 
 def _can(source: object, *methods: str) -> bool:
     return all(callable(getattr(source, method, None)) for method in methods)
+
+
+class Refreshed(Protocol):
+    """A source that remembers its tools, and can be told to list them again."""
+
+    @property
+    def is_silent_about_changes(self) -> bool:
+        """Whether it runs and does not announce changes."""
+        ...
+
+    async def refresh(self) -> None: ...
+
+
+def is_silent_about_changes(source: object) -> TypeGuard[Refreshed]:
+    return getattr(source, "is_silent_about_changes", False) is True and _can(source, "refresh")
 
 
 class Capable(Protocol):
@@ -237,11 +253,13 @@ class Prompts:
     def __init__(self, changed: Callable[[], None], spawn: Spawn | None, patience: float) -> None:
         self._round: PollRound[_Offered] = PollRound(_prompts_of, changed, spawn, patience)
         self._patience = patience
+        self._members: tuple[Member, ...] = ()
         self._given: Mapping[str, Origin] = NOBODY
         self._made: _MadePrompts | None = None
         self._making = anyio.Lock()
 
     def replace(self, members: tuple[Member, ...]) -> None:
+        self._members = members
         self._round.replace(members)
 
     def outdate(self, server: str) -> bool:
@@ -289,7 +307,7 @@ class Prompts:
         if not found and (refusal := self._withheld(name)) is not None:
             raise refusal
         options = tuple(one.listed for one in found) or self._current().book.nearest(name)
-        owner = None if options else only_unprefixed([member for member, _ in self._round.known()])
+        owner = None if options else owner_of_unlisted(name, self._members)
         if owner is not None and has_prompts(owner.source):
             # Perhaps it is not listed; if there is none, the server's own error is the client's.
             return Prompt(listed=name, original=name, member=owner, source=owner.source, definition={}, originals={})

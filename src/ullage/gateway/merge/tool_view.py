@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
 from ullage.errors import Denied, SourceFailed, Unavailable, UnknownTool
+from ullage.invisible_characters import has_invisible
 from ullage.options import Access, Rules
 from ullage.tool import Listing, Tool, ToolSource
 
@@ -19,7 +20,7 @@ from ..baseline import DefinitionChange, tool_changed
 from ..sanitize import sanitize_tool
 from ..slim.schema_walk import first_sentence
 from ..tool_source import definition_hash
-from .tool_names import NOBODY, Book, Origin, Owned, key, listed_names, nearest, remembered
+from .tool_names import NOBODY, Book, Origin, Owned, fold, key, listed_names, nearest, remembered
 
 __all__ = [
     "CountsTokens",
@@ -33,11 +34,14 @@ __all__ = [
     "can_peek",
     "denied_error",
     "only_unprefixed",
+    "owner_of_unlisted",
 ]
 
 _BRIEF = 80
 """Most characters of a reason that is shown in a list of servers."""
 _MOST_OPTIONS = 8
+_LONGEST_SPELT = 128
+"""Characters of an unlisted name by which it is told whose it may be."""
 _NAME_SEPARATORS = re.compile(r"__|[./:]")
 """Separators between a server's name and its tool's name."""
 _LONGEST_NAME = 200
@@ -102,6 +106,21 @@ def only_unprefixed(members: Iterable[Member]) -> Member | None:
     """The only server without a prefix; None where there is none or several. Ullage's own tools do not count."""
     plain = [member for member in members if not member.own and not member.prefix]
     return plain[0] if len(plain) == 1 else None
+
+
+def owner_of_unlisted(name: str, members: Iterable[Member]) -> Member | None:
+    """The server without a prefix that may know a name it does not list; None where the name begins as another
+    server's names do: what is meant for that one goes to no other."""
+    members = tuple(members)
+    owner = only_unprefixed(members)
+    if owner is None or has_invisible(name):
+        return None
+    spelt = key(name[:_LONGEST_SPELT]).removeprefix("mcp")
+    others = (member for member in members if member is not owner and not member.own)
+    heads = {key(head) for other in others for head in (other.prefix, other.name) if key(head)}
+    # A rule for a name holds for every spelling of it that a server might take for the same.
+    decided = {owner.rules.access(one) for one in (name, name.casefold(), fold(name))}
+    return None if spelt.startswith(tuple(heads)) or len(decided) > 1 else owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ process only. How many are held, and for how long, is bounded. What is asked is 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,7 +26,6 @@ from anyio.abc import TaskGroup
 from ullage.errors import ClientCannot, InvalidArguments, Unavailable
 from ullage.tool import Ask, Asked, Call, Contents, Json, JsonObject, Needs, PromptMessages, PromptRequest, Read, Reply
 
-from ..jsonrpc import CAPABILITIES_KEY
 from .mcp_content import needs_to_wire
 from .requests import LEVEL_KEY, LEVELS, Request, is_heard, requests_in, require, require_all
 
@@ -36,13 +35,16 @@ __all__ = ["Holding", "Line", "Target", "Work", "answers_to", "is_ours", "marked
 class Line:
     """The client at the other end; between two requests of a held call nobody listens."""
 
-    __slots__ = ("capabilities", "modern", "request")
+    __slots__ = ("capabilities", "client_info", "is_over", "modern", "request")
 
     def __init__(self, request: Request) -> None:
         self.request: Request | None = request
         self.modern = request.is_modern
-        declared = request.meta.get(CAPABILITIES_KEY) if request.is_modern else request.connection.capabilities
-        self.capabilities: JsonObject = cast("JsonObject", declared) if isinstance(declared, dict) else {}
+        self.is_over = False
+        """Whether the request has been answered: what comes later is for the client's connection, where it has one."""
+        client = request.client
+        self.capabilities: JsonObject = client.capabilities
+        self.client_info: JsonObject = client.info
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Ask by a request of the protocol, as a client before 2026-07-28 expects."""
@@ -55,7 +57,8 @@ class Line:
         request = self.request
         if request is None or (method == "notifications/message" and not is_heard(params, _threshold(request))):
             return
-        await request.notify(method, dict(params))
+        notify = request.connection.notify if self.is_over and not self.modern else request.notify
+        await notify(method, dict(params))
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         if self.request is not None:

@@ -79,6 +79,8 @@ def tool_to_wire(tool: Tool, *, modern: bool = True) -> dict[str, Json]:
 def reply_to_wire(reply: Reply, *, modern: bool = True) -> dict[str, Json]:
     if reply.needs is not None:
         return needs_to_wire(reply.needs, reply.meta)
+    if reply.extension is not None:
+        return {**reply.extension, "_meta": dict(reply.meta)}
     content: list[Json] = [block_to_wire(block) for block in reply.content]
     result = _result(reply.meta, modern=modern)
     result["content"] = content
@@ -214,8 +216,7 @@ class Offers:
             found["prompts"] = {"listChanged": changed}
         if self.completion is not None and _may(can, "completions"):
             found["completions"] = {}
-        if self.log is not None:
-            # Claimed whatever is known: many servers log without declaring it, and clients pay nothing for it.
+        if self.log is not None and _may(can, "logging"):
             found["logging"] = {}
         return found
 

@@ -78,6 +78,7 @@ class Announcer:
 
     def hear(self, change: Change) -> None:
         """Take in a change; clients are told in a task."""
+        change = Change(change.kind, change.uri)
         for listener in (*self._streams, *self._sessions.values()):
             self._put(listener, change)
 

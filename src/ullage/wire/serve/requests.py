@@ -27,9 +27,9 @@ from typing import Any, Final, TypeVar, cast
 
 import anyio.to_thread
 
-from ullage.errors import BadInput, ClientCannot, ProtocolError, UllageError, UnknownResource
+from ullage.errors import BadInput, ClientLacksAbility, ProtocolError, UllageError, UnknownResource
 from ullage.invisible_characters import escape_invisible, escape_json
-from ullage.tool import Json, JsonObject, Needs
+from ullage.tool import ClientDeclaration, Json, JsonObject, Needs
 
 from ..jsonrpc import (
     CAPABILITIES_KEY,
@@ -69,7 +69,7 @@ __all__ = [
 class Connection:
     """The state of a client's connection, for as long as it lasts."""
 
-    __slots__ = ("__weakref__", "capabilities", "exit_stack", "log_level", "notify", "state")
+    __slots__ = ("__weakref__", "capabilities", "client_info", "exit_stack", "log_level", "notify", "state")
 
     def __init__(
         self,
@@ -82,6 +82,8 @@ class Connection:
         """Sends a notification that belongs to no request; dropped where the client is gone."""
         self.capabilities: JsonObject = capabilities or {}
         """As declared in the handshake; a later client declares them with each request."""
+        self.client_info: JsonObject = {}
+        """Name and version of the client, as given in the handshake."""
         self.exit_stack = exit_stack or AsyncExitStack()
         """Callbacks for the end of the connection."""
         self.log_level: str | None = None
@@ -117,6 +119,17 @@ class Request(ABC):
     @property
     def meta(self) -> Message:
         return self.params.get("_meta") or {}
+
+    @property
+    def client(self) -> ClientDeclaration:
+        """What the client says of itself."""
+        if not self.is_modern:
+            return ClientDeclaration(info=self.connection.client_info, capabilities=self.connection.capabilities)
+        info, capabilities = self.meta.get(CLIENT_INFO_KEY), self.meta.get(CAPABILITIES_KEY)
+        return ClientDeclaration(
+            info=cast("JsonObject", info) if isinstance(info, dict) else {},
+            capabilities=cast("JsonObject", capabilities) if isinstance(capabilities, dict) else {},
+        )
 
     @abstractmethod
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
@@ -221,7 +234,7 @@ def can_be_asked(capabilities: JsonObject) -> bool:
 def require(capabilities: JsonObject, method: str, params: JsonObject) -> None:
     missing = _missing(capabilities, method, params)
     if missing is not None:
-        raise ClientCannot(
+        raise ClientLacksAbility(
             f"the tool asks for `{method}`, and this client has not the ability `{missing}`",
             suggestion="use a client that has it, or call the tool so that it need not ask",
         )

@@ -36,9 +36,11 @@ from starlette.types import Message as AsgiMessage
 from starlette.types import Receive, Scope, Send
 
 from ullage.errors import ClientCannot, ProtocolError
-from ullage.tool import JsonObject, Listing
+from ullage.tool import ClientDeclaration, JsonObject, Listing
 
 from ..jsonrpc import (
+    CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     LEAST,
@@ -54,7 +56,7 @@ from ..jsonrpc import (
 )
 from .mcp_content import COMPLETE, FRESH_MS, Envelope, offers_of
 from .requests import Connection, RefusedRequest, Request, check_params
-from .server import Activity, Answering, Handler, Live, Profile, WhoCalls, envelope_of
+from .server import Activity, Answering, Handler, Live, Profile, WhoCalls, envelope_of, era_name
 
 __all__ = [
     "TooLargeRequest",
@@ -231,6 +233,7 @@ def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | Non
     envelope = envelope_of(identity, offers)
     answering = Answering(source, offers, who_calls, activity or Activity())
     answering.when_met = profile.when_met
+    answering.when_roots_changed = profile.when_roots_changed
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[Live]:
@@ -247,12 +250,18 @@ def build_server(profile: Profile, who_calls: WhoCalls, activity: Activity | Non
         lifespan=lifespan,
         cache_hints={cast("Any", method): CacheHint(ttl_ms=fresh) for method, fresh in FRESH_MS.items()},
     )
-    results = _Results(envelope)
+
+    async def roots_changed(context: Context, _: object) -> None:
+        if context.protocol_version not in MODERN_VERSIONS:
+            answering.roots_changed(SdkRequest(context))
+
+    results = _Results(envelope, profile)
     server.middleware.append(results)
     answering.when_listed = _schemas_for(server)
     for method, handler in answering.handlers().items():
         server.add_request_handler(method, _SDK_PARAMS[method], results.adapt(handler))
     server.add_notification_handler("notifications/initialized", mcp_types.NotificationParams, initialized)
+    server.add_notification_handler("notifications/roots/list_changed", mcp_types.NotificationParams, roots_changed)
     return server
 
 
@@ -304,14 +313,17 @@ def _connection_of(context: Context) -> Connection:
         # They come with `initialize`, which need not be the first message.
         ours.state[_IS_DECLARED] = True
         ours.capabilities = declared.model_dump(by_alias=True, mode="json", exclude_none=True)
+        info = None if theirs.client_params is None else theirs.client_params.client_info
+        ours.client_info = {} if info is None else info.model_dump(by_alias=True, mode="json", exclude_none=True)
     return ours
 
 
 class _Results:
     """Middleware that puts the real results in the place of those that the SDK has checked."""
 
-    def __init__(self, envelope: Envelope) -> None:
+    def __init__(self, envelope: Envelope, profile: Profile) -> None:
         self._envelope = envelope
+        self._profile = profile
         self._whole: dict[int, Message | None] = {}
 
     def adapt(self, handler: Handler) -> Callable[[Context, Any], Any]:
@@ -334,6 +346,8 @@ class _Results:
         key = id(ctx)
         self._whole[key] = None
         try:
+            if ctx.method in _INTRODUCTIONS:
+                await self._prepare(ctx)
             seen = await call_next(ctx)
         except (MCPError, ValidationError):
             raise
@@ -350,6 +364,30 @@ class _Results:
         if whole is None:
             return seen
         return whole if ctx.request is None else await hold_large_result(ctx.request.scope, whole)
+
+    async def _prepare(self, context: Context) -> None:
+        """Has the source find out what it can do before it is claimed, for a client that is known by what it asks."""
+        params: Message = dict(context.params or {})
+        is_modern = context.method != "initialize"
+        said, keys = params, ("clientInfo", "capabilities")
+        if is_modern:
+            said, keys = cast("Message", params.get("_meta") or {}), (CLIENT_INFO_KEY, CAPABILITIES_KEY)
+        info, capabilities = (said.get(key) for key in keys)
+        client = ClientDeclaration(
+            info=cast("JsonObject", info) if isinstance(info, dict) else {},
+            capabilities=_as_declared(cast("Message", capabilities)) if isinstance(capabilities, dict) else {},
+        )
+        self._profile.when_met(era_name(is_modern=is_modern), client)
+        await self._profile.before_introduction()
+
+
+def _as_declared(capabilities: Message) -> JsonObject:
+    """As the SDK has them once it has read them, so that both are the same client."""
+    try:
+        declared = mcp_types.ClientCapabilities.model_validate(capabilities)
+    except ValidationError:
+        return {}
+    return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def _schemas_for(server: Server[Any]) -> Callable[[Listing | None], None]:

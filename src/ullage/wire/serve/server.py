@@ -33,6 +33,7 @@ from ullage.tool import (
     Call,
     Caller,
     Change,
+    ClientDeclaration,
     Complete,
     Era,
     Json,
@@ -48,7 +49,7 @@ from ..jsonrpc import MODERN_VERSIONS, Message
 from .client_link import Holding, Line, Target, Work, is_ours, settled, unmarked
 from .mcp_content import Envelope, Offers, contents_to_wire, offers_of, prompt_to_wire, reply_to_wire, tool_to_wire
 from .notifications import Announcer
-from .requests import Connection, Request, can_be_asked, most_talkative, or_refused, refusal
+from .requests import Connection, Request, can_be_asked, most_talkative, or_refused, refusal, unknown_method
 
 __all__ = [
     "Activity",
@@ -125,14 +126,22 @@ class Identity:
         return self.instructions() if callable(self.instructions) else self.instructions
 
 
+async def _nothing() -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     source: ToolSource
     identity: Identity
     model: str | None = None
     """The model the user named for this client; None where nobody did."""
-    when_met: Callable[[Era], None] = lambda _: None
-    """Told the era of the protocol in which a client speaks, before it is answered."""
+    when_met: Callable[[Era, ClientDeclaration | None], None] = lambda _era, _client: None
+    """Told the era of the protocol in which a client speaks and what it says of itself, before it is answered."""
+    before_introduction: Callable[[], Awaitable[None]] = _nothing
+    """Awaited over HTTP before the client is told what the server can do."""
+    when_roots_changed: Callable[[Caller, ClientDeclaration], None] = lambda _caller, _client: None
+    """Told when a client works in other folders than before."""
 
 
 Profiles = Callable[[str | None], Profile]
@@ -215,6 +224,7 @@ class _Carried(TypedDict):
     answers: JsonObject
     state: str | None
     capabilities: JsonObject
+    client_info: JsonObject
     tell: Tell
     era: Era
 
@@ -229,8 +239,9 @@ class Answering:
         self._activity = activity
         self._run = activity.requests.run
         self._levels: dict[int, str] = {}
-        self.when_met: Callable[[Era], None] = lambda _: None
-        """Told the era of the protocol in which a client speaks, before it is answered."""
+        self.when_met: Callable[[Era, ClientDeclaration | None], None] = lambda _era, _client: None
+        """Told the era of the protocol in which a client speaks and what it says of itself, before it is answered."""
+        self.when_roots_changed: Callable[[Caller, ClientDeclaration], None] = lambda _caller, _client: None
         self.when_listed: Callable[[Listing | None], None] = lambda _: None
         """Told each listing that goes out, and None when it is no longer true."""
 
@@ -279,16 +290,20 @@ class Answering:
         if self._offers.watched is not None:
             live.announcer.add(connection)
 
-    async def tools(self, *, modern: bool) -> list[Json]:
+    def roots_changed(self, request: Request) -> None:
+        """Servers behind are told of a client that works in other folders."""
+        self.when_roots_changed(self._who_calls(request), request.client)
+
+    async def tools(self, *, modern: bool, client: ClientDeclaration | None = None) -> list[Json]:
         """The tools as a client of this era is shown them."""
-        self.when_met(era_name(is_modern=modern))
+        self.when_met(era_name(is_modern=modern), client)
         listing = await or_refused(self._run(self._source.tools), modern=True)
         self.when_listed(listing)
         return [tool_to_wire(tool, modern=modern) for tool in listing.tools]
 
     async def _list_tools(self, request: Request, live: Live) -> Wire:
         _refuse_cursor(request)
-        tools = await self.tools(modern=request.is_modern)
+        tools = await self.tools(modern=request.is_modern, client=request.client)
         live.announcer.settle(Change("tools"))
         return {"tools": tools}
 
@@ -351,6 +366,7 @@ class Answering:
         return await self._finish(request, live, line, Target(carried["caller"].principal, request.method, name), work)
 
     async def _complete(self, request: Request, _: Live) -> Wire:
+        self._require(request, "completions")
         line, carried = self._begun(request)
         complete = Complete(
             reference=request.params["ref"],
@@ -371,6 +387,7 @@ class Answering:
             self._activity.streams -= 1
 
     async def _subscribe(self, request: Request, live: Live) -> Wire:
+        self._require(request, "resources", "subscribe")
         uri: str = request.params["uri"]
         await or_refused(live.announcer.subscribe(request.connection, uri), modern=False, uri=uri)
         return {}
@@ -383,6 +400,7 @@ class Answering:
     async def _set_level(self, request: Request, _: Live) -> Wire:
         """One source serves many sessions: it is asked for what the most curious of them wants, and each is sent only
         what it asked for itself."""
+        self._require(request, "logging")
         connection, level = request.connection, cast("str", request.params["level"])
         if id(connection) not in self._levels:
             connection.exit_stack.callback(self._forget_level, connection)
@@ -393,9 +411,16 @@ class Answering:
     def _forget_level(self, connection: Connection) -> None:
         del self._levels[id(connection)]
 
+    def _require(self, request: Request, ability: str, part: str | None = None) -> None:
+        """Raises `RefusedRequest` for a method of an ability that no server behind is known to have."""
+        can = self._offers.capabilities()
+        parts = can.get(ability)
+        if ability not in can or (part is not None and isinstance(parts, dict) and parts.get(part) is not True):
+            raise unknown_method(request.method)
+
     async def _listed(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
         _refuse_cursor(request)
-        self.when_met(era_name(is_modern=request.is_modern))
+        self.when_met(era_name(is_modern=request.is_modern), request.client)
         return await or_refused(self._run(ask), modern=True)
 
     def _begun(self, request: Request) -> tuple[Line, _Carried]:
@@ -406,12 +431,19 @@ class Answering:
             "answers": request.params.get("inputResponses") or {},
             "state": unmarked(request.params.get("requestState") or None),
             "capabilities": line.capabilities,
+            "client_info": line.client_info,
             "tell": line.tell,
             "era": era_name(is_modern=line.modern),
         }
 
     async def _finish(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
         """In a task of its own where the client might be asked something, since the call then outlives the request."""
+        try:
+            return await self._answered(request, live, line, target, work)
+        finally:
+            line.is_over = True
+
+    async def _answered(self, request: Request, live: Live, line: Line, target: Target, work: Work) -> Wire:
         state: str | None = request.params.get("requestState") or None
         if not line.modern or (not is_ours(state) and not can_be_asked(line.capabilities)):
             return await work(line.ask)

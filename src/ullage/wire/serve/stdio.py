@@ -28,7 +28,7 @@ from ullage.errors import ClientCannot, ProtocolError, UllageError
 from ullage.gateway import shutting_down
 from ullage.handover import Handover, digest_of_tools
 from ullage.start_session import claim_input, claim_output
-from ullage.tool import Caller, Change, JsonObject
+from ullage.tool import Caller, Change, ClientDeclaration, JsonObject
 
 from ..jsonrpc import (
     CONNECTION_CLOSED,
@@ -174,6 +174,8 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         elif method == "notifications/initialized" and self._is_modern is False:
             self._is_initialized = True
             self.answering.initialized(self.connection, self.live)
+        elif method == "notifications/roots/list_changed" and self._is_modern is False:
+            self.answering.roots_changed(_OpenRequest(self, 0, method, params, is_modern=False))
 
     def take_answer(self, waiting: "asyncio.Future[Message]", message: Message) -> None:
         if waiting.done():
@@ -194,7 +196,7 @@ class Core(Endpoint["asyncio.Future[Message]"]):
 
     def _meet(self, *, is_modern: bool) -> None:
         self._is_modern = is_modern
-        self.answering.when_met(era_name(is_modern=is_modern))
+        self.answering.when_met(era_name(is_modern=is_modern), None)
 
     def _decide_era(self, method: str, params: Message) -> None:
         self._meet(is_modern=method != "initialize" and has_envelope(params))
@@ -258,6 +260,10 @@ class Core(Endpoint["asyncio.Future[Message]"]):
             for ability, parts in declared.items()
             if isinstance(parts, dict)
         }
+        info = params.get("clientInfo")
+        self.connection.client_info = cast("JsonObject", info) if isinstance(info, dict) else {}
+        client = ClientDeclaration(info=self.connection.client_info, capabilities=self.connection.capabilities)
+        self.answering.when_met("handshake", client)
 
     async def _answer(self, request: _OpenRequest, handler: Handler) -> None:
         number = cast("int | str", request.number)
@@ -462,6 +468,7 @@ async def serve_descriptors(  # noqa: PLR0913 - `serve_stdio` in its parts
     offers = offers_of(profile.source)
     answering = Answering(profile.source, offers, who_calls, activity)
     answering.when_met = profile.when_met
+    answering.when_roots_changed = profile.when_roots_changed
     async with answering.live() as live:
         core = Core(
             answering=answering,

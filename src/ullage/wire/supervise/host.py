@@ -25,6 +25,7 @@ from ullage.tool import (
     Asked,
     Call,
     Change,
+    ClientDeclaration,
     Complete,
     Contents,
     Era,
@@ -121,7 +122,7 @@ class Supervised:
         holder = (asked.caller.principal, asked.caller.session)
         connection = self._pool.at_hand(holder, asked.era)
         if connection is None:
-            connection = await self._pool.connection(holder, asked.deadline, asked.era)
+            connection = await self._pool.connection(holder, asked.deadline, asked.era, _declared(asked))
         try:
             return await connection.over(request)
         except Unsent as error:
@@ -129,7 +130,7 @@ class Supervised:
         except SourceFailed as error:
             self._pool.add_hint(error, connection.stderr_tail() or self._pool.record.last_words)
             raise
-        again = await self._pool.connection(holder, asked.deadline, asked.era)
+        again = await self._pool.connection(holder, asked.deadline, asked.era, _declared(asked))
         return await again.over(request)
 
     async def _of_any(self, request: Request[Result]) -> Result:
@@ -214,6 +215,10 @@ class Supervised:
     def is_closed(self) -> bool:
         return self._pool.is_closed
 
+    def tell_roots_changed(self, principal: str, session: str, client: ClientDeclaration) -> None:
+        """The folders of this session's client are others now."""
+        self._pool.tell_roots_changed((principal, session), client)
+
     def release(self, principal: str, session: str) -> None:
         """The session is over; what was kept open for it ends in the background."""
         self._pool.release((principal, session))
@@ -231,6 +236,11 @@ class Supervised:
     async def retire(self) -> None:
         """Takes no further request, lets open calls finish for a while, and ends its connections for good."""
         await self._pool.close(grace=self._grace)
+
+
+def _declared(asked: Asked) -> ClientDeclaration | None:
+    """None where nobody asks by the protocol."""
+    return None if asked.era is None else ClientDeclaration(info=asked.client_info, capabilities=asked.capabilities)
 
 
 async def _subscribed(upstream: Connected, uri: str) -> Connected:
@@ -259,9 +269,12 @@ class Host:
             random=random,
             bounds=bounds or Bounds(),
             client_era=lambda: self.client_era,
+            client=lambda: self.client,
         )
         self.client_era: Era | None = None
         """The era of the protocol that the last client spoke; None before the first."""
+        self.client: ClientDeclaration | None = None
+        """What the last client said of itself; None before the first."""
         self._sources: dict[tuple[str, str, bool], Supervised] = {}
         self._retiring: set[Supervised] = set()
         self._tasks: TaskGroup | None = None
@@ -311,6 +324,11 @@ class Host:
         finally:
             source.stop()
             self._retiring.discard(source)
+
+    def tell_roots_changed(self, principal: str, session: str, client: ClientDeclaration) -> None:
+        """The folders of a session's client are others now: servers that were told of it ask again."""
+        for source in self._sources.values():
+            source.tell_roots_changed(principal, session, client)
 
     def release(self, principal: str, session: str) -> None:
         """The session is over; its connections end in the background, each when its open calls have."""

@@ -24,7 +24,17 @@ import anyio
 
 from ullage.errors import DeadlinePassed, SignInNeeded, SourceFailed, UllageError, Unavailable
 from ullage.gateway import Introduction, Server
-from ullage.tool import CompletionSource, Era, JsonObject, PromptSource, ResourceSource, Subscribed, ToolSource, Watched
+from ullage.tool import (
+    ClientDeclaration,
+    CompletionSource,
+    Era,
+    JsonObject,
+    PromptSource,
+    ResourceSource,
+    Subscribed,
+    ToolSource,
+    Watched,
+)
 
 from ..upstream import ChildEnvironment, Stillborn, Unsent, era_of
 from .health import Bounds, Health, Record
@@ -75,12 +85,17 @@ class Connected(ToolSource, ResourceSource, PromptSource, CompletionSource, Subs
 
     async def set_log_level(self, level: str) -> None: ...
 
+    def tell_roots_changed(self) -> None:
+        """Tells the server that its client works in other folders."""
+        ...
+
 
 class Opener(Protocol):
     def __call__(
-        self, server: Server, *, environment: Mapping[str, str], era: Era | None
+        self, server: Server, *, environment: Mapping[str, str], era: Era | None, client: ClientDeclaration | None
     ) -> AbstractAsyncContextManager[Connected]:
-        """Opens a connection that speaks this era if the server knows it, or whichever where it is None."""
+        """Opens a connection that speaks this era if the server knows it, or whichever where it is None, and declares
+        this client to the server."""
         ...
 
 
@@ -99,14 +114,17 @@ class ConnectionWatcher(Protocol):
 
 
 class Connection:
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917
         self,
         server: Server,
         watcher: ConnectionWatcher,
         clock: Callable[[], float],
         bounds: Bounds,
         era: Era | None = None,
+        client: ClientDeclaration | None = None,
     ) -> None:
+        self.client = client
+        """The client that is declared to the server; None for none in particular."""
         self.era: Era | None = era
         """The era that is wanted, and from its opening on the one that is spoken; None where it makes no difference."""
         self.holder: Holder | None = None
@@ -148,7 +166,7 @@ class Connection:
         # One scope around all of it, because what the opener begins inside must also end inside.
         with self._whole as whole:
             whole.deadline = anyio.current_time() + self._server.start_timeout + self._bounds.start_slack
-            async with opener(self._server, environment=environment, era=self.era) as upstream:
+            async with opener(self._server, environment=environment, era=self.era, client=self.client) as upstream:
                 whole.deadline = math.inf
                 self._become_ready(upstream)
                 self._leave(await self._until_ended(upstream))
@@ -279,6 +297,8 @@ class Surroundings:
     bounds: Bounds
     client_era: Callable[[], Era | None] = lambda: None
     """The era of the client that came last: what is opened for nobody in particular is likely to be called by it."""
+    client: Callable[[], ClientDeclaration | None] = lambda: None
+    """What the client that came last said of itself."""
 
 
 class PoolWatcher(Protocol):
@@ -334,28 +354,38 @@ class Pool:
         return next(one for one in _ERAS if one != wanted)
 
     async def connection(
-        self, holder: Holder | None, deadline: float | None = None, era: Era | None = None
+        self,
+        holder: Holder | None,
+        deadline: float | None = None,
+        era: Era | None = None,
+        client: ClientDeclaration | None = None,
     ) -> Connection:
         """An open connection for the holder, or any where it is None; opened where there is none.
+
+        A connection of the holder's own that is opened for it declares the client to the server.
 
         A caller that gives up leaves the start going on for the others, and for its own next try.
         """
         with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
-            return await self._found_or_opened(_EVERYBODY if self.server.shared else holder, era)
+            if self.server.shared:
+                return await self._found_or_opened(_EVERYBODY, era, None)
+            return await self._found_or_opened(holder, era, self._around.client() if holder is None else client)
         raise DeadlinePassed(
             f"server `{self.server.name}` was still starting when the call's time was up",
             suggestion="call again: the start goes on meanwhile",
         )
 
-    async def _found_or_opened(self, holder: Holder | None, era: Era | None) -> Connection:
+    async def _found_or_opened(
+        self, holder: Holder | None, era: Era | None, client: ClientDeclaration | None
+    ) -> Connection:
         while True:
-            connection = self._find(holder, era) or await self._opened_when_allowed(holder, era)
+            connection = self._find(holder, era, client) or await self._opened_when_allowed(holder, era, client)
             if connection is not None:
                 await connection.settled()
                 if connection.upstream is not None and (holder is None or self._held_by(holder, era) is connection):
                     return connection
 
-    def _find(self, holder: Holder | None, era: Era | None) -> Connection | None:
+    def _find(self, holder: Holder | None, era: Era | None, client: ClientDeclaration | None) -> Connection | None:
         self._refuse_when_closed()
         usable = [one for one in self._connections if not one.is_gone]
         spoken = self._spoken(era)
@@ -363,7 +393,7 @@ class Pool:
             return max(usable, key=lambda one: (one.upstream is not None, one.era == spoken, one.began), default=None)
         if (held := self._held_by(holder, era)) is not None:
             return held
-        spares = [one for one in usable if one.holder is None]
+        spares = [one for one in usable if one.holder is None and _may_serve(one, client)]
         spare = next((one for one in spares if spoken in (None, one.era)), None)
         if spare is not None and not self._has_share(holder):
             self._assign(spare, holder)
@@ -375,7 +405,9 @@ class Pool:
         connection.holder = holder
         self._held[_slot(holder, connection.era)] = connection
 
-    async def _opened_when_allowed(self, holder: Holder | None, era: Era | None) -> Connection | None:
+    async def _opened_when_allowed(
+        self, holder: Holder | None, era: Era | None, client: ClientDeclaration | None
+    ) -> Connection | None:
         """None where something was waited for, so that the state must be looked at again."""
         self._forgive()
         if self.record.has_failed and (attempt := self._starting()) is not None:
@@ -384,12 +416,13 @@ class Pool:
         if wait := self.record.seconds_to_wait():
             await anyio.sleep(wait)
             return None
-        if await self._waited_for_room(holder) and (found := self._find(holder, era)) is not None:
+        if await self._waited_for_room(holder) and (found := self._find(holder, era, client)) is not None:
             return found
-        return self._begin(holder, era)
+        return self._begin(holder, era, client)
 
-    def _begin(self, holder: Holder | None, era: Era | None) -> Connection:
-        connection = Connection(self.server, self, self._around.clock, self._around.bounds, self._spoken(era))
+    def _begin(self, holder: Holder | None, era: Era | None, client: ClientDeclaration | None) -> Connection:
+        around = self._around
+        connection = Connection(self.server, self, around.clock, around.bounds, self._spoken(era), client)
         self.in_background(lambda: self._keep(connection))
         self._connections.append(connection)
         if holder is not None:
@@ -443,6 +476,12 @@ class Pool:
         """Have those that wait for room look again."""
         self._freed.set()
         self._freed = anyio.Event()
+
+    def tell_roots_changed(self, holder: Holder, client: ClientDeclaration) -> None:
+        """Tells the server on the holder's connection, or on one that was opened for this client and is still free."""
+        for one in self._connections:
+            if one.upstream is not None and (one.holder == holder or (one.holder is None and one.client == client)):
+                one.upstream.tell_roots_changed()
 
     def release(self, holder: Holder) -> None:
         """The session is over: its connection ends as soon as its open calls have, within bounds."""
@@ -581,6 +620,11 @@ class Pool:
 def _slot(holder: Holder, era: Era | None) -> Slot:
     """Where a holder's connection is found. A stateless server knows no sessions, so those of a principal share one."""
     return ((holder[0], "") if era == "stateless" else holder), era
+
+
+def _may_serve(spare: Connection, client: ClientDeclaration | None) -> bool:
+    """Whether the server was told of this client, or of none, or is told with each request."""
+    return spare.era == "stateless" or None in (spare.client, client) or spare.client == client
 
 
 def _tail_of(upstream: Connected) -> str:

@@ -162,6 +162,7 @@ PROMPT: Mapping[str, Fit] = {
 BLOCK: Mapping[str, Fit] = {"annotations": _NOTES, "_meta": _meta}
 
 INPUT_REQUIRED = "input_required"
+_COMPLETE = "complete"
 """The protocol's word for a result that asks before it can answer."""
 
 _DEEPEST = 100
@@ -363,6 +364,8 @@ def read_reply(result: Mapping[str, Json]) -> Reply:
     needs = _read_needs(result)
     if needs is not None:
         return Reply(needs=needs, meta=_raw_meta(result))
+    if "content" not in result and isinstance(kind := result.get("resultType"), str) and kind != _COMPLETE:
+        return Reply(extension=result, meta=_raw_meta(result))
     return Reply(
         content=_read_content(result),
         structured=Structured(result["structuredContent"]) if "structuredContent" in result else None,

@@ -35,6 +35,7 @@ from typing import Any, Protocol, cast
 
 from ullage.errors import (
     ClientCannot,
+    ClientLacksAbility,
     DeadlinePassed,
     InvalidArguments,
     ProtocolError,
@@ -45,7 +46,7 @@ from ullage.errors import (
 from ullage.json_size import is_larger
 from ullage.tool import Ask, Asked, Change, JsonObject, Listener, Progress
 
-from ..jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, Endpoint, Message, error_response
+from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Endpoint, Message, error_response
 
 __all__ = [
     "RELATED",
@@ -67,6 +68,12 @@ __all__ = [
 Post = Callable[[Message], None]
 
 _AT_ONCE = 32
+_UNSUPPORTED = {
+    "elicitation/create": "Elicitation not supported",
+    "sampling/createMessage": "Sampling not supported",
+    "roots/list": "List roots not supported",
+}
+"""What clients without the ability answer by themselves: servers know these words."""
 
 
 @dataclass(slots=True, eq=False)
@@ -92,6 +99,9 @@ class Questions:
             result = await self.answer(method, params)
         except ProtocolError as error:
             post(error_response(number, error.number, error.message, error.data))
+        except ClientLacksAbility as error:
+            text = _UNSUPPORTED.get(method, error.message)
+            post(error_response(number, INVALID_REQUEST, text, dict(error.wire())))
         except UllageError as error:
             post(
                 error_response(number, METHOD_NOT_FOUND, f"`{method}` is refused: {error.message}", dict(error.wire()))
@@ -540,9 +550,9 @@ def _shortened(message: str) -> str:
 
 _QUESTIONS = frozenset({"elicitation/create", "sampling/createMessage", ROOTS})
 _CHANGES = {
-    "notifications/tools/list_changed": Change("tools"),
-    "notifications/resources/list_changed": Change("resources"),
-    "notifications/prompts/list_changed": Change("prompts"),
+    "notifications/tools/list_changed": Change("tools", is_announced=True),
+    "notifications/resources/list_changed": Change("resources", is_announced=True),
+    "notifications/prompts/list_changed": Change("prompts", is_announced=True),
 }
 _OF_A_CALL = frozenset({"notifications/message", "notifications/elicitation/complete"})
 """Notifications for the client whose call they belong to."""
@@ -559,8 +569,14 @@ class Routing:
     acknowledged: Callable[[Message], None] = lambda _: None
     """Told when the server has begun to announce changes."""
     roots: Roots = field(default_factory=Roots)
+    _only: Asked | None = None
+    """The last request of the one session that has made requests so far."""
+    _is_common: bool = False
+    """Whether several sessions have."""
     _listeners: dict[object, Listener] = field(default_factory=dict[object, Listener])
     _changes: dict[Change, None] = field(default_factory=dict[Change, None])
+    _late: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
+    """What is being told to a client none of whose calls is open."""
 
     def watch(self, listener: Listener) -> Callable[[], None]:
         ticket = object()
@@ -590,6 +606,15 @@ class Routing:
         finally:
             waiting.questions -= 1
 
+    def note(self, asked: Asked) -> None:
+        """Remembers whose connection it is: what is over only after a call has ended still has its client."""
+        before, self._only = self._only, asked
+        if before is not None and (before.caller.principal, before.caller.session) != (
+            asked.caller.principal,
+            asked.caller.session,
+        ):
+            self._is_common = True
+
     def heard(self, method: str, params: Message) -> None:
         if method in _OF_A_CALL:
             self._tell(method, params)
@@ -605,6 +630,10 @@ class Routing:
         tell = None if waiting is None or waiting.asked is None else waiting.asked.tell
         if waiting is not None and tell is not None:
             waiting.tell(lambda: tell(method, params))
+        elif waiting is None and self._only is not None and not self._is_common and self._only.tell is not None:
+            telling = asyncio.ensure_future(self._only.tell(method, params))
+            self._late.add(telling)
+            telling.add_done_callback(self._late.discard)
 
     def announce(self, change: Change) -> None:
         """Tells the listeners at the event loop's next turn, once for however often it was said."""

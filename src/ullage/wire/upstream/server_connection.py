@@ -18,15 +18,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
+import anyio
 import anyio.to_thread
 
 from ullage import __version__
-from ullage.errors import ProtocolError, SourceFailed, Unavailable
+from ullage.errors import ProtocolError, SourceFailed, UllageError, Unavailable
 from ullage.gateway import Introduction, Server
 from ullage.tool import (
     Asked,
     Call,
     Change,
+    ClientDeclaration,
     Complete,
     Contents,
     Era,
@@ -93,7 +95,9 @@ _NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": 
 """The param of a method that is repeated in a header."""
 _INFO: Message = {"name": "ullage", "version": __version__}
 _ABILITIES: Message = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
-"""Declared in a handshake, which comes before any client is known; what a client then cannot do is refused."""
+"""Declared where no client is known yet, or several share a connection; what a client then cannot do is refused."""
+_RELAYED = ("elicitation", "sampling", "roots", "extensions", "experimental")
+"""Abilities of a client that a server can make use of through Ullage."""
 
 
 def era_of(version: str) -> Era:
@@ -108,6 +112,8 @@ class Agreement:
     version: str
     introduction: Introduction
     capabilities: JsonObject
+    client: ClientDeclaration | None = None
+    """For whom the connection was opened; None for nobody in particular."""
 
     @property
     def modern(self) -> bool:
@@ -125,7 +131,8 @@ class Agreement:
         level = asked.meta.get(LOG_LEVEL_KEY) or log_level
         if level is not None:
             meta[LOG_LEVEL_KEY] = level
-        return meta | _envelope(self.version, asked.capabilities)
+        info = asked.client_info or (None if self.client is None else self.client.info)
+        return meta | _envelope(self.version, asked.capabilities, info)
 
     def headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
         """What a request says of itself in HTTP's own headers."""
@@ -140,15 +147,28 @@ class Agreement:
         return headers
 
 
-def _envelope(version: str, capabilities: JsonObject) -> Message:
+def _envelope(version: str, capabilities: JsonObject, info: JsonObject | None = None) -> Message:
     return {
         VERSION_KEY: version,
-        CLIENT_INFO_KEY: _INFO,
+        CLIENT_INFO_KEY: dict(info or _INFO),
         CAPABILITIES_KEY: dict(capabilities),
     }
 
 
-async def agree(peer: Peer, *, patience: float, hesitation: float | None, era: Era | None = None) -> Agreement:
+def _abilities_of(client: ClientDeclaration | None) -> Message:
+    if client is None:
+        return _ABILITIES
+    return {ability: client.capabilities[ability] for ability in _RELAYED if ability in client.capabilities}
+
+
+async def agree(
+    peer: Peer,
+    *,
+    patience: float,
+    hesitation: float | None,
+    era: Era | None = None,
+    client: ClientDeclaration | None = None,
+) -> Agreement:
     """Finds out what the server speaks; raises `SourceFailed` where it is nothing we do.
 
     Args:
@@ -156,8 +176,9 @@ async def agree(peer: Peer, *, patience: float, hesitation: float | None, era: E
         hesitation: Seconds after which a server that does not answer the one question is asked the other as well;
             None to greet it at once and never ask for the newer era.
         era: The era to be spoken if the server knows it; the newer one where this is None.
+        client: Whose name and abilities are declared to the server; where this is None, Ullage's own.
     """
-    asking_both = _Asking(peer, patience)
+    asking_both = _Asking(peer, patience, client)
     try:
         if hesitation is not None and era == "handshake":
             return await asking_both.greeted_or_discovered()
@@ -173,9 +194,12 @@ async def agree(peer: Peer, *, patience: float, hesitation: float | None, era: E
 class _Asking:
     """The two questions, and whichever is answered well first."""
 
-    def __init__(self, peer: Peer, patience: float) -> None:
+    def __init__(self, peer: Peer, patience: float, client: ClientDeclaration | None) -> None:
         self._peer = peer
         self._patience = patience
+        self._client = client
+        self._abilities = _abilities_of(client)
+        self._info: Message = dict(_INFO if client is None or not client.info else client.info)
         self._discovering: asyncio.Task[Answer] | None = None
         self._greeting: asyncio.Task[Answer] | None = None
 
@@ -183,7 +207,7 @@ class _Asking:
         """What discovery found; None where the server knows it not, or has not answered yet."""
         self._discovering = self._ask(
             "server/discover",
-            {"_meta": _envelope(LATEST_MODERN_VERSION, _ABILITIES)},
+            {"_meta": _envelope(LATEST_MODERN_VERSION, self._abilities, self._info)},
             {VERSION_HEADER: LATEST_MODERN_VERSION, METHOD_HEADER: "server/discover"},
         )
         await asyncio.wait({self._discovering}, timeout=hesitation)
@@ -201,7 +225,11 @@ class _Asking:
 
     async def settled(self) -> Agreement:
         """Greets the server, and takes the greeting or a late discovery, whichever comes well and first."""
-        offer: Message = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": _ABILITIES, "clientInfo": _INFO}
+        offer: Message = {
+            "protocolVersion": LATEST_HANDSHAKE_VERSION,
+            "capabilities": self._abilities,
+            "clientInfo": self._info,
+        }
         self._greeting = self._ask("initialize", offer, None)
         while True:
             open_ones = [one for one in (self._discovering, self._greeting) if one is not None and not one.done()]
@@ -254,6 +282,7 @@ class _Asking:
             version=version,
             introduction=introduction_of(info, result.get("instructions"), otherwise=self._peer.server),
             capabilities=as_object(result.get("capabilities")),
+            client=self._client,
         )
 
     def stop(self) -> None:
@@ -361,6 +390,8 @@ _TOOLS = 20_000
 _BLOCKS = 500
 """Content blocks of a reply that is read at once."""
 _NOTES = 100
+_UNDECLARED = 1.0
+"""Seconds for a list that the server has not declared."""
 
 
 class Connection(Channel, Protocol):
@@ -395,6 +426,8 @@ class Upstream:
         self._routing = routing
         self._notes: dict[str, None] = {}
         self._log_level: str | None = None
+        self._unanswered: set[str] = set()
+        """Lists that the server did not declare and did not give when asked."""
         self._parameter_headers: dict[str, dict[tuple[str, ...], str]] | None = None
         """Which arguments a tool wants in HTTP's headers too; None before the tools were listed."""
         self._listening = Listening(
@@ -482,7 +515,9 @@ class Upstream:
         return await self._items(await self._declared("prompts", "prompts/list", "prompts"), "name")
 
     async def prompt(self, request: PromptRequest) -> PromptMessages:
-        params: Message = {"name": request.name, "arguments": dict(request.arguments)}
+        params: Message = {"name": request.name}
+        if request.arguments:
+            params["arguments"] = dict(request.arguments)
         return read_prompt(await self._ask("prompts/get", params, request))
 
     async def complete(self, request: Complete) -> JsonObject:
@@ -509,10 +544,18 @@ class Upstream:
         if not self._agreement.modern and "logging" in self._agreement.capabilities:
             await self._ask("logging/setLevel", {"level": level})
 
+    def tell_roots_changed(self) -> None:
+        """Tells the server that its client works in other folders; the later era has no word for it."""
+        if not self._agreement.modern:
+            method = "notifications/roots/list_changed"
+            self._peer.notify(method, headers=self._headers(method, {}))
+
     async def _ask(self, method: str, params: Message, asked: Asked | None = None) -> Answer:
         if asked is not None and self._agreement.modern:
             params = {**params, **_resumed(asked)}
         params["_meta"] = self._agreement.meta(asked or _NOBODY, self._log_level)
+        if asked is not None:
+            self._routing.note(asked)
         if asked is not None and self._routing.roots.is_open():
             await self._routing.roots.settle(asked)
         return await self._peer.request(
@@ -566,8 +609,21 @@ class Upstream:
         return await anyio.to_thread.run_sync(read_items, listed, key, self._note)
 
     async def _declared(self, capability: str, method: str, key: str) -> list[Json]:
-        """A list that the server says it has; others are not asked for, as some servers never answer then."""
-        return await self._list(method, key) if capability in self._agreement.capabilities else []
+        """A list that the server says it has; for others it is given a moment, as some servers never answer then."""
+        if capability in self._agreement.capabilities:
+            return await self._list(method, key)
+        if self._is_local or method in self._unanswered:
+            return []
+        # Some servers have templates or prompts and declare nothing. A process might end at a question that it does
+        # not know; a server that is reached by HTTP does not, and may take a moment to say nothing.
+        try:
+            with anyio.fail_after(_UNDECLARED):
+                found = await self._list(method, key)
+        except (TimeoutError, UllageError):
+            found = list[Json]()
+        if not found:
+            self._unanswered.add(method)
+        return found
 
     async def _list(self, method: str, key: str) -> list[Json]:
         """All pages of a list; empty where the server does not know the method."""

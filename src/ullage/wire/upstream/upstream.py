@@ -15,7 +15,7 @@ import anyio
 
 from ullage.errors import DeadlinePassed, ProtocolError, SignInNeeded, SourceFailed
 from ullage.gateway import Server
-from ullage.tool import Era
+from ullage.tool import ClientDeclaration, Era
 
 from .child_env import redacted, secrets_of
 from .rpc_peer import Peer, Questions, Receiver, Routing, Unsent, Waiting
@@ -40,23 +40,30 @@ _AGAIN = "call again: the server is started or reached anew for it"
 
 
 @asynccontextmanager
-async def open_upstream(
+async def open_upstream(  # noqa: PLR0913 - each is a fact of the connection
     server: Server,
     *,
     environment: Mapping[str, str],
     era: Era | None = None,
+    client: ClientDeclaration | None = None,
     hesitation: float = HESITATION,
     in_haste: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Upstream]:
     """Starts or reaches a server and agrees with it on how to speak; nothing of it is left when the context ends.
 
-    The era is spoken if the server knows it, by default the newer one. A server that is slow to end has less time for
-    it `in_haste`. Raises `SourceFailed` where it cannot be started, reached or understood.
+    The era is spoken if the server knows it, by default the newer one, and the client is declared to it. A server that
+    is slow to end has less time for it `in_haste`. Raises `SourceFailed` where it cannot be started, reached or
+    understood.
     """
     reach = partial(_connected, server, environment, in_haste)
     try:
         async with _opened(
-            server, environment, reach, hesitation=None if server.transport == "sse" else hesitation, era=era
+            server,
+            environment,
+            reach,
+            hesitation=None if server.transport == "sse" else hesitation,
+            era=era,
+            client=client,
         ) as upstream:
             yield upstream
             return
@@ -65,7 +72,7 @@ async def open_upstream(
         pass
     other: Era | None = "stateless" if era == "handshake" else None
     async with _opened(
-        server, environment, reach, hesitation=None if other is None else hesitation, era=other
+        server, environment, reach, hesitation=None if other is None else hesitation, era=other, client=client
     ) as upstream:
         yield upstream
 
@@ -75,13 +82,14 @@ class _DiedOfQuestion(Exception):
 
 
 @asynccontextmanager
-async def _opened(
+async def _opened(  # noqa: PLR0913 - `open_upstream` in its parts
     server: Server,
     environment: Mapping[str, str],
     reach: _Reach,
     *,
     hesitation: float | None,
     era: Era | None = None,
+    client: ClientDeclaration | None = None,
 ) -> AsyncGenerator[Upstream]:
     waiting: dict[int | str, Waiting] = {}
     routing = Routing(waiting)
@@ -92,7 +100,7 @@ async def _opened(
         connection = await _in_time(server, stack.enter_async_context(reach(peer)))
         peer.channel, peer.last_words, peer.printed = connection, connection.last_words, connection.printed
         try:
-            agreement = await _agreed(server, peer, connection, hush, hesitation=hesitation, era=era)
+            agreement = await _agreed(server, peer, connection, hush, hesitation=hesitation, era=era, client=client)
             peer.advice = _AGAIN
             upstream = Upstream(server, peer, connection, agreement, routing)
             try:
@@ -123,10 +131,12 @@ async def _agreed(  # noqa: PLR0913 - `_opened` in its parts
     *,
     hesitation: float | None,
     era: Era | None,
+    client: ClientDeclaration | None,
 ) -> Agreement:
     patience = server.start_timeout
     try:
-        return await _in_time(server, agree(peer, patience=patience, hesitation=hesitation, era=era))
+        agreeing = agree(peer, patience=patience, hesitation=hesitation, era=era, client=client)
+        return await _in_time(server, agreeing)
     except ProtocolError as error:
         said = connection.refused() or f"refused to be spoken to: {hush(error.message)[:200]}"
         raise Stillborn(SourceFailed(f"server `{server.name}` {said}"), connection.stderr_tail()) from error
