@@ -249,7 +249,7 @@ class Change:
     kind: Literal["tools", "resources", "prompts", "resource"]
     uri: str | None = None
     """The resource that changed, for kind `resource`."""
-    is_announced: bool = False
+    is_announced: bool = field(default=False, compare=False)
     """Whether the server itself announced it: a client that is shown this server's list hears of it in any case."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from ullage.errors import BadConfiguration, ProtocolError, SourceFailed, UnknownResource, UnknownTool
+from ullage.errors import BadConfiguration, Denied, ProtocolError, SourceFailed, UnknownResource, UnknownTool
 from ullage.gateway.merge import prompts_and_resources as prompts
 from ullage.gateway.merge import prompts_and_resources as resources
 from ullage.gateway.merge.merge import Member, Merge
@@ -1024,8 +1024,11 @@ async def test_a_name_that_the_only_server_without_a_prefix_does_not_list_is_pas
     assert (await merge.call(Call(tool="unlisted"))).content[0]["text"] == "ran"
     with pytest.raises(ProtocolError, match=r"^Unknown tool$"):
         await merge.call(Call(tool="zzzz"))
-    with pytest.raises(UnknownTool):
+    with pytest.raises(Denied):
         await merge.call(Call(tool="delete_all"))
+    for spelt in ("Delete_All", "delete-all", "other__pong", "OTHER.pong", "mcp__other__pong", "unlisted\u200b"):
+        with pytest.raises(UnknownTool):
+            await merge.call(Call(tool=spelt))
     with pytest.raises(UnknownTool, match="echoo"):
         await merge.call(Call(tool="echoo"))
     two = Merge([member("plain", plain, prefix=""), member("second", source("ping"), prefix="")])

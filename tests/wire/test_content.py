@@ -19,7 +19,7 @@ from ullage.wire.serve.mcp_content import (
     tool_to_wire,
 )
 from ullage.wire.serve.sdk_server import _Results
-from ullage.wire.serve.server import Identity
+from ullage.wire.serve.server import Identity, Profile
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S1:call")]
 
@@ -193,7 +193,10 @@ async def test_a_result_is_not_lost_where_the_sdk_would_pass_another_context():
         del request, live
         return {"content": [], "isError": False}
 
-    results = _Results(Envelope("toy", "1", lambda: None, dict))
+    results = _Results(
+        Envelope("toy", "1", lambda: None, dict),
+        Profile(source=FakeSource(), identity=Identity(name="toy", version="1")),
+    )
     connection = SimpleNamespace(state={}, notify=None, exit_stack=None, client_capabilities=None)
     session = SimpleNamespace(_connection=connection, _request_outbound=None)
     context = SimpleNamespace(

@@ -41,9 +41,10 @@ def able(capabilities: JsonObject | None) -> Able:
     ("capabilities", "claimed"),
     [
         (None, EVERYTHING),
-        ({}, {"tools", "logging"}),
-        ({"resources": {}}, {"tools", "logging", "resources"}),
-        ({"prompts": {}, "completions": {}}, {"tools", "logging", "prompts", "completions"}),
+        ({}, {"tools"}),
+        ({"resources": {}}, {"tools", "resources"}),
+        ({"prompts": {}, "completions": {}}, {"tools", "prompts", "completions"}),
+        ({"logging": {}}, {"tools", "logging"}),
     ],
 )
 def test_what_no_server_has_is_not_claimed_and_what_is_not_known_is(capabilities: JsonObject | None, claimed: set[str]):

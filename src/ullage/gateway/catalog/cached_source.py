@@ -194,9 +194,12 @@ class Kept:
 
     @property
     def is_silent_about_changes(self) -> bool:
-        """Whether it runs and has not declared that it announces changes of its tools."""
+        """Whether it runs and has not declared that it announces changes of its tools. In the later era a list says how
+        long it may be kept, and most say not at all, whatever is announced."""
         if self._confirmed_starts is None or not self._is_connected:
             return False
+        if self._era == "stateless":
+            return True
         declared = self._source.capabilities.get("tools")
         return not isinstance(declared, dict) or declared.get("listChanged") is not True
 

@@ -47,6 +47,7 @@ __all__ = [
     "SurfaceMemory",
     "Surroundings",
     "decide",
+    "instructions_of",
     "introduce",
     "listed_own",
     "own_entry",
@@ -200,8 +201,17 @@ class _Line:
     description: str
 
 
-def introduce(view: View, surface: Surface, weigh: Callable[[str], int], budget: int) -> str:
-    """Empty where there are no servers."""
+def introduce(view: View, surface: Surface, weigh: Callable[[str], int], budget: int, alone: str | None = None) -> str:
+    """Empty where there are no servers.
+
+    Args:
+        alone: The instructions of the only server, where there is just one and its tools are shown as they are. They
+            are passed on whole if they fit the budget.
+    """
+    if alone and len(alone) <= _READ:
+        whole = remove_invisible(alone)
+        if weigh(whole) <= budget:
+            return whole
     lines = list(_lines(view))
     if not lines:
         return ""
@@ -237,11 +247,20 @@ def _one_line(text: str) -> str:
 
 
 def _said(member: Member) -> str:
+    said = _introduction_of(member)
+    return "" if said is None else said.instructions or said.title or ""
+
+
+def instructions_of(member: Member) -> str | None:
+    """What a server wants models to know of it; None where it said nothing."""
+    said = _introduction_of(member)
+    return None if said is None else said.instructions
+
+
+def _introduction_of(member: Member) -> Introduction | None:
     introduction = getattr(member.source, "introduction", None)
     said = introduction() if callable(introduction) else introduction
-    if not isinstance(said, Introduction):
-        return ""
-    return said.instructions or said.title or ""
+    return said if isinstance(said, Introduction) else None
 
 
 def _texts(head: str, lines: Sequence[_Line]) -> Iterator[str]:

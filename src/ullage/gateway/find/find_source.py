@@ -21,12 +21,22 @@ from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listin
 
 from ..access_rules import Consent
 from ..merge.tool_names import key
-from ..merge.tool_view import View, denied_error
+from ..merge.tool_view import Member, View, denied_error, only_unprefixed
 from ..tool_source import Passing, Work, revision_of
 from .call_tool import HEALED, Calling
 from .find_metrics import Figures
 from .find_reply import Carried
-from .find_settings import FindSettings, Searched, Standing, Surface, Surroundings, introduce, listed_own, own_entry
+from .find_settings import (
+    FindSettings,
+    Searched,
+    Standing,
+    Surface,
+    Surroundings,
+    instructions_of,
+    introduce,
+    listed_own,
+    own_entry,
+)
 from .tool_forms import FIND, NAMES
 from .tool_index import Hashes, Indexing, Latest, Shelf
 from .usage_learning import Learning
@@ -91,7 +101,7 @@ class Find(Passing[Searched]):
             self._around.spawn(self._look_again)
 
     async def tools(self) -> Listing:
-        if self._was_listed and self.surface == "direct" and (refresh := getattr(self.inner, "refresh", None)):
+        if self._was_listed and self.settings.mode == "direct" and (refresh := getattr(self.inner, "refresh", None)):
             # Whoever lists again wants to know what is new, and some servers announce nothing.
             await refresh(_MOMENT)
         view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
@@ -146,10 +156,20 @@ class Find(Passing[Searched]):
         surface, budget = self.surface, self.settings.instructions_budget
         weigh = self._figures.weigh(self._around.lister)
 
-        def make() -> str:
-            return introduce(view, surface, lambda text: weigh(text).high, budget)
+        alone = self._alone() if surface == "direct" else None
 
-        return self._introduced.of((view, surface, budget), make)
+        def make() -> str:
+            return introduce(view, surface, lambda text: weigh(text).high, budget, alone)
+
+        return self._introduced.of((view, surface, budget, alone), make)
+
+    def _alone(self) -> str | None:
+        """The instructions of the only server; None where there are several, or its names are changed."""
+        members: tuple[Member, ...] = getattr(self.inner, "members", ())
+        owner = only_unprefixed(members)
+        if owner is None or owner.description or any(not one.own and one is not owner for one in members):
+            return None
+        return instructions_of(owner)
 
     @property
     def surface(self) -> Surface:

@@ -387,7 +387,6 @@ class Answering:
             self._activity.streams -= 1
 
     async def _subscribe(self, request: Request, live: Live) -> Wire:
-        self._require(request, "resources", "subscribe")
         uri: str = request.params["uri"]
         await or_refused(live.announcer.subscribe(request.connection, uri), modern=False, uri=uri)
         return {}
@@ -411,11 +410,9 @@ class Answering:
     def _forget_level(self, connection: Connection) -> None:
         del self._levels[id(connection)]
 
-    def _require(self, request: Request, ability: str, part: str | None = None) -> None:
-        """Raises `RefusedRequest` for a method of an ability that no server behind is known to have."""
-        can = self._offers.capabilities()
-        parts = can.get(ability)
-        if ability not in can or (part is not None and isinstance(parts, dict) and parts.get(part) is not True):
+    def _require(self, request: Request, ability: str) -> None:
+        """Raises `RefusedRequest` for a method of an ability that every server behind is known to lack."""
+        if ability not in self._offers.capabilities():
             raise unknown_method(request.method)
 
     async def _listed(self, request: Request, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:

@@ -309,6 +309,7 @@ UNREACHABLE = "dev.ullage/unreachable"
 
 SIGN_IN = "dev.ullage/sign_in"
 """Marks, beside that one, an error for want of a sign-in."""
+_FIRST_OWN = 1 << 20
 _LONGEST_MESSAGE = 20_000
 """Characters of a server's error message that are passed on."""
 _DATA_VALUES, _DATA_LETTERS = 2_000, 50_000
@@ -355,6 +356,8 @@ class Peer(Endpoint[Waiting]):
     channel: Channel | None = None
     _reason: str | None = None
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _own_number: int = _FIRST_OWN
+    """Of the last request of our own. Those of clients are numbered from the greeting on, as if it were theirs."""
     _timer: asyncio.TimerHandle | None = None
     """Set for the earliest request to be given up, or earlier: one timer for all costs a call next to nothing."""
 
@@ -367,7 +370,7 @@ class Peer(Endpoint[Waiting]):
         asked: Asked | None = None,
         progress: Progress | None = None,
         headers: Mapping[str, str] | None = None,
-        number: str | None = None,
+        number: int | str | None = None,
         cancellable: bool = True,
     ) -> Answer:
         """Asks, and waits for the raw result.
@@ -376,8 +379,10 @@ class Peer(Endpoint[Waiting]):
         `DeadlinePassed` where the answer did not come in time. Cancelling the task tells the server.
         """
         loop = asyncio.get_running_loop()
+        if number is None:
+            number = self._next_own_number() if asked is None and cancellable else self.next_number()
         waiting = Waiting(
-            number=self.next_number() if number is None else number,
+            number=number,
             method=method,
             asked=asked,
             answer=loop.create_future(),
@@ -399,6 +404,10 @@ class Peer(Endpoint[Waiting]):
             self.waiting.pop(waiting.number, None)
             waiting.end()
         return answer
+
+    def _next_own_number(self) -> int:
+        self._own_number += 1
+        return self._own_number
 
     def _ask(self, waiting: Waiting, params: Message, headers: Mapping[str, str] | None) -> None:
         if waiting.cancellable:
