@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy test-claims check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-folds bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
+.PHONY: help run test test-heavy test-claims check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-folds bench-surface bench-gateway bench-first-search bench-many bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ format: .venv/.dev ## put the code into the house's shape
 docs: .venv/.dev ## write the generated part of the documentation
 	@$(BIN)/python scripts/build_reference.py
 
-bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-poison ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
+bench: bench-accuracy bench-count bench-hold bench-start bench-search bench-surface bench-gateway bench-first-search bench-many bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-poison ## every benchmark; DATA=path for other data, PEERS=no to leave peers out
 
 bench-accuracy: .venv/.dev ## our counts against what providers reported
 	@$(BIN)/python bench/accuracy.py
@@ -72,6 +72,12 @@ bench-surface: .venv/.dev ## what tool definitions weigh as they are, slimmed, a
 
 bench-gateway: .venv/.dev ## what a call through the gateway costs, beside other gateways
 	@$(BIN)/python bench/gateway.py
+
+bench-first-search: .venv/.dev ## how long the first search takes while 57 servers are still to be started; DATA=path, ROUNDS, SERVERS
+	@$(BIN)/python bench/first_search.py
+
+bench-many: .venv/.dev ## 50 HTTP clients that come and go for 3 minutes while settings are edited; CLIENTS, SECONDS, SEED
+	@$(BIN)/python bench/many_clients.py
 
 bench-clients: .venv/.dev .bench/agents/.installed ## what agent programs' first request weighs, with and without Ullage
 	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python bench/clients.py

@@ -29,7 +29,7 @@ MOST_SILENT = 2.0
 """Seconds that a server which never answers may add to a search that another server answers."""
 MOST_SILENT_FEW = 2.5
 """Seconds of the first search where one server answers and another never does."""
-REPLAY = Path(__file__).parent / "replay_server.py"
+REPLAY = Path(__file__).parents[1] / "tests" / "heavy" / "real_replay.py"
 SILENT = [sys.executable, "-I", "-S", "-c", "import sys; [None for line in sys.stdin]"]
 WISH = {"tool_description": "search the documentation for a topic"}
 ERAS: tuple[Era, ...] = ("2025-11-25", MODERN)

@@ -46,9 +46,6 @@ def test_the_gateway_passes_them_on_standard_input_and_output_too(suite, fixture
 
 
 FEWER_THROUGH_A_GATEWAY = {
-    # It announces a change after which its lists are as they were. Ullage compares lists before it tells clients, and
-    # tells them only what changed: two checks, both of a SHOULD.
-    "server-stateless": 2,
     # It ends the stream of a call and goes on with it later. The stream that ends is the one between it and Ullage;
     # the client's own stream goes on, so there is nothing to resume, and the scenario skips its three checks.
     "server-sse-polling": 3,
