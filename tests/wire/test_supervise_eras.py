@@ -7,6 +7,7 @@ import anyio
 import pytest
 from fake_servers import FakeServers, call, host, server, settle, until
 
+from ullage.errors import Unavailable
 from ullage.gateway import Server
 from ullage.tool import Era
 from ullage.wire import open_upstream
@@ -110,6 +111,28 @@ async def test_calls_wait_for_room_in_their_order():
         keeper.release("p", "first")
         await until(lambda: len(served) == 3)
     assert served == ["second", "third", "fourth"]
+
+
+async def test_a_session_that_has_long_been_idle_makes_room_for_a_call_that_waits():
+    servers = FakeServers()
+    bounds = Bounds(connections=2, least_share=2, room_wait=20, yields_after=0.2)
+    async with host(servers, bounds=bounds) as keeper:
+        source = keeper.source(server())
+        for session in ("first", "second", "third"):
+            await source.call(call(session, era="handshake"))
+        await until(lambda: len(servers.open) == 2)
+        assert servers.ended == [1]
+        assert len(servers.started) == 3
+
+
+async def test_a_session_that_was_just_used_makes_no_room():
+    servers = FakeServers()
+    bounds = Bounds(connections=1, least_share=1, room_wait=0.3, yields_after=60)
+    async with host(servers, bounds=bounds) as keeper:
+        source = keeper.source(server())
+        await source.call(call("first", era="handshake"))
+        with pytest.raises(Unavailable):
+            await source.call(call("second", era="handshake"))
 
 
 async def test_both_connections_of_a_session_end_with_it():

@@ -44,6 +44,8 @@ __all__ = ["Front", "Listening"]
 
 _LARGEST_BODY = 64 * 1024 * 1024
 _MOST_PROFILES = 64
+_SESSION_IDLE = 900.0
+"""Seconds without a request and without an open stream after which a session is over."""
 _POLL_SECONDS = 0.02
 _PRINCIPAL = "ullage.principal"
 _ENDS = "ullage.session_end"
@@ -180,7 +182,12 @@ class Front:
         server = build_server(profile, self._who_calls(client, profile.model), self._activity)
         # Host and Origin are checked above, more strictly than the SDK does.
         unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        manager = StreamableHTTPSessionManager(server, security_settings=unchecked, max_request_body_size=_LARGEST_BODY)
+        manager = StreamableHTTPSessionManager(
+            server,
+            security_settings=unchecked,
+            max_request_body_size=_LARGEST_BODY,
+            session_idle_timeout=_SESSION_IDLE,
+        )
         await cast("TaskGroup", self._tasks).start(_run, manager)
         return manager
 

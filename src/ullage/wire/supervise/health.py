@@ -166,6 +166,8 @@ class Bounds:
     """Of these, which one principal may have in any case; beyond it, half of them."""
     room_wait: float = 30.0
     """In which a call waits for a connection where there are as many as may be."""
+    yields_after: float = 20.0
+    """After which an idle session's connection is ended for a call that waits for room; the longest idle one first."""
     idle: float = 900.0
     """After which a session's connection beside others is let go, where the settings name no time."""
     shortest_idle: float = 0.1

@@ -273,6 +273,8 @@ _log = logging.getLogger(__name__)
 
 _TAIL_CHARACTERS = 4_000
 _LOOK_SECONDS = 0.05
+_YIELD_LOOK_SECONDS = 0.5
+"""Between two looks for an idle connection, while a call waits for room."""
 _EVERYBODY: Holder = ("", "")
 """Who holds a shared server's one connection."""
 
@@ -442,7 +444,11 @@ class Pool:
         try:
             with anyio.move_on_after(self._around.bounds.room_wait):
                 while self._is_full(holder) or self._is_behind(place):
-                    await self._freed.wait()
+                    freed = self._freed
+                    if not self._is_behind(place) and self._has_yielded(holder):
+                        continue
+                    with anyio.move_on_after(_YIELD_LOOK_SECONDS):
+                        await freed.wait()
                 return True
         finally:
             self._waiting = [one for one in self._waiting if one is not place]
@@ -452,6 +458,28 @@ class Pool:
             raise Unavailable(f"{many}, all that one caller gets", suggestion=_WHEN_FULL)
         most = self._around.bounds.connections
         raise Unavailable(f"server `{self.server.name}` already has {most} connections", suggestion=_WHEN_FULL)
+
+    def _has_yielded(self, holder: Holder | None) -> bool:
+        """Ends the connection that was idle for longest, where it was for a while; False where none was.
+
+        Many clients leave without a word, and a call that waits is worth more than what one of them may come back for.
+        """
+        if self.server.shared or any(one.is_gone for one in self._connections):
+            # What is ending already makes room.
+            return False
+        around, is_full = self._around, len(self._connections) >= self._around.bounds.connections
+        idle = [
+            one
+            for one in self._held.values()
+            if one.upstream is not None
+            and not one.open_calls
+            and around.clock() - one.used_at >= around.bounds.yields_after
+            and one.holder is not None
+            and (is_full or holder is None or one.holder[0] == holder[0])
+        ]
+        if idle:
+            min(idle, key=lambda one: one.used_at).stop()
+        return bool(idle)
 
     def _is_full(self, holder: Holder | None) -> bool:
         return len(self._connections) >= self._around.bounds.connections or self._has_share(holder)
