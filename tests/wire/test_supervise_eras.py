@@ -135,6 +135,19 @@ async def test_a_session_that_was_just_used_makes_no_room():
             await source.call(call("second", era="handshake"))
 
 
+async def test_an_idle_session_of_a_server_that_knows_the_stateless_era_keeps_no_process():
+    servers = FakeServers()
+    bounds = Bounds(idle=900, idle_stateless=0.2)
+    async with host(servers, bounds=bounds) as keeper:
+        source = keeper.source(server())
+        for session in ("a", "b", "c"):
+            await source.call(call(session, era="handshake"))
+        await anyio.sleep(0.5)
+        assert len(servers.open) == 3, "nothing is known of it yet"
+        await source.call(call("new", era="stateless"))
+        await until(lambda: len(servers.open) == 1)
+
+
 async def test_both_connections_of_a_session_end_with_it():
     servers = FakeServers()
     async with host(servers) as keeper:

@@ -168,6 +168,8 @@ class Bounds:
     """In which a call waits for a connection where there are as many as may be."""
     yields_after: float = 20.0
     """After which an idle session's connection is ended for a call that waits for room; the longest idle one first."""
+    idle_stateless: float = 45.0
+    """The same for a server that keeps nothing between requests: what a client that is gone has left ends soon."""
     idle: float = 900.0
     """After which a session's connection beside others is let go, where the settings name no time."""
     shortest_idle: float = 0.1

@@ -108,6 +108,11 @@ class ConnectionWatcher(Protocol):
         """Told once, as soon as it is of no more use; its process may still be ending."""
         ...
 
+    @property
+    def is_stateless(self) -> bool:
+        """Whether the server is known to keep nothing between requests."""
+        ...
+
     def can_spare(self, connection: "Connection") -> bool:
         """Whether it may be ended for idleness."""
         ...
@@ -188,7 +193,8 @@ class Connection:
         return None
 
     def _idle_limit(self) -> float:
-        wanted = self._bounds.idle if self._server.idle_timeout is None else self._server.idle_timeout
+        usual = self._bounds.idle_stateless if self._watcher.is_stateless else self._bounds.idle
+        wanted = usual if self._server.idle_timeout is None else self._server.idle_timeout
         return max(wanted, self._bounds.shortest_idle)
 
     def _is_idle(self) -> bool:
@@ -217,6 +223,11 @@ class Connection:
         finally:
             self.upstream = None
             self._settled.set()
+
+    def look_again(self) -> None:
+        """Have it find out anew for how long it may be idle."""
+        if self._alive is not None:
+            self._alive.cancel()
 
     def stop(self) -> None:
         """Ends it: an open one in good order, one still being opened at once."""
@@ -331,6 +342,8 @@ class Pool:
         self._hints: set[str] = set()
         """Those that were logged."""
         self.is_closed = False
+        self.is_stateless = False
+        """Whether it has been seen to speak the stateless era, in which a server keeps nothing between requests."""
 
     def at_hand(self, holder: Holder, era: Era | None) -> Connection | None:
         """The holder's connection where it is open: the way of nearly every call."""
@@ -559,6 +572,10 @@ class Pool:
         if connection.era is not None and connection.era != spoken and spoken not in self._unknown:
             self._unknown.add(connection.era)
         connection.era = spoken
+        if spoken == "stateless" and not self.is_stateless:
+            self.is_stateless = True
+            for one in self._connections:
+                one.look_again()
         for slot in [slot for slot, held in self._held.items() if held is connection]:
             del self._held[slot]
             known = self._held.setdefault(_slot(connection.holder or slot[0], spoken), connection)
