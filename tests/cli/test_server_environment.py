@@ -5,12 +5,15 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from approving import approve
 from ullage.gateway import Server
+from ullage.store import MIGRATIONS, Database
+from ullage.store.migrations import pending_notices
 from upstreams import scripted, tool, users_file, write_json, write_toml
 
 CANARY = "CANARY_API_KEY"
@@ -196,11 +199,15 @@ def test_after_an_upgrade_it_is_said_once_and_on_a_new_machine_never(work: Path)
     said = "servers no longer get every variable of this environment"
     fresh = [ullage("tools"), ullage("tools")]
     assert [said in one.stderr for one in fresh] == [False, False]
-    # As the version before left it: with servers, and without the last migrations.
-    with sqlite3.connect(store) as connection:
-        connection.execute("DROP TABLE ullage_notices")
-        connection.execute("DROP TABLE ullage_definitions")
-        connection.execute("UPDATE ullage_schema SET version = version - 2")
+    # As the version before left it: with servers, and without the later migrations.
+    older = store.with_name("older.db")
+    Database.open(older, migrations=MIGRATIONS[: MIGRATIONS.index(pending_notices)]).close()
+    with closing(sqlite3.connect(older)) as connection, connection:
+        connection.execute("ATTACH ? AS present", (str(store),))
+        connection.execute("INSERT INTO main.ullage_servers SELECT * FROM present.ullage_servers")
+    for suffix in ("-wal", "-shm"):
+        store.with_name(store.name + suffix).unlink(missing_ok=True)
+    older.replace(store)
     assert said not in ullage("tools", environment={}).stderr
     upgraded = [ullage("tools"), ullage("tools")]
     assert [said in one.stderr for one in upgraded] == [True, False]

@@ -14,7 +14,7 @@ from ullage.context import Context, Options, Prepared, Session
 from ullage.context.boundaries import excerpt, requests_of
 from ullage.context.summary_text import carried, read_carried
 from ullage.messages import Format, faults
-from ullage.tool import JsonObject
+from ullage.tool import Json, JsonObject
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S2:task")]
 
@@ -297,7 +297,7 @@ async def test_what_the_user_says_within_a_tools_result_is_carried(tag: str):
             said("user", f"[read_file for 'src/{step}.py'] Result:\n{log(1_500)}" if step != 20 else framed),
         )
     ]
-    call = {"name": "attempt_completion", "arguments": "{}"}
+    call: dict[str, Json] = {"name": "attempt_completion", "arguments": "{}"}
     denied: list[JsonObject] = [
         {"role": "assistant", "tool_calls": [{"id": "d", "type": "function", "function": call}]},
         {"role": "tool", "tool_call_id": "d", "content": framed},

@@ -29,7 +29,7 @@ from ullage.gateway.catalog.catalog import Catalogue
 from ullage.gateway.tool_source import Introduction
 from ullage.options import Server
 from ullage.store import Database
-from ullage.store.migrations import MIGRATIONS
+from ullage.store.migrations import MIGRATIONS, definitions
 from ullage.tool import Json, Tool
 
 pytestmark = pytest.mark.requirement("U:pin")
@@ -381,7 +381,7 @@ def _tool(description: str = "Buys something.") -> Tool:
 @pytest.mark.requirement("U:pin")
 def test_a_catalogue_of_the_version_before_is_the_baseline(tmp_path: Path):
     place = tmp_path / "x.db"
-    old = Database.open(place, migrations=MIGRATIONS[:-1])
+    old = Database.open(place, migrations=MIGRATIONS[: MIGRATIONS.index(definitions)])
     row = "'5f0c1f0e-0000-4000-8000-000000000001'"
     said = json.dumps({"name": "buy", "description": "Buys something.", "inputSchema": {"type": "object"}})
     introduction = json.dumps({"name": "Shop", "instructions": "Be kind."})
