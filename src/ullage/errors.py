@@ -14,7 +14,8 @@
     │   ├── OverBudget               a call would spend more than the user allows
     │   ├── Denied                   the settings, or the person asked, do not allow it
     │   ├── ToolChanged              a definition is not the one the user accepted
-    │   ├── ClientCannot             the client has not the ability that the tool needs
+    │   ├── ClientCannot             the client cannot be asked for what the tool needs
+    │   │   └── ClientLacksAbility   it never said that it can be
     │   ├── BadConfiguration         a settings file says what cannot be meant
     │   ├── UnreadableRequest        a request body in none of the four formats
     │   └── UnreadableFile           a file that is not there, or is not text
@@ -42,6 +43,7 @@ __all__ = [
     "BadConfiguration",
     "BadInput",
     "ClientCannot",
+    "ClientLacksAbility",
     "DeadlinePassed",
     "Denied",
     "ErrorShape",
