@@ -9,6 +9,7 @@ and after, and one line of figures; fails where a call was refused, a session lo
 
 import asyncio
 import json
+import logging
 import os
 import random
 import re
@@ -267,4 +268,7 @@ async def measure() -> int:
 
 
 if __name__ == "__main__":
+    # The SDK logs a traceback for each answer that comes after its call was given up.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    logging.getLogger("client").setLevel(logging.CRITICAL)
     sys.exit(asyncio.run(measure()))
