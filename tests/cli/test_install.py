@@ -10,6 +10,7 @@ import pytest
 
 from approving import approve
 from ullage.cli import main
+from ullage.gateway import Rules
 from upstreams import scripted, tool, users_file
 
 ECHO = tool("echo", "Says a text again.")
@@ -189,12 +190,110 @@ def test_install_refuses_rules_that_it_cannot_read(work: Path, capsys: pytest.Ca
     path = gemini_file(work, fs={"command": "x"})
     before = path.read_bytes()
     (path.parent / "policies").mkdir()
-    (path.parent / "policies" / "mine.toml").write_text(
-        '[[rule]]\ntoolName = "fs__*"\ndecision = "deny"\n', encoding="utf-8"
-    )
+    (path.parent / "policies" / "mine.toml").write_text("[[rule]\n", encoding="utf-8")
     assert main(["install", "gemini", "--yes", "--no-start"]) == 2
     assert "policies" in capsys.readouterr().err
     assert path.read_bytes() == before
+
+
+POLICIES = """
+[[rule]]
+mcpName = "fs"
+toolName = ["drop", "wipe"]
+decision = "deny"
+priority = 200
+
+[[rule]]
+toolName = "mcp_fs_put"
+decision = "ask_user"
+priority = 150
+
+[[rule]]
+toolName = "fs__move"
+argsPattern = "secret"
+decision = "deny"
+priority = 140
+
+[[rule]]
+mcpName = "locked"
+toolName = "read"
+decision = "allow"
+priority = 120
+
+[[rule]]
+mcpName = "locked"
+decision = "deny"
+priority = 100
+
+[[rule]]
+toolName = "run_shell_command"
+decision = "deny"
+priority = 999
+"""
+
+
+def rules_of(server: dict[str, Any]) -> Rules:
+    allow, ask, deny = (tuple(server.get(key, ())) for key in ("allow", "ask", "deny"))
+    return Rules(allow=allow, ask=ask, deny=deny, only=tuple(server["only"]) if "only" in server else None)
+
+
+@pytest.mark.requirement("U:access")
+def test_what_claude_code_asks_for_is_asked_for_though_it_is_also_allowed(work: Path):
+    claude_file(work, fs={"command": "x"})
+    settings = work.parent / "home" / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    permissions = {"ask": ["mcp__fs__*"], "allow": ["mcp__fs__read"]}
+    settings.write_text(json.dumps({"permissions": permissions}), encoding="utf-8")
+    install("claude")
+    assert rules_of(own(work)["servers"]["fs"]).access("read") == "ask"
+
+
+@pytest.mark.requirement("U:access")
+def test_what_codex_and_opencode_free_from_a_wider_question_is_not_asked_for(work: Path):
+    home = work.parent / "home"
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(
+        '[mcp_servers.a]\ncommand = "x"\ndefault_tools_approval_mode = "prompt"\n'
+        '[mcp_servers.a.tools.read]\napproval_mode = "approve"\n',
+        encoding="utf-8",
+    )
+    opencode = home / "config" / "opencode" / "opencode.json"
+    opencode.parent.mkdir(parents=True)
+    permission = {"b_read": "allow", "b_*": "ask", "b_list": "allow"}
+    server = {"type": "local", "command": ["y"]}
+    opencode.write_text(json.dumps({"mcp": {"b": server}, "permission": permission}), encoding="utf-8")
+    install("codex")
+    install("opencode")
+    servers = own(work)["servers"]
+    assert [rules_of(servers["a"]).access(tool) for tool in ("read", "write")] == ["allow", "ask"]
+    assert [rules_of(servers["b"]).access(tool) for tool in ("read", "list", "write")] == ["ask", "allow", "ask"]
+
+
+@pytest.mark.requirement("U:access")
+def test_policies_of_gemini_stay_in_force(work: Path):
+    path = gemini_file(work, fs={"command": "x"}, locked={"command": "y"}, free={"command": "z"})
+    (path.parent / "policies").mkdir()
+    (path.parent / "policies" / "mine.toml").write_text(POLICIES, encoding="utf-8")
+    install("gemini")
+    servers = own(work)["servers"]
+    rules = {name: rules_of(one) for name, one in servers.items()}
+    assert [rules["fs"].access(tool) for tool in ("drop", "wipe", "put", "move", "get")] == [
+        "deny", "deny", "ask", "deny", "allow",
+    ]  # fmt: skip
+    assert [rules["locked"].access(tool) for tool in ("read", "write")] == ["allow", "deny"]
+    assert rules["free"].access("anything") == "allow"
+
+
+@pytest.mark.requirement("U:access")
+def test_a_server_with_rules_of_single_agents_stays_in_opencode(work: Path, capsys: pytest.CaptureFixture[str]):
+    path = work.parent / "home" / "config" / "opencode" / "opencode.json"
+    path.parent.mkdir(parents=True)
+    server = {"type": "local", "command": ["x"]}
+    agents = {"plan": {"permission": {"fs_write*": "deny", "edit": "deny"}}, "review": {"tools": {"bash": False}}}
+    path.write_text(json.dumps({"mcp": {"fs": server, "db": server}, "agent": agents}), encoding="utf-8")
+    install("opencode")
+    assert list(json.loads(path.read_text(encoding="utf-8"))["mcp"]) == ["fs", "ullage"]
+    assert "fs: it needs opencode for the rules of single agents" in capsys.readouterr().out
 
 
 def project_file(work: Path, **servers: object) -> Path:

@@ -348,3 +348,29 @@ def test_versions_and_ways_to_start_make_no_other_server():
         Server(name="y", transport="http", url="https://h/mcp"),
     ]
     assert [one.name for one in find_doubled(config, behind)] == ["a", "b", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": "0"}, False),
+    ],
+)
+def test_colours_of_a_pipe_are_those_that_were_asked_for(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, environment: dict[str, str],
+    *, is_coloured: bool,
+):  # fmt: skip
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    gemini_file(work, fs=scripted(ECHO))
+    for words in (["scan"], ["status"]):
+        assert main(words) == 0
+        assert ("\x1b[" in capsys.readouterr().out) == is_coloured, words
+    assert main(["scan", "--json"]) == 0
+    json.loads(capsys.readouterr().out)

@@ -354,9 +354,9 @@ def _absolute(directory: str, folder: str | None) -> str:
 
 
 def _rules_table(rules: ToolRules) -> dict[str, object]:
-    """The rules in Ullage's patterns. What runs unasked is exempt from `ask`, never from `deny`."""
+    """The rules in Ullage's patterns. Nothing is exempt from `deny`, which Ullage's `allow` would lift too."""
     deny, ask = [_pattern(one) for one in rules.deny], [_pattern(one) for one in rules.ask]
-    exempt = [one for one in rules.allow if ask and "*" not in one and not any(fnmatchcase(one, two) for two in deny)]
+    exempt = [one for one in rules.exempt if ask and "*" not in one and not any(fnmatchcase(one, two) for two in deny)]
     found: dict[str, object] = {"allow": [_pattern(one) for one in exempt], "ask": ask, "deny": deny}
     if rules.only is not None:
         # An empty list means that no tool is wanted, which only `deny` can say.
@@ -386,7 +386,7 @@ def _reason_to_stay(
     elif entry.disabled:
         found = "it is switched off", "disabled"
     elif entry.unresolved:
-        found = f"only {entry.program} can fill in {', '.join(entry.unresolved)}", "unresolved"
+        found = f"it needs {entry.program} for {', '.join(entry.unresolved)}", "unresolved"
     elif entry.signs_in:
         found = f"{entry.program} signs in to it, which Ullage cannot do yet", "sign-in"
     elif entry.name in needs_sign_in:

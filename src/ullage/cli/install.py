@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
 
     plan = plan_with(())
-    _refuse_unread_rules(plan)
+    _refuse_unread_rules(config)
     scan = None
     if not arguments.no_start:
         scan = next(iter(scan_clients(plan_for(config.program.name), _START_WAIT)), None)
@@ -137,14 +137,14 @@ def _kept_flags(config: ClientConfig) -> tuple[str, ...]:
     return flags.words()
 
 
-def _refuse_unread_rules(plan: InstallPlan) -> None:
-    """Refuse where Gemini CLI has policy files: their deny and ask rules are not read, and would be lost."""
-    policies = Path(plan.file.path).parent / "policies"
-    if plan.program.name == "gemini" and any(policies.glob("*.toml")):
-        raise InvalidArguments(
-            f"the rules in `{policies}` are not read yet, and moving the servers would lose them",
-            suggestion="put the rules into `excludeTools` of Gemini CLI's settings.json and move the policy files away",
-        )
+def _refuse_unread_rules(config: ClientConfig) -> None:
+    """Refuse where a file of rules cannot be read: what it holds back would be lost."""
+    for problem in config.problems:
+        if Path(problem.file).parent.name == "policies":
+            raise InvalidArguments(
+                f"`{problem.file}` {problem.message}, and moving the servers would lose its rules",
+                suggestion="mend the file first",
+            )
 
 
 def _is_agreed() -> bool:

@@ -12,8 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
-import anyio
-
 from .output import cut, own_sequence, plain, say
 
 __all__ = ["Progress", "show_waiting"]
@@ -74,6 +72,8 @@ async def show_waiting(total: int, waiting: Callable[[], Sequence[str]]) -> Asyn
         total: all servers that are asked.
         waiting: names of those that have not answered yet.
     """
+    import anyio  # `ullage count` shows a bar as well, and does not wait for it
+
     is_drawn = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     begun = time.monotonic()
     has_drawn = False

@@ -248,7 +248,7 @@ def read_clients(around: Surroundings) -> tuple[ClientConfig, ...]:
 def read_client(program: Program, around: Surroundings) -> ClientConfig:
     """What one program's files say, with a problem for everything that could not be understood."""
     documents, problems = list[tuple[ConfigFile, object]](), list[Problem]()
-    candidates = tuple(_distinct_files(program.list_files(around)))
+    candidates = tuple(_distinct_files(_with_folders(program.list_files(around))))
     for file in candidates:
         try:
             content = read_bytes(file.path)
@@ -299,6 +299,18 @@ def parse_config(content: bytes, file: ConfigFile) -> dict[str, object]:
     if not isinstance(document, dict):
         raise ValueError("does not hold a table of settings")  # noqa: TRY004 - a fault of the file
     return cast("dict[str, object]", document)
+
+
+def _with_folders(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:
+    """The files, each folder replaced by its files of its format."""
+    for file in files:
+        if not file.is_folder:
+            yield file
+            continue
+        with contextlib.suppress(OSError):
+            names = sorted(one.name for one in os.scandir(file.path) if one.name.endswith(f".{file.format}"))
+            for name in names:
+                yield replace(file, path=str(Path(file.path) / name), is_folder=False)
 
 
 def _distinct_files(files: Iterable[ConfigFile]) -> Iterator[ConfigFile]:

@@ -17,6 +17,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Literal, cast
 
@@ -45,6 +46,19 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRule:
+    """A rule among others of which the first that fits decides."""
+
+    pattern: str
+    """Of a tool's full name."""
+    decision: Literal["deny", "ask", "allow"]
+    rank: float
+    """The higher comes first."""
+    is_limited: bool = False
+    """Whether it holds for some arguments or modes only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileRules:
     """What one file says about servers and tools that may be configured elsewhere."""
 
@@ -52,12 +66,17 @@ class FileRules:
     """Rules as the file has them."""
     ask: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    exempt: tuple[str, ...] = ()
+    """Rules that free what a wider one of `ask` names, where the program reads them so."""
     off: frozenset[str] = frozenset()
     """Servers that are switched off, folded."""
     on: frozenset[str] | None = None
     """The only servers that are not; None where there is no such list."""
     declined: frozenset[str] = frozenset()
     """Servers of project files that the user declined, folded."""
+    policies: tuple[PolicyRule, ...] = ()
+    agents: tuple[str, ...] = ()
+    """Rules that hold back tools from single agents of the program only."""
 
 
 def fold_name(name: str) -> str:
@@ -114,16 +133,57 @@ def apply_rules(
     """The entry with all that these files say about it."""
     own, is_off = entry.rules, entry.disabled
     folded = fold_name(entry.name)
-    for one in rules:
+    files = tuple(rules)
+    unresolved = entry.unresolved
+    for one in files:
+        if tools_named_by(one.agents, prefixes, wholes):
+            unresolved = _join(unresolved, ("the rules of single agents",))
         own = ToolRules(
             only=own.only,
             deny=_join(own.deny, tools_named_by(one.deny, prefixes, wholes)),
             ask=_join(own.ask, tools_named_by(one.ask, prefixes, wholes)),
             allow=_join(own.allow, tools_named_by(one.allow, prefixes, wholes)),
+            exempt=_join(own.exempt, tools_named_by(one.exempt, prefixes, wholes)),
         )
         is_off = is_off or folded in one.off or (one.on is not None and folded not in one.on)
         is_off = is_off or (entry.scope == "project" and folded in one.declined)
-    return replace(entry, rules=own, disabled=is_off)
+    policies = sorted((one for file in files for one in file.policies), key=lambda one: -one.rank)
+    return replace(entry, rules=_with_policies(own, policies, prefixes, wholes), disabled=is_off, unresolved=unresolved)
+
+
+def _with_policies(
+    own: ToolRules, policies: Iterable[PolicyRule], prefixes: Sequence[str], wholes: Sequence[str]
+) -> ToolRules:
+    """The rules with these policies, of which the first that fits a tool decides. A limited one holds back everywhere
+    and frees nowhere; so does one that fits a part of the tools that an earlier one frees, unless it fits all tools."""
+    only: tuple[str, ...] | None = own.only
+    deny, ask = [*own.deny], [*own.ask]
+    free = list[str]()
+    for policy in policies:
+        for tool in tools_named_by((policy.pattern,), prefixes, wholes):
+            if any(fnmatchcase(tool, one) for one in free):
+                continue
+            if policy.decision == "allow":
+                free += [] if policy.is_limited else [tool]
+            elif policy.decision == "ask":
+                ask.append(tool)
+            elif tool == "*" and free:
+                kept = tuple[str, ...](free)
+                only = kept if only is None else tuple(one for one in only if _is_any(one, kept))
+            else:
+                deny.append(tool)
+    return ToolRules(
+        only=only,
+        deny=_join((), tuple(deny)),
+        ask=_join((), tuple(ask)),
+        allow=_join(own.allow, tuple(free)),
+        # What other settings ask for is asked for, whatever a policy says.
+        exempt=_join(own.exempt, tuple(one for one in free if not _is_any(one, own.ask))),
+    )
+
+
+def _is_any(tool: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(tool, one) for one in patterns)
 
 
 def _join(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
@@ -530,6 +590,7 @@ def _finish_codex_entry(entry: ServerEntry, raw: Mapping[str, object]) -> Server
         deny=(*entry.rules.deny, *off),
         ask=("*",) if asks_rest else tuple(name for name, mode in modes.items() if mode and name not in unasked),
         allow=("*",) if default == "approve" else tuple(unasked),
+        exempt=tuple(unasked) if asks_rest else (),
     )
     return replace(
         entry,
@@ -590,10 +651,51 @@ def _gemini_files(around: Surroundings) -> Iterator[ConfigFile]:
     home = around.environment.get("GEMINI_CLI_HOME") or around.home
     yield _user_file(around.join(home, ".gemini", "settings.json"), _MCP_SERVERS, is_main=True)
     yield _user_file(around.join(home, ".gemini", "mcp-server-enablement.json"))
+    yield _user_file(around.join(home, ".gemini", "policies"), format="toml", is_folder=True)
+    system_policies = around.join(around.system_folder("gemini-cli", "GeminiCli", "gemini-cli"), "policies")
+    yield ConfigFile(path=system_policies, scope="managed", format="toml", is_folder=True)
+    for folder in around.folders:
+        if folder != around.home:
+            policies = around.join(folder, ".gemini", "policies")
+            yield ConfigFile(path=policies, scope="project", format="toml", folder=folder, is_folder=True)
     yield from around.in_projects(".gemini", "settings.json", tables=_MCP_SERVERS, is_main=True)
 
 
+_POLICY_RANKS: Mapping[Scope, int] = {"project": 1000, "user": 2000, "local": 2000, "managed": 3000}
+_POLICY_DECISIONS: Mapping[str, Literal["deny", "ask", "allow"]] = {"deny": "deny", "ask_user": "ask", "allow": "allow"}
+_POLICY_CONDITIONS = (
+    "argsPattern",
+    "commandPrefix",
+    "commandRegex",
+    "modes",
+    "toolAnnotations",
+    "interactive",
+    "subagent",
+)
+
+
+def _gemini_policies(rules: object, file: ConfigFile) -> Iterator[PolicyRule]:
+    """`[[rule]]` tables with `toolName`, `mcpName`, `decision` and `priority`."""
+    for rule in cast("list[object]", rules) if isinstance(rules, list) else []:
+        said = dict(_items(rule))
+        decision = _POLICY_DECISIONS.get(str(said.get("decision")), "deny")
+        priority = said.get("priority")
+        rank = _POLICY_RANKS[file.scope] + min(max(priority if isinstance(priority, int | float) else 0, 0), 999)
+        server = said.get("mcpName")
+        names = read_names(said["toolName"]) if "toolName" in said else ("*",)
+        for name in names:
+            is_whole = not isinstance(server, str) or name.startswith(("mcp_", f"{server}__"))
+            yield PolicyRule(
+                pattern=name if is_whole else f"mcp_{server}_{name}",
+                decision=decision,
+                rank=rank,
+                is_limited=any(key in said for key in _POLICY_CONDITIONS),
+            )
+
+
 def _gemini_rules(document: object, file: ConfigFile, around: Surroundings) -> FileRules:
+    if file.format == "toml":
+        return FileRules(policies=tuple(_gemini_policies(value_at(document, ("rule",)), file)))
     if file.path.endswith("mcp-server-enablement.json"):
         disabled = [name for name, state in _items(document) if value_at(state, ("enabled",)) is False]
         return FileRules(off=_fold_all(disabled))
@@ -715,10 +817,28 @@ def _opencode_rules(document: object, file: ConfigFile, around: Surroundings) ->
     """`permission` by pattern of a tool's full name, or one word for all; `tools` switches tools off."""
     by_kind: dict[str, list[str]] = {"deny": [], "ask": [], "allow": []}
     permission = value_at(document, ("permission",))
-    for pattern, kind in [("*", permission)] if isinstance(permission, str) else _items(permission):
+    said = [("*", permission)] if isinstance(permission, str) else list(_items(permission))
+    for pattern, kind in said:
         by_kind.get(str(kind), []).append(pattern)
+    # The last that fits decides. An unapproved project frees nothing.
+    last = max((at for at, (_, kind) in enumerate(said) if kind in ("ask", "deny")), default=-1)
+    freed = [pattern for pattern, kind in said[last + 1 :] if kind == "allow"]
+    exempt = () if file.scope == "project" else tuple(freed)
     by_kind["deny"] += [name for name, is_on in _items(value_at(document, ("tools",))) if is_on is False]
-    return FileRules(deny=tuple(by_kind["deny"]), ask=tuple(by_kind["ask"]), allow=tuple(by_kind["allow"]))
+    agents = list[str]()
+    for table in ("agent", "mode"):
+        for _, agent in _items(value_at(document, (table,))):
+            said = value_at(agent, ("permission",))
+            some = [("*", said)] if isinstance(said, str) else _items(said)
+            agents += [pattern for pattern, kind in some if kind in ("deny", "ask")]
+            agents += [name for name, is_on in _items(value_at(agent, ("tools",))) if is_on is False]
+    return FileRules(
+        deny=tuple(by_kind["deny"]),
+        ask=tuple(by_kind["ask"]),
+        allow=tuple(by_kind["allow"]),
+        exempt=exempt,
+        agents=tuple(agents),
+    )
 
 
 _OPENCODE = Program(

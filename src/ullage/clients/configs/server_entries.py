@@ -138,6 +138,8 @@ class ConfigFile:
     """The folder to which its servers are limited; None for all."""
     is_main: bool = False
     """Whether the program itself writes new servers of this scope here."""
+    is_folder: bool = False
+    """Whether it is a folder, of which every file of this format counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,8 @@ class ToolRules:
     """Tools that a person must agree to."""
     allow: tuple[str, ...] = ()
     """Tools that run without asking."""
+    exempt: tuple[str, ...] = ()
+    """Tools that are not asked for although a pattern of `ask` names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
