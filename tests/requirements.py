@@ -98,4 +98,4 @@ REQUIREMENTS = {
     "S4:more": "delegate.diff, delegate.tests, delegate.consensus, retrieve.search and system prompts per task.",
 }
 
-NOT_YET_BUILT = frozenset({"U:ledger"})
+NOT_YET_BUILT = frozenset[str]()
