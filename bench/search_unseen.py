@@ -30,15 +30,14 @@ from search_sets import MEASURES, NothingMeasured, Query, Row, Set, judge, read_
 from ullage.search import Embedder
 from ullage.search.load_embedder import read_table
 
-__all__ = ["Part", "Unseen", "everyday_parts", "measure", "parts", "report"]
+__all__ = ["Part", "Unseen", "everyday_parts", "measure", "parts", "parts_to_fit", "report"]
 
 _ROOT = Path(__file__).parent.parent
 sys.path.append(str(_ROOT / "training"))
 _NDCG = MEASURES.index("nDCG@10")
 _SHOWN = ("lexical", "static", "fused")
-_LARGE, _BUNDLE = 120, 150
-"""Queries of a fold's large catalogue; tools from which a bundle of servers is full."""
-_OF_BUNDLE, _JOINED = 6, 4
+_BUNDLE = 150
+"""Tools from which a bundle of servers is full."""
 _MOST = 300
 """Queries of one set."""
 _JOINTS = (". Then ", " and then ", ". Also, ", ", and ", "; after that ", ".\n")
@@ -47,6 +46,21 @@ _SETS = {"metatool": 0, "metatool_multi": 0, "seal_dev": 1, "apibench": 2, "tool
 _FLOOR = 67.0
 """Mean nDCG@10 of the fused ranking over the kinds, with tables trained as the one that ships."""
 _STAND_IN_FLOOR = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """How many queries are drawn."""
+
+    large: int
+    """Of a fold's large catalogue."""
+    of_bundle: int
+    joined: int
+    """Of a bundle, for several tools each."""
+
+
+_MEASURED = Drawn(large=120, of_bundle=6, joined=4)
+_TO_FIT = Drawn(large=400, of_bundle=20, joined=12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +149,7 @@ def judged(each: Set, table: Embedder) -> np.ndarray:
 
 def parts() -> Iterator[Part]:
     """All that is measured, with the same draw of queries each time."""
-    yield from _of_servers()
+    yield from _of_servers(_MEASURED)
     for name, fold in _SETS.items():
         each = read_set(shared_folder() / "train" / name)
         chosen = random.Random(7).sample(each.queries, min(_MOST, len(each.queries)))
@@ -159,7 +173,13 @@ def everyday_parts() -> Iterator[Part]:
                 yield Part(name, fold, Set(name, [*here.values()], queries))
 
 
-def _of_servers() -> Iterator[Part]:
+def parts_to_fit() -> Iterator[Part]:
+    """More requests for the same servers than are measured with, since weights that are fitted on few are fitted to
+    these few. Whoever fits leaves the fold out that is measured."""
+    yield from _of_servers(_TO_FIT)
+
+
+def _of_servers(drawn: Drawn) -> Iterator[Part]:
     from folds import FOLDS, fold_of
 
     wishes, servers = _wishes(), dict[str, list[Row]]()
@@ -170,11 +190,11 @@ def _of_servers() -> Iterator[Part]:
         names = sorted(name for name in servers if fold_of("", name) == fold)
         chance.shuffle(names)
         everything = [row for name in names for row in servers[name]]
-        queries = _single(everything, wishes, _LARGE, chance)
+        queries = _single(everything, wishes, drawn.large, chance)
         yield Part("servers, large", fold, Set("large", everything, queries))
         for tools in _bundles(names, servers):
-            yield Part("servers", fold, Set("bundle", tools, _single(tools, wishes, _OF_BUNDLE, chance)))
-            yield Part("servers, several", fold, Set("bundle", tools, _joined(tools, wishes, chance)))
+            yield Part("servers", fold, Set("bundle", tools, _single(tools, wishes, drawn.of_bundle, chance)))
+            yield Part("servers, several", fold, Set("bundle", tools, _joined(tools, wishes, drawn.joined, chance)))
 
 
 def _bundles(names: Sequence[str], servers: Mapping[str, list[Row]]) -> Iterator[list[Row]]:
@@ -191,13 +211,13 @@ def _single(tools: Sequence[Row], wishes: Mapping[str, list[str]], number: int, 
     return [Query(text, frozenset({id_})) for text, id_ in chance.sample(asked, min(number, len(asked)))]
 
 
-def _joined(tools: Sequence[Row], wishes: Mapping[str, list[str]], chance: random.Random) -> list[Query]:
+def _joined(tools: Sequence[Row], wishes: Mapping[str, list[str]], how_many: int, chance: random.Random) -> list[Query]:
     """Requests for two or three tools: those of one server as often as those of several."""
     asked, made = [row for row in tools if row["id"] in wishes], list[Query]()
-    for number in range(_JOINED):
+    for number in range(how_many):
         first = chance.choice(asked)
         among = [row for row in asked if row is not first and (number % 2 or row["server"] == first["server"])]
-        chosen = [first, *chance.sample(among, min(len(among), 1 + number // 2))]
+        chosen = [first, *chance.sample(among, min(len(among), 1 + number // 2 % 2))]
         texts = [chance.choice(wishes[row["id"]]) for row in chosen]
         text = texts[0] + "".join(chance.choice(_JOINTS) + text for text in texts[1:])
         made.append(Query(text, frozenset(row["id"] for row in chosen)))

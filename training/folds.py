@@ -10,9 +10,11 @@ from hashlib import sha256
 
 import numpy as np
 
-__all__ = ["FOLDS", "chosen", "fold_of", "without_fold"]
+__all__ = ["FOLDS", "OF_NO_FOLD", "chosen", "fold_of", "without_fold"]
 
 FOLDS = 4
+OF_NO_FOLD = frozenset({"phrases"})
+"""Sources of tools that are never measured with. Those of them that are like one are left out all the same."""
 _OF_SETS = {"metatool": 0, "seal_dev": 1}
 _NOTHING = -1
 

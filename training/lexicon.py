@@ -1,9 +1,10 @@
 """How are the words of tools said in other languages?
 
-The encoder knows English only. Rows for the commonest words of Portuguese, Spanish, German, Korean and Chinese begin
-where their English words are, and some words of training queries are exchanged for them. `lexicon.txt` was written for
-this project: a line a word, English first, then a column a language; the last line has words that say nothing. What is
-also an English word is passed over.
+The encoder knows English only. Rows for the commonest words of Portuguese, Spanish, German, Korean and Chinese
+(`lexicon.txt`) and of French, Italian, Japanese and Russian (`lexicon_more.txt`) begin where their English words are,
+and some words of training queries are exchanged for them. Both files were written for this project: a line a word,
+English first, then a column a language; the last line has words that say nothing. Russian words are beginnings, since
+their endings change. What is also an English word is passed over.
 """
 
 import random
@@ -14,7 +15,9 @@ from ullage.search.static_embedder import fold
 
 __all__ = ["LEXICON", "switched"]
 
-_SHARE = 0.1
+_FILES = {"lexicon.txt": 5, "lexicon_more.txt": 4}
+"""Each with its number of languages."""
+_SHARE = 0.15
 """Of the queries in which words are exchanged."""
 
 _ENGLISH_TOO = frozenset(
@@ -86,17 +89,20 @@ _ENGLISH_TOO = frozenset(
 
 def _languages() -> list[dict[str, list[str]]]:
     """For each language the words that stand for an English one."""
-    found: list[dict[str, list[str]]] = [{} for _ in range(5)]
-    for line in Path(__file__).with_name("lexicon.txt").read_text(encoding="utf-8").splitlines():
-        english, *columns = line.split("|")
-        for language, column in zip(found, columns, strict=True):
-            words = [fold(word).lower() for word in column.split()]
-            language[english] = [word for word in words if word not in _ENGLISH_TOO and word not in english.split()]
+    found: list[dict[str, list[str]]] = []
+    for name, number in _FILES.items():
+        languages: list[dict[str, list[str]]] = [{} for _ in range(number)]
+        for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
+            english, *columns = line.split("|")
+            for language, column in zip(languages, columns, strict=True):
+                words = [fold(word).lower() for word in column.split()]
+                language[english] = [word for word in words if word not in _ENGLISH_TOO and word not in english.split()]
+        found += languages
     return found
 
 
 _LANGUAGES = _languages()
-LEXICON = {word: english for language in _LANGUAGES for english, words in language.items() for word in words}
+LEXICON = {word: english for language in reversed(_LANGUAGES) for english, words in language.items() for word in words}
 """The English of each word, without accents and in lower case."""
 _BY_WORD = [{english.split()[0]: words for english, words in language.items() if words} for language in _LANGUAGES]
 _WORD = re.compile(r"[A-Za-z]+")

@@ -17,6 +17,7 @@ import numpy as np
 from lexicon import LEXICON, switched
 from negatives import look_alikes
 from pairs import Pair, self_made, supervised
+from phrases import kinds_of_tools, phrased
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tools import Described, folds_without, read_rows, real_tools, set_documents, set_tools, without_twins
@@ -38,6 +39,7 @@ _LEXICAL_KEPT = 150
 """Lexical scores kept for each query."""
 _LONG_QUERY = 96
 _MEANINGS = 40_000
+_EVERYDAY = Path(__file__).parent.parent / "bench" / "everyday.tsv"
 _SMALL = 300
 """Tools, and words, of a rehearsal."""
 
@@ -60,6 +62,9 @@ def main(data: Path, model: Path, wordnet: Path, pack: Path, *, small: bool) -> 
     print("written", len(written), "pairs")
     for name in SUPERVISED[:0] if small else SUPERVISED:
         _add_set(data / "search" / "train" / name, tools, pairs, chance, _needed(measured))
+    tools += kinds_of_tools()
+    pairs += (said_in_passing := list(phrased(tools, _EVERYDAY)))
+    print("said in passing", len(said_in_passing), "pairs")
     chance.shuffle(pairs)
     print("all", len(tools), "tools", len(pairs), "pairs")
     entries = vocabulary(tools, model)

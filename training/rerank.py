@@ -20,7 +20,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
 from search_sets import Set, document
-from search_unseen import parts
+from search_unseen import parts, parts_to_fit
 
 from ullage.search import HybridIndex
 from ullage.search.load_embedder import read_table
@@ -102,14 +102,12 @@ def ndcg(one: Asked, weights: np.ndarray) -> float:
 
 def main(folds: Path, shipped: Path | None = None) -> None:
     tables = {int(path.parent.name[-1]): read_table(path.parent) for path in folds.glob("fold_*/table.json")}
-    asked = [
-        one
-        for part in parts()
-        if part.fold is not None
-        for one in asked_of(part.kind, part.fold, part.set, tables[part.fold])
-    ]
-    of_folds = {fold: fit([one for one in asked if one.fold != fold]) for fold in sorted(tables)}
-    of_all = fit(asked)
+    asked, more = (
+        [one for part in some() for one in asked_of(part.kind, part.fold, part.set, tables[part.fold])]
+        for some in (parts, parts_to_fit)
+    )
+    of_folds = {fold: fit([one for one in (*asked, *more) if one.fold != fold]) for fold in sorted(tables)}
+    of_all = fit([*asked, *more])
     for fold, weights in of_folds.items():
         _write(folds / f"fold_{fold}", weights)
     if shipped is not None:

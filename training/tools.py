@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from folds import fold_of
+from folds import OF_NO_FOLD, fold_of
 
 from ullage.search import Document, document_of, terms
 from ullage.search.text_terms import aspects, parts
@@ -113,11 +113,12 @@ class Known:
 
 def folds_without(tools: Sequence[Described]) -> np.ndarray:
     """Of each tool, in bits, the folds that it must not be learnt from in: its own, and those of its look-alikes."""
-    folds = [fold_of(tool.source, tool.server) for tool in tools]
+    folds = [fold_of(tool.source, tool.server) if tool.source not in OF_NO_FOLD else None for tool in tools]
     known, bits = Known(tools), np.zeros(len(tools), dtype=np.uint8)
     for place, tool in enumerate(tools):
         for each in {folds[place], *(folds[other] for other in known.like(tool))}:
-            bits[place] |= 1 << each
+            if each is not None:
+                bits[place] |= 1 << each
     return bits
 
 

@@ -38,14 +38,19 @@ def only(feature: str) -> tuple[float, ...]:
     return (0.1, *(float(each == feature) for each in FEATURES))
 
 
-def features(query: str, documents: Sequence[Document], *, clauses: int = 0) -> dict[str, list[float]]:
+def features(
+    query: str, documents: Sequence[Document], *, clauses: Sequence[str] = (), nearness: Sequence[float] = (1, 1)
+) -> dict[str, list[float]]:
+    """Each clause fits the document of its own place, by words and, as near as is said, by meaning."""
+    own = np.eye(len(clauses), len(documents))
     seen = Candidates(
         query=query,
         places=[*range(len(documents))],
         fused=np.linspace(1, 0.5, len(documents)),
         words=np.zeros(len(documents)),
-        clause_totals=np.eye(clauses, len(documents)),
-        clause_nearness=np.eye(clauses, len(documents)),
+        clauses=clauses,
+        clause_totals=own,
+        clause_nearness=own * np.array(nearness)[: len(clauses), None],
     )
     found = Reranker(documents, table(), 7.0).features(seen)
     return {name: found[:, column].round(3).tolist() for column, name in enumerate(FEATURES)}
@@ -75,8 +80,27 @@ def test_what_all_candidates_say_tells_none_of_them_apart():
 
 
 def test_each_clause_brings_its_best_tool_up():
-    found = features("get pull request. send mail", [PULL, FILES, MAIL], clauses=2)
+    found = features("get pull request. send mail", [PULL, FILES, MAIL], clauses=["get pull request", "send mail"])
     assert found["clause"] == pytest.approx([0, 0.25, -0.5], abs=0.001)
+
+
+def test_a_clause_that_is_near_to_no_tool_brings_none_up():
+    asked = features("get logs. mail files", [LOGS, MAIL], clauses=["get logs", "mail files"], nearness=[1, 0.5])
+    assert asked["clause"] == pytest.approx([0, 0.5])
+    assert asked["strong clause"] == pytest.approx([0, 0.125 - 0.5])
+
+
+def test_a_tool_that_says_all_of_one_clause_is_not_held_to_the_others():
+    found = features("get pull request. send mail", [PULL, LOGS, MAIL], clauses=["get pull request", "send mail"])
+    assert found["said"] == pytest.approx([0.6, 0.2, 0.4])
+    assert found["said by clause"] == pytest.approx([0, 0, 0.2])
+    assert found["name by clause"][0] == pytest.approx(1 - (3 / 5) ** 0.5, abs=0.001)
+    assert found["name by clause"][2] == pytest.approx(1 - (2 / 5) ** 0.5, abs=0.001)
+
+
+def test_clauses_of_words_that_nobody_knows_say_nothing_apart():
+    found = features("get pull request. zzz yyy", [PULL, MAIL], clauses=["get pull request", "zzz yyy"])
+    assert set(found["said by clause"]) == set(found["name by clause"]) == {0}
 
 
 def test_a_tool_gains_by_the_best_of_its_server():
@@ -125,6 +149,7 @@ def test_what_an_index_remembers_of_documents_is_bounded():
             places=places,
             fused=np.ones(500),
             words=np.ones(500),
+            clauses=(),
             clause_totals=none,
             clause_nearness=none,
         )

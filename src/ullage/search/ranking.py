@@ -66,9 +66,11 @@ def best(scores: Scores, limit: int, above: float = -np.inf) -> NDArray[np.intp]
 CANDIDATES = 40
 """Documents that are looked at again."""
 FEATURES = (
-    "clause", "said", "said in name", "name", "head", "server", "exact", "name exact", "said in name exact", "rare",
-    "words",
+    "clause", "said", "said in name", "name", "head", "server", "exact", "said in name exact", "rare", "words",
+    "said by clause", "strong clause", "name by clause",
 )  # fmt: skip
+_CLAUSE, _SAID, _SAID_IN_NAME, _NAME_ASKED, _HEAD_ASKED, _SERVER, _EXACT, _IN_NAME_EXACT, _RARE, _WORDS = range(10)
+_SAID_BY_CLAUSE, _STRONG_CLAUSE, _NAME_BY_CLAUSE = range(10, 13)
 _SAME = 0.999
 """Nearness from which two rows are one word."""
 _REMEMBERED = 4_096
@@ -79,6 +81,8 @@ _NAME, _HEAD = 1, 2
 
 _Numbers = NDArray[np.float64]
 _Rows = NDArray[np.intp]
+_Known = tuple[tuple[_Rows, ...], float]
+"""The rows of each field of a document, then those of all, each once; and how long the sum of its name's rows is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,8 @@ class Candidates:
     """The score of each by words and meaning."""
     words: _Numbers
     """What of it is by words."""
+    clauses: Sequence[str]
+    """Where the query has several."""
     clause_totals: _Numbers
     """By words, a row a clause and a column a document; no rows where there is one clause only."""
     clause_nearness: _Numbers | NDArray[np.float32]
@@ -103,7 +109,7 @@ class Reranker:
     def __init__(self, documents: Sequence[Document], words: WordVectors, weight: float) -> None:
         """`weight` is what nearness weighs beside words, as `fusion.fuse` has it."""
         self._documents, self._words, self._weight = documents, words, weight
-        self._known: dict[int, tuple[_Rows, ...]] = {}
+        self._known: dict[int, _Known] = {}
 
     def gains(self, seen: Candidates) -> _Numbers:
         """What each candidate gains beside its fused score."""
@@ -120,25 +126,28 @@ class Reranker:
         found = np.zeros((len(seen.places), len(FEATURES)))
         if not seen.places:
             return found
-        found[:, 0] = self._best_clause(seen)
-        found[:, 5] = self._best_of_server(seen)
-        found[:, 10] = seen.words
+        self._compare_clauses(seen, found)
+        found[:, _SERVER] = self._best_of_server(seen)
+        found[:, _WORDS] = seen.words
         asked, tells = self._words.query_words(seen.query)
         if len(asked):
-            self._compare(seen.places, asked, tells, found)
+            self._compare(seen, asked, tells, found)
         return found
 
-    def _best_clause(self, seen: Candidates) -> _Numbers:
-        """How much better a candidate fits its best clause than the whole query; every clause's best document has 1."""
+    def _compare_clauses(self, seen: Candidates, found: _Numbers) -> None:
+        """How much better a candidate fits its best clause than the whole query, once with every clause's best document
+        at 1 and once with clauses that are near to nothing counting less."""
         if not len(seen.clause_totals):
-            return np.zeros(len(seen.places))
+            return
         best_totals = seen.clause_totals.max(axis=1)
         nearest = np.maximum(seen.clause_nearness.max(axis=1), 1e-9)
         share = (self._weight / (self._weight + best_totals))[:, None]
         by_words = seen.clause_totals[:, seen.places] / np.maximum(best_totals, 1e-9)[:, None]
         by_meaning = np.maximum(seen.clause_nearness[:, seen.places], 0) / nearest[:, None]
-        scores: _Numbers = ((1 - share) * by_words + share * by_meaning).max(axis=0)
-        return scores - seen.fused
+        scores: _Numbers = (1 - share) * by_words + share * by_meaning
+        strength = (nearest / nearest.max())[:, None] ** 3
+        found[:, _CLAUSE] = scores.max(axis=0) - seen.fused
+        found[:, _STRONG_CLAUSE] = (strength * scores).max(axis=0) - seen.fused
 
     def _best_of_server(self, seen: Candidates) -> _Numbers:
         """The best fused score of any candidate of the same server: tools that are needed together live together."""
@@ -148,35 +157,47 @@ class Reranker:
             best[server] = max(score, best.get(server, 0.0))
         return np.array([best[server] for server in servers])
 
-    def _compare(self, places: Sequence[int], asked: _Rows, tells: NDArray[np.float32], found: _Numbers) -> None:
+    def _compare(self, seen: Candidates, asked: _Rows, tells: NDArray[np.float32], found: _Numbers) -> None:
         """Fills in what single words say."""
-        held = [self._rows_of(place) for place in places]
-        everything, names, heads = (_Lists.of([fields[field] for fields in held]) for field in (-1, _NAME, _HEAD))
+        held = [self._rows_of(place) for place in seen.places]
+        everything, names, heads = (_Lists.of([fields[field] for fields, _ in held]) for field in (-1, _NAME, _HEAD))
         different = np.unique(np.concatenate([asked, everything.flat]))
         near, lengths = self._words.nearness_of_words(asked, different)
-        shares = (tells * lengths[np.searchsorted(different, asked)])[:, None]
-        shares = shares / max(float(shares.sum()), 1e-9)
+        at_asked, at_names = (np.searchsorted(different, rows) for rows in (asked, names.flat))
+        weights = tells * lengths[at_asked]
+        shares = (weights / max(float(weights.sum()), 1e-9))[:, None]
         backwards = near.max(axis=0)
-        for column, exact, rows in ((1, 6, everything), (2, 8, names)):
-            nearest = rows.most(near[:, np.searchsorted(different, rows.flat)])
-            found[:, column] = shares.T @ nearest
-            found[:, exact] = shares.T @ (nearest >= _SAME)
-            if rows is everything:
-                found[:, 9] = _by_rarity(shares, nearest)
-        for column, exact, rows in ((3, 7, names), (4, None, heads)):
+        nearest = everything.most(near[:, np.searchsorted(different, everything.flat)])
+        nearest_in_name = names.most(near[:, at_names])
+        found[:, _SAID], found[:, _EXACT] = shares.T @ nearest, shares.T @ (nearest >= _SAME)
+        found[:, _SAID_IN_NAME] = shares.T @ nearest_in_name
+        found[:, _IN_NAME_EXACT] = shares.T @ (nearest_in_name >= _SAME)
+        found[:, _RARE] = _by_rarity(shares, nearest)
+        for column, rows in ((_NAME_ASKED, names), (_HEAD_ASKED, heads)):
             at = np.searchsorted(different, rows.flat)
-            weights = lengths[at]
-            whole = np.maximum(rows.total(weights), 1e-9)
-            found[:, column] = rows.total(weights * backwards[at]) / whole
-            if exact is not None:
-                found[:, exact] = rows.total(weights * (backwards[at] >= _SAME)) / whole
+            found[:, column] = rows.total(lengths[at] * backwards[at]) / np.maximum(rows.total(lengths[at]), 1e-9)
+        members = [np.flatnonzero(np.isin(asked, self._words.query_words(text)[0])) for text in seen.clauses]
+        members = [some for some in members if len(some)]
+        if len(members) > 1:
+            by_clause = [shares[some, 0] @ nearest[some] for some in members]
+            best = np.max([said / max(float(said.max()), 1e-9) for said in by_clause], axis=0)
+            found[:, _SAID_BY_CLAUSE] = best * found[:, _SAID].max() - found[:, _SAID]
+            # Cosines of the sums of rows, from those of single rows: the whole query first, then its clauses.
+            picked = np.zeros((1 + len(members), len(asked)), dtype=np.float32)
+            for row, some in enumerate((slice(None), *members)):
+                picked[row, some] = weights[some]
+            long = np.sqrt(np.maximum(((picked @ near[:, at_asked]) * picked).sum(axis=1), 1e-9))[:, None]
+            to_names = names.totals((picked / long) @ near[:, at_names] * lengths[at_names])
+            to_names /= np.array([length for _, length in held], dtype=np.float32)
+            found[:, _NAME_BY_CLAUSE] = to_names[1:].max(axis=0) - to_names[0]
 
-    def _rows_of(self, place: int) -> tuple[_Rows, ...]:
-        """The rows of each field, and last those of all fields, each once."""
+    def _rows_of(self, place: int) -> "_Known":
         known = self._known.get(place)
         if known is None:
             fields = self._words.document_words(self._documents[place])
-            known = (*fields, np.unique(np.concatenate(fields)))
+            near, lengths = self._words.nearness_of_words(fields[_NAME], fields[_NAME])
+            length = max(float(lengths @ near @ lengths), 1e-9) ** 0.5
+            known = (*fields, np.unique(np.concatenate(fields))), length
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[place] = known
@@ -205,6 +226,13 @@ class _Lists:
         found = np.zeros((len(values), self.number), dtype=np.float32)
         if len(self.filled):
             found[:, self.filled] = np.maximum.reduceat(values, self.starts, axis=1)
+        return found
+
+    def totals(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Of each row of values, the sum of each list."""
+        found = np.zeros((len(values), self.number), dtype=np.float32)
+        if len(self.filled):
+            found[:, self.filled] = np.add.reduceat(values, self.starts, axis=1)
         return found
 
     def total(self, values: NDArray[np.float32]) -> NDArray[np.float32]:

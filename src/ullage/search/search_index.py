@@ -138,6 +138,7 @@ class HybridIndex:
             places=places,
             fused=scores[places],
             words=fused.words[places],
+            clauses=texts,
             clause_totals=totals,
             clause_nearness=clauses[: len(texts)],
         )
