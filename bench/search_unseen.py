@@ -43,7 +43,7 @@ _MOST = 300
 _JOINTS = (". Then ", " and then ", ". Also, ", ", and ", "; after that ", ".\n")
 _SETS = {"metatool": 0, "metatool_multi": 0, "seal_dev": 1, "apibench": 2, "toolalpaca": 3}
 """Sets of train and the fold that each lies in. No table learns from the last two; weights of features do."""
-_FLOOR = 67.0
+_FLOOR = 67.5
 """Mean nDCG@10 of the fused ranking over the kinds, with tables trained as the one that ships."""
 _STAND_IN_FLOOR = 60.0
 
