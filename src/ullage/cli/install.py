@@ -8,6 +8,7 @@ import argparse
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
@@ -150,8 +151,8 @@ def _refuse_unread_rules(config: ClientConfig) -> None:
 def _is_agreed() -> bool:
     if not can_be_asked():
         raise InvalidArguments("nobody can be asked here", suggestion="add --yes, or --dry-run to only look")
-    say("Change these files? [y/N]")
-    return input().strip().lower() in ("y", "yes")
+    print("Change these files? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _carry_out(plan: InstallPlan, places: Places, own: bytes | None, config: ClientConfig) -> list[ChangeRecord]:

@@ -133,8 +133,10 @@ class LineFormatter(logging.Formatter):
 
 
 NO_SERVERS = """\
-No servers stand behind Ullage yet. Put those of another program there with, for example,
-  --include ~/.cursor/mcp.json
+No servers stand behind Ullage yet. Put those of another program there:
+  ullage scan               shows what your programs have
+  ullage install codex      moves them; `ullage uninstall codex` gives them back
+or read a file of another program in place, with --include ~/.cursor/mcp.json,
 or name your own in an ullage.toml:
   [servers.github]
   command = "npx"

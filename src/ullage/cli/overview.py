@@ -10,7 +10,7 @@ from ullage.app.scan_servers import ClientScan, read_known, report_client
 from ullage.tool import Json
 
 from .output import bold, columns, cut, dim, emit, emit_json, green, plain, screen, yellow
-from .scan import client_json, pending_lines, plan_for
+from .scan import client_json, pending_lines, plan_for, review_command
 
 __all__ = ["show_overview"]
 
@@ -67,8 +67,13 @@ def _next(scans: Sequence[ClientScan], warnings: Sequence[ClientScan]) -> str:
         return f"ullage install {warnings[0].config.program.name}"
     if any(one.own and not any(server.state == "counted" for server in one.servers) for one in scans):
         return f"ullage scan    {dim('start the servers once and count their tools')}"
-    waiting = [one for one in scans if not one.is_installed and one.servers]
+    waiting = [one for one in scans if not one.is_installed and one.own]
     if waiting:
         best = max(waiting, key=lambda one: one.now or 0)
         return f"ullage install {best.config.program.name} --dry-run    {green('see what would change')}"
+    pending = [
+        server.entry.file for one in scans for server in one.servers if server.state == "pending" and server.entry
+    ]
+    if pending:
+        return review_command(pending[0])
     return "ullage status" if scans else "ullage serve --help"

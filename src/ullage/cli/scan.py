@@ -137,7 +137,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
     deferring = "; loads tools on demand" if config.defers_tools else ""
     yield f"{bold(config.program.title)}  {dim(plain(model) + deferring)}"
     if shown:
-        yield from _table(shown)
+        yield from _table(shown, is_installed=scan.is_installed)
     yield from (f"  {line}" for line in _sums(scan))
     doubled = ", ".join(plain(one.name) for one in scan.servers if one.is_doubled)
     if doubled:
@@ -148,7 +148,7 @@ def _client_lines(scan: ClientScan) -> Iterator[str]:
     yield ""
 
 
-def _table(servers: Sequence[ScannedServer]) -> Iterator[str]:
+def _table(servers: Sequence[ScannedServer], *, is_installed: bool) -> Iterator[str]:
     rows = [("server", "tools", "tokens"), *map(_figures, servers)]
     notes = ["most expensive tools", *("" for _ in servers)]
     if len(servers) > 1:
@@ -157,7 +157,7 @@ def _table(servers: Sequence[ScannedServer]) -> Iterator[str]:
         notes.append("" if len(counted) == len(servers) else f"of {how_many(len(counted), 'server')}")
     lines = columns(rows, right=frozenset({1, 2}))
     room = screen() - max(map(width_of, lines)) - 4
-    notes[1 : len(servers) + 1] = [_note(one, room) for one in servers]
+    notes[1 : len(servers) + 1] = [_note(one, room, is_installed=is_installed) for one in servers]
     indent = max(map(width_of, lines))
     for number, (line, note) in enumerate(zip(lines, notes, strict=True)):
         text = f"  {line}{' ' * (indent - width_of(line))}  {note}".rstrip()
@@ -176,12 +176,18 @@ def _figures(server: ScannedServer) -> tuple[str, str, str]:
     return name, f"{len(server.tools):,}", f"{server.tokens:,}"
 
 
-def _note(server: ScannedServer, room: int) -> str:
+def _note(server: ScannedServer, room: int, *, is_installed: bool) -> str:
     """What is odd about a server, or the most expensive of its tools that fit."""
     if server.state != "counted":
         reason = _STATES.get(server.state) or plain(" ".join(server.reason.split()))
         return cut(reason.replace("ended with exit", "exit").replace("; it last said: ", ": "), room)
-    note = "behind Ullage" if server.is_behind else "beside Ullage too" if server.is_doubled else ""
+    note = (
+        "behind Ullage too"
+        if server.is_doubled
+        else "not behind Ullage"
+        if is_installed and not server.is_behind
+        else ""
+    )
     for tool in server.tools[:3]:
         more = f"{note}{', ' if note else ''}{plain(tool.name)} {tool.tokens:,}"
         if width_of(more) > room:
@@ -248,7 +254,12 @@ def next_step(scans: Sequence[ClientScan]) -> str:
         return f"Next: ullage install {best.config.program.name} --dry-run"
     if any(one.is_doubled for scan in scans for one in scan.servers):
         return "Next: ullage install CLIENT, for each program with a warning"
-    return "Next: ullage status" if any(one.is_installed for one in scans) else "Next: ullage --help"
+    pending = [
+        server.entry.file for one in scans for server in one.servers if server.state == "pending" and server.entry
+    ]
+    if any(one.is_installed for one in scans):
+        return "Next: ullage status"
+    return f"Next: {review_command(pending[0])}" if pending else "Next: ullage --help"
 
 
 # -- For programs
