@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import anyio
 import pytest
@@ -191,3 +191,9 @@ async def test_a_gateway_is_a_source_of_sources_and_a_wrapper_is_one_too():
     assert echo.calls[-1].meta == {"traceparent": "00-1"}
     assert [t.name for t in (await gateway.tools()).tools] == ["shop__query", "misc__echo"]
     assert json.dumps(dict(echo.calls[-1].arguments)) == '{"a": 1}'
+
+
+def test_a_changed_reply_keeps_everything_that_was_not_given():
+    values = {field.name: object() for field in fields(Reply)}
+    changed = Reply(**values).changed()  # type: ignore[arg-type]
+    assert all(getattr(changed, name) is value for name, value in values.items())

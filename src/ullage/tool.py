@@ -225,6 +225,7 @@ class Reply:
             is_error=self.is_error,
             origin=self.origin if origin is None else origin,
             needs=self.needs,
+            extension=self.extension,
             json_lists=self.json_lists,
         )
 
