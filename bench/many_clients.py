@@ -38,7 +38,7 @@ SETTLING = 75.0
 MOST_GROWTH = 1.25
 """Memory after the clients have gone, as a part of what it was when as many had been there once."""
 SERVER = Path(__file__).parent / "many_clients_server.py"
-IDLE_SECONDS = 20
+IDLE_SECONDS = 40
 """The idle limit of the server with state, so that what a vanished client leaves ends within the run."""
 PATIENCE = 60.0
 Mode = Literal["legacy", "2026-07-28"]
@@ -258,7 +258,7 @@ async def measure() -> int:
     held = f"gateway {memory:.0f} MB before, {busy:.0f} MB at the end, {after:.0f} MB after"
     print(f"{held}; longest answer {tally.longest:.1f} s")
     missed = [f"refused {count} times: {why}" for why, count in tally.refused.most_common(10)]
-    missed += [f"{tally.mixed_up} answers were another session's"] * (tally.mixed_up > 0)
+    missed += [f"{tally.mixed_up} sessions lost their state or were given another's"] * (tally.mixed_up > 0)
     missed += [f"{left - processes} processes are left"] * (left > processes)
     missed += [f"memory grew from {memory:.0f} to {after:.0f} MB"] * (after > memory * MOST_GROWTH)
     print("\n" + "\n".join(f"MISSED {line}" for line in missed))
