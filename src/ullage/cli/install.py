@@ -39,6 +39,7 @@ from .installed_clients import changing_files, chosen_client, own_settings, ulla
 from .load_settings import can_be_asked, examined, situation_of, with_gateway
 from .output import (
     bold,
+    cut,
     dim,
     emit,
     emit_json,
@@ -46,10 +47,11 @@ from .output import (
     how_many,
     plain,
     say,
+    screen,
     short_path,
     yellow,
 )
-from .scan import plan_for, review_command, scan_clients
+from .scan import plan_for, review_command, scan_clients, short_reason
 
 __all__ = ["arguments", "run"]
 
@@ -272,7 +274,8 @@ def _print_plan(config: ClientConfig, plan: InstallPlan, places: Places, scan: C
     emit(f"  {green('add')}   {plan.entry_path[-1]}, with the servers in {short_path(str(places.user_file))}")
     for one in servers:
         if one.state in ("failed", "late") and any(moved.entry.name == one.name for moved in plan.moved):
-            emit(f"  {yellow('note')}  {plain(one.name)} is moved, but did not start: {plain(one.reason)}")
+            said = f"{plain(one.name)} is moved, but did not start: {short_reason(one)}"
+            emit(f"  {yellow('note')}  {cut(said, max(screen() - 8, 40))}")
     if scan is not None and scan.now is not None and scan.with_ullage is not None:
         emit(f"  {bold(f'{scan.now:,}')} tokens in every request now, {bold(f'{scan.with_ullage:,}')} with Ullage")
 

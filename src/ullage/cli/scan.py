@@ -48,6 +48,7 @@ __all__ = [
     "review_command",
     "run",
     "scan_clients",
+    "short_reason",
 ]
 
 _WAIT = 20.0
@@ -179,8 +180,7 @@ def _figures(server: ScannedServer) -> tuple[str, str, str]:
 def _note(server: ScannedServer, room: int, *, is_installed: bool) -> str:
     """What is odd about a server, or the most expensive of its tools that fit."""
     if server.state != "counted":
-        reason = _STATES.get(server.state) or plain(" ".join(server.reason.split()))
-        return cut(reason.replace("ended with exit", "exit").replace("; it last said: ", ": "), room)
+        return cut(short_reason(server), room)
     note = (
         "behind Ullage too"
         if server.is_doubled
@@ -194,6 +194,12 @@ def _note(server: ScannedServer, room: int, *, is_installed: bool) -> str:
             break
         note = more
     return note
+
+
+def short_reason(server: ScannedServer) -> str:
+    """Why a server's tools are not known, on one line."""
+    reason = _STATES.get(server.state) or plain(" ".join(server.reason.split()))
+    return reason.replace("ended with exit", "exit").replace("; it last said: ", ": ")
 
 
 def _sums(scan: ClientScan) -> Iterator[str]:
