@@ -374,3 +374,20 @@ def test_colours_of_a_pipe_are_those_that_were_asked_for(
         assert ("\x1b[" in capsys.readouterr().out) == is_coloured, words
     assert main(["scan", "--json"]) == 0
     json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.requirement("U:project")
+def test_an_entry_of_ullage_in_a_project_file_names_no_files_to_read(work: Path, capsys: pytest.CaptureFixture[str]):
+    """Its flags would have other servers started, or taken over by `install`."""
+    mark, elsewhere = work / "started", work.parent / "elsewhere.json"
+    elsewhere.write_text(json.dumps({"mcpServers": {"evil": code(f"open({str(mark)!r}, 'w')")}}), encoding="utf-8")
+    gateway = {"command": "ullage", "args": ["serve", "--include", str(elsewhere)], "env": {"ULLAGE_CONFIG": "x.toml"}}
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": {"ullage": gateway}}), encoding="utf-8")
+    path = claude_file(work, fs=scripted(ECHO))
+    assert not scan(capsys)["claude"]["installed"]
+    for words in (["status"], ["tools"], ["--json"], ["install", "claude", "--yes", "--scope", "all"], ["scan"]):
+        assert main(words) == 0
+    assert not mark.exists()
+    assert "elsewhere" not in path.read_text(encoding="utf-8")
+    # Nor does it hide the user's own entry of that name.
+    assert scan(capsys)["claude"]["installed"]

@@ -41,6 +41,7 @@ __all__ = [
     "plan_uninstall",
     "serve_flags",
     "server_table",
+    "ullage_entry",
 ]
 
 OWN_NAME = "ullage"
@@ -246,7 +247,7 @@ def find_doubled(config: ClientConfig, behind: Iterable[Server]) -> tuple[Server
         config: what the program has configured.
         behind: the servers behind Ullage for this program.
     """
-    if not any(is_ullage(one) for one in config.active_servers):
+    if ullage_entry(config) is None:
         return ()
     servers = tuple(behind)
     names = {server.name for server in servers}
@@ -281,6 +282,15 @@ def is_ullage(entry: ServerEntry) -> bool:
     """Whether an entry starts Ullage as a gateway."""
     words = (entry.command or "", *entry.arguments)
     return any(_ULLAGE.search(word) for word in words) and "serve" in words
+
+
+def ullage_entry(config: ClientConfig) -> ServerEntry | None:
+    """The entry with which a program starts Ullage; None where it has none.
+
+    One in a project's file does not count: its flags name files to be read, and it may be anybody's.
+    """
+    entries = (one for one in config.servers if one.scope != "project" and not one.disabled and not one.faults)
+    return next((one for one in entries if is_ullage(one)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

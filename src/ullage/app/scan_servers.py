@@ -37,7 +37,7 @@ from ullage.tool import JsonObject, Tool
 
 from .build_gateway import Gateway
 from .count_text import count, meter
-from .install_plan import InstallPlan, StayingKind, find_doubled, is_ullage, plan_install, serve_flags
+from .install_plan import InstallPlan, StayingKind, find_doubled, is_ullage, plan_install, serve_flags, ullage_entry
 from .open_store import places_of
 
 __all__ = [
@@ -199,7 +199,7 @@ def servers_behind(
     config: ClientConfig, places: Places, environment: Mapping[str, str], directory: Path
 ) -> tuple[Server, ...] | None:
     """The servers behind Ullage for a program, by the flags with which it starts Ullage; None where it has none."""
-    entry = next((one for one in config.active_servers if is_ullage(one)), None)
+    entry = ullage_entry(config)
     if entry is None:
         return None
     flags = serve_flags(entry)
@@ -249,9 +249,9 @@ def plan_scan(  # noqa: PLR0913 - where everything is
         there = servers_behind(config, places, environment, directory)
         if there is not None:
             behind[config.program.name] = there
-        for entry in config.active_servers:
-            if is_ullage(entry):
-                included += [Path(path).expanduser() for path in serve_flags(entry).include]
+        entry = ullage_entry(config)
+        if entry is not None:
+            included += [Path(path).expanduser() for path in serve_flags(entry).include]
         plan = plan_install(
             config,
             parse_config(content or b"", form),

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import get_args
 
 from ullage.app.build_gateway import Gateway
-from ullage.app.install_plan import OWN_NAME, InstallPlan, MovedScope, ServeFlags, is_ullage, plan_install, serve_flags
+from ullage.app.install_plan import (
+    OWN_NAME,
+    InstallPlan,
+    MovedScope,
+    ServeFlags,
+    plan_install,
+    serve_flags,
+    ullage_entry,
+)
 from ullage.app.scan_servers import ClientScan, is_file_approved, servers_behind, usable_model
 from ullage.clients.configs import (
     PROGRAMS,
@@ -129,7 +137,7 @@ def _kept_flags(config: ClientConfig) -> tuple[str, ...]:
     Raises:
         InvalidArguments: it reads another settings file, which an installation does not change.
     """
-    present = next((one for one in config.active_servers if is_ullage(one)), None)
+    present = ullage_entry(config)
     flags = ServeFlags() if present is None else serve_flags(present)
     if flags.config is not None:
         raise InvalidArguments(
