@@ -1,0 +1,241 @@
+"""Brings the model calls of other programs' logs into the ledger.
+
+Each file is read from where the last reading stopped, and one that did not change is not opened. A call costs what the
+program says it cost, else its list price on its day; a prompt cache that is kept for an hour costs twice the input.
+"""
+
+import json
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+
+from ullage.clients.call_logs import LogFile, LoggedCall, State, find_logs, read_calls
+from ullage.ledger.rows import CallRow, Party, Subject, add_calls, call_key, picodollars_of
+from ullage.models import ModelTable, Price, Usage, cost_of, price_of
+from ullage.store import Connection, Database, upsert
+
+__all__ = ["CallPrices", "Imported", "import_logs"]
+
+_BATCH = 20_000
+"""Calls of one transaction."""
+_WORTH = 5_000
+"""Tokens read anew that count as a cache miss."""
+_PROBES = (Usage(input=300_000, output=1), Usage(input=1_500_000, output=1))
+"""Prompts whose price tells whether a model's price rises with the prompt."""
+_PUT_FILE = upsert(
+    "ullage_log_files",
+    ("path", "size", "changed", "state"),
+    key="path",
+    update={name: f"excluded.{name}" for name in ("size", "changed", "state")},
+)
+_SOURCE_LOG = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    files: int
+    """Read."""
+    unchanged: int
+    calls: int
+    """New, or better than what was known of them."""
+    is_complete: bool = True
+    """False where time ran out first."""
+
+
+@dataclass(slots=True)
+class CallPrices:
+    """List prices in picodollars a token, by model and day."""
+
+    models: ModelTable
+    _rates: dict[tuple[str, int], tuple[int, int, int, int] | None] = field(
+        default_factory=dict[tuple[str, int], tuple[int, int, int, int] | None]
+    )
+    _stepped: dict[str, bool] = field(default_factory=dict[str, bool])
+
+    def picodollars(self, call: LoggedCall) -> int | None:
+        if call.dollars is not None:
+            return picodollars_of(call.dollars)
+        rates = self.rates(call)
+        if rates is None or call.model is None:
+            return None
+        plain, output, read, write = rates
+        hour = call.cache_write_hour * (2 * plain - write)
+        if self._stepped[call.model]:
+            match = self.models.get(call.model)
+            usage = Usage(
+                input=call.input, output=call.output, cache_read=call.cache_read, cache_write=call.cache_write
+            )
+            cost = None if match is None else cost_of(usage, match, when=datetime.fromtimestamp(call.time, UTC))
+            total = None if cost is None else picodollars_of(cost.total)
+            return None if total is None else total + hour
+        fresh = call.input - call.cache_read - call.cache_write
+        return fresh * plain + call.output * output + call.cache_read * read + call.cache_write * write + hour
+
+    def rates(self, call: LoggedCall) -> tuple[int, int, int, int] | None:
+        """Of input, output, cache reads and writes; None where some price is unknown."""
+        if call.model is None:
+            return None
+        key = (call.model, int(call.time // 86_400))
+        if key not in self._rates:
+            self._rates[key] = self._found(call.model, datetime.fromtimestamp(call.time, UTC))
+        return self._rates[key]
+
+    def _found(self, model: str, when: datetime) -> tuple[int, int, int, int] | None:
+        match = self.models.get(model)
+        price = None if match is None else price_of(match, when=when)
+        if match is None or price is None or price.input is None or price.output is None or price.currency != "USD":
+            return None
+        if model not in self._stepped:
+            self._stepped[model] = any(_total(price, one) != _cost(match, one, when) for one in _PROBES)
+        parts = (price.input, price.output, price.cache_read or price.input, price.cache_write or price.input)
+        plain, output, read, write = (int(part.scaleb(12)) for part in parts)
+        return plain, output, read, write
+
+
+def _total(price: Price, usage: Usage) -> Decimal | None:
+    return price.cost(usage).total
+
+
+def _cost(match: object, usage: Usage, when: datetime) -> Decimal | None:
+    cost = cost_of(usage, match, when=when)  # pyright: ignore[reportArgumentType]
+    return None if cost is None else cost.total
+
+
+def import_logs(
+    database: Database,
+    environment: Mapping[str, str],
+    models: ModelTable,
+    *,
+    principal: str,
+    seconds: float | None = None,
+) -> Imported:
+    """Read what is new in the logs of every program.
+
+    Args:
+        database: The store.
+        environment: Where programs keep their logs.
+        models: For prices.
+        principal: Whose calls they are.
+        seconds: Stop after so long; the newest files come first then.
+    """
+    node = platform.node()
+    known: dict[str, tuple[int, float, str]] = {
+        path: (size, changed, state)
+        for path, size, changed, state in database.read(
+            lambda connection: connection.execute("SELECT path, size, changed, state FROM ullage_log_files")
+        )
+    }
+    changed = [
+        one for one in find_logs(environment) if known.get(f"{node}:{one.path}", ())[:2] != (one.size, one.changed)
+    ]
+    if seconds is not None:
+        changed.sort(key=lambda one: -one.changed)
+    ends = None if seconds is None else time.monotonic() + seconds
+    importing = _Importing(database, CallPrices(models), principal, node)
+    read = 0
+    for file in changed:
+        if ends is not None and time.monotonic() > ends:
+            break
+        state: State = json.loads(known[f"{node}:{file.path}"][2]) if f"{node}:{file.path}" in known else {}
+        importing.read(file, state, _roots(known.values()) if file.program == "codex" and not importing.roots else None)
+        read += 1
+    importing.write()
+    return Imported(files=read, unchanged=len(known), calls=importing.calls, is_complete=read == len(changed))
+
+
+def _roots(known: Iterable[tuple[int, float, str]]) -> dict[str, str]:
+    states: Iterator[State] = (json.loads(state) for _, _, state in known)
+    return {state["id"]: state["root"] for state in states if "root" in state}
+
+
+@dataclass(slots=True)
+class _Importing:
+    database: Database
+    prices: CallPrices
+    principal: str
+    node: str
+    roots: dict[str, str] = field(default_factory=dict[str, str])
+    calls: int = 0
+    _rows: list[CallRow] = field(default_factory=list[CallRow])
+    _files: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
+
+    def read(self, file: LogFile, state: State, roots: dict[str, str] | None) -> None:
+        self.roots |= roots or {}
+        last: list[float] = state.get("last") or []
+        before: str | None = state.get("before")
+        for call in read_calls(file, state, self.roots):
+            row = self._row(file, call)
+            if call.key is None or call.key != before:
+                if last and not call.is_aside:
+                    _note_miss(row, call, last, self.prices)
+                if not call.is_aside:
+                    last = [call.input, call.cache_read + call.cache_write]
+            before = call.key
+            self._rows.append(row)
+            if len(self._rows) >= _BATCH:
+                self._write_rows()
+        if last:
+            state |= {"last": last, "before": before}
+        self._files.append(
+            {
+                "path": f"{self.node}:{file.path}",
+                "size": file.size,
+                "changed": file.changed,
+                "state": json.dumps(state),
+            }
+        )
+
+    def _row(self, file: LogFile, call: LoggedCall) -> CallRow:
+        counted = call.input, call.output, call.cache_read, call.cache_write
+        return CallRow(
+            id=call_key(call.key, file.program, call.model, counted, call.time),
+            time=call.time,
+            party=Party(self.principal, call.session, False, file.program, call.project),
+            subject=Subject("model", model=call.model),
+            source=_SOURCE_LOG,
+            input=call.input,
+            output=call.output,
+            cache_read=call.cache_read,
+            cache_write=call.cache_write,
+            reasoning=call.reasoning,
+            picodollars=self.prices.picodollars(call),
+            flags=_REPORTED,
+        )
+
+    def _write_rows(self) -> None:
+        rows, self._rows = self._rows, []
+        self.calls += self.database.write(partial(add_calls, calls=rows))
+
+    def write(self) -> None:
+        """The rest, and with it how far each file was read: a process that ends before reads them again, and no call
+        is counted twice for that."""
+        rows, files, self._rows, self._files = self._rows, self._files, [], []
+
+        def work(connection: Connection) -> int:
+            changed = add_calls(connection, rows)
+            if files:
+                connection.execute(_PUT_FILE, files)
+            return changed
+
+        if rows or files:
+            self.calls += self.database.write(work)
+
+
+_REPORTED = 1 << 2
+"""The flags of a call whose tokens the provider reported."""
+
+
+def _note_miss(row: CallRow, call: LoggedCall, last: list[float], prices: CallPrices) -> None:
+    """What the request before had put into the provider's cache and this one read anew, more than half of it."""
+    shared = int(min(last[0], call.input))
+    if not last[1] or 2 * call.cache_read >= shared or shared - call.cache_read < _WORTH:
+        return
+    row.missed = shared - call.cache_read
+    rates = prices.rates(call)
+    if rates is not None:
+        plain, _, read, write = rates
+        row.missed_picodollars = row.missed * (max(0, (write if call.cache_write >= row.missed else plain) - read))
