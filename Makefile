@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-heavy test-claims check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-folds bench-surface bench-gateway bench-first-search bench-many bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison fuzz-sql wheel clean
+.PHONY: help run test test-heavy test-claims check format docs lock bench bench-accuracy bench-count bench-hold bench-start bench-search bench-folds bench-surface bench-gateway bench-first-search bench-many bench-clients bench-sql bench-results bench-faults bench-delegate bench-context bench-definitions bench-poison bench-ledger fuzz-sql wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ bench-poison: .venv/.dev ## what poison flags catch and what they flag wrongly; 
 bench-context: .venv/.dev ## what is let go of a full window and what a provider makes of it, beside others; ONLY=part for one
 	@$(BIN)/python bench/context.py
 
+bench-ledger: .venv/.dev .bench/ccusage/.installed ## what recording costs, reports over 5 million entries, and reading 1 GB of logs beside ccusage; ENTRIES=, MEGABYTES=, ONLY=
+	@PATH="$(CURDIR)/.bench/node/node_modules/node/bin:$$PATH" $(BIN)/python bench/ledger.py
+
 wheel: .venv/.dev ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
@@ -127,6 +130,12 @@ clean: ## remove the environment and everything made
 	@npm install --silent --no-audit --no-fund --prefix .bench/node node@24 \
 		@modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/server-everything@2026.8.31 \
 		@modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
+	@touch $@
+
+.bench/ccusage/.installed: Makefile
+	@echo "Installing ccusage …" >&2
+	@mkdir -p .bench/ccusage
+	@npm install --silent --no-audit --no-fund --prefix .bench/ccusage ccusage@20.0.24
 	@touch $@
 
 .bench/interaction/.installed: requirements-dev.lock

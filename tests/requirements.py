@@ -14,6 +14,7 @@ REQUIREMENTS = {
     "U:status": "`ullage status` warns when a server is listed both in a client and behind Ullage.",
     "U:groups": "A client's profile selects groups of servers and sees only theirs.",
     "U:ledger": "Definitions, searches, results, history and model calls are written to one ledger with what was saved.",
+    "U:usage": "Usage and the status line say what was spent and saved, from the ledger and other programs' logs, each call once.",
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
     "U:project": "Settings found in a project only restrict until this user approved their exact content; some keys never come from one.",

@@ -149,10 +149,11 @@ def test_several_sessions_are_a_line_each(long: Path, folder: Path, capsys: pyte
     assert main(["context", "long.jsonl", "no.json", "m.json"]) == 0
     out, err = capsys.readouterr()
     rows = out.splitlines()
-    assert rows[1].split()[:3] == ["long.jsonl", "pi", "gpt-4o"]
+    assert rows[1].split()[:4] == ["long.jsonl", "2026-11-15", "pi", "gpt-4o"]
     assert rows[1].endswith("↓1")
     assert rows[2].split()[:2] == ["m.json", "messages"]
-    assert rows[3] == "Name one file to see what weighs in it."
+    assert rows[3].startswith("2 sessions, 15 calls, $")
+    assert rows[4] == "Name one file to see what weighs in it."
     assert err == "ullage: `no.json` holds no session and no messages that are known here\n"
     assert [one["calls"] for one in figures(capsys, "long.jsonl", "m.json")] == [14, 1]
 

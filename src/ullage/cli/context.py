@@ -5,15 +5,18 @@ body; the format is detected. Several files are listed in one line each.
 """
 
 import argparse
+import os
 import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from ullage.clients.call_logs import find_logs
 from ullage.context import Options, draw_grid, shown_percent, shown_tokens
 from ullage.errors import UnreadableFile
 from ullage.tool import Json
 
+from .input_files import STDIN
 from .output import bold, columns, dim, emit, emit_json, how_many, painted, say, yellow
 from .progress import Progress
 from .session_stats import (
@@ -25,6 +28,7 @@ from .session_stats import (
     Weighed,
     add_flags,
     all_in,
+    cost_of_calls,
     figures_of,
     named,
     weigh,
@@ -32,12 +36,15 @@ from .session_stats import (
 
 __all__ = ["arguments", "chart", "listed_json", "print_list", "print_report", "report_json", "run"]
 
+_LATEST = 10
+"""Sessions that are listed where no file is named."""
 _JSON_PIECES = 50
 """At most, of those that were carried longest."""
 
 
 def listed_json(weighed: Weighed) -> dict[str, Json]:
     one = weighed.conversation
+    cost = cost_of_calls(one.calls, weighed.model)
     return {
         "file": weighed.file,
         "program": one.program,
@@ -49,6 +56,8 @@ def listed_json(weighed: Weighed) -> dict[str, Json]:
         "messages": len(weighed.turns),
         "inWindow": len(weighed.entries),
         "calls": len(weighed.levels),
+        "last": _day(weighed) or None,
+        "dollars": None if cost is None else float(cost),
         "compactions": len(one.compactions),
         "usage": weighed.usage.to_json(),
         "unread": dict(one.unread),
@@ -322,21 +331,33 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH - 2, break_long_words=False, break_on_hyphens=False)
 
 
+def _day(one: Weighed) -> str:
+    times = [call.at for call in one.conversation.calls if call.at is not None]
+    return f"{max(times).astimezone():%Y-%m-%d}" if times else ""
+
+
 def print_list(found: Sequence[Weighed]) -> None:
-    header = ("", "program", "model", "calls", "used", "", "")
+    header = ("", "last", "program", "model", "calls", "cost", "used", "", "")
+    costs = [cost_of_calls(one.conversation.calls, one.model) for one in found]
     rows = [
         (
-            _clipped(one.conversation.title or Path(one.file).name, 24),
+            _clipped(one.conversation.title or Path(one.file).name, 18),
+            _day(one),
             one.conversation.program,
-            _clipped(one.model, 15),
+            _clipped(one.model.removeprefix("claude-"), 13),
             f"{len(one.levels):,}",
+            "" if cost is None else f"${cost:,.2f}",
             shown_tokens(one.usage.used),
             shown_percent(one.usage.used, one.usage.context_window, 1),
             f"↓{len(one.conversation.compactions):,}" if one.conversation.compactions else "",
         )
-        for one in found
+        for one, cost in zip(found, costs, strict=True)
     ]
-    _table(header, rows, frozenset({3, 4, 5}))
+    _table(header, rows, frozenset({4, 5, 6, 7}))
+    known = [cost for cost in costs if cost is not None]
+    calls, unpriced = sum(len(one.levels) for one in found), len(costs) - len(known)
+    total = f"{how_many(len(found), 'session')}, {calls:,} calls, ${sum(known):,.2f} at list prices"
+    emit(bold(total) + dim(f"; {how_many(unpriced, 'session')} without a known price" if unpriced else ""))
     files = [one.file for one in found]
     several = [one for one in found if files.count(one.file) > 1 and one.conversation.id is not None]
     emit(dim("Name one file to see what weighs in it" + (", or one session of several:" if several else ".")))
@@ -345,13 +366,16 @@ def print_list(found: Sequence[Weighed]) -> None:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="session files; - is standard input")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="session files or folders; - is standard input (default: the latest)"
+    )
     add_flags(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = _found(arguments.files)
+    files = _expanded(arguments.files) if arguments.files else _latest(arguments.session)
+    found = _found(files)
     if arguments.session is not None:
         found = [named(found, arguments.session)]
     if len(found) > 1:
@@ -362,6 +386,34 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_report(weighed)
     return 0
+
+
+def _expanded(words: Sequence[str]) -> list[str]:
+    """Files as they are named, and those below folders, the one last changed at the end."""
+    files: list[str] = []
+    for word in words:
+        if word != STDIN and Path(word).is_dir():
+            below = [one for one in Path(word).rglob("*") if one.suffix in (".json", ".jsonl") and one.is_file()]
+            files += [str(one) for one in sorted(below, key=lambda one: one.stat().st_mtime)]
+        else:
+            files.append(word)
+    if not files:
+        raise UnreadableFile(f"no session is in {', '.join(f'`{word}`' for word in words)}")
+    return files
+
+
+def _latest(session: str | None) -> list[str]:
+    """The session files last changed on this machine; those that have the session's id in their name, where one is
+    named."""
+    found = [one for one in find_logs(os.environ) if one.program != "opencode" or one.path.endswith(".db")]
+    if session is not None:
+        found = [one for one in found if session in one.path] or found
+    if not found:
+        raise UnreadableFile(
+            "no session of a known program was found on this machine", suggestion="name a session's file or a folder"
+        )
+    found.sort(key=lambda one: one.changed)
+    return [one.path for one in found[-_LATEST:]]
 
 
 def _found(files: Sequence[str]) -> list[Found]:

@@ -39,9 +39,11 @@ VERBS = {
     "serve": "Run the MCP gateway on stdio or HTTP",
     "sql": "Query a database read-only, as an agent would",
     "status": "Show where Ullage is installed",
+    "statusline": "Print one line for the status line of an agent program",
     "tools": "List tools and what their definitions cost in every request",
     "trust": "Review and approve project files and changed tool definitions",
     "uninstall": "Remove Ullage from a program and restore its servers",
+    "usage": "Show what was spent and saved, in tokens and dollars",
 }
 """Each verb with its help text. A verb is implemented by the module of the same name in this package."""
 _THREADS = "OPENBLAS_NUM_THREADS"

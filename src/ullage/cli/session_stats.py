@@ -59,6 +59,7 @@ __all__ = [
     "all_in",
     "by_tool",
     "calls_carried",
+    "cost_of_calls",
     "figures_of",
     "losses",
     "masked",
@@ -671,7 +672,7 @@ def figures_of(weighed: Weighed) -> Figures:
         drops=tuple(_drops(weighed, marks)),
         read=sum(one.input or 0 for one in used) if used else None,
         cached=sum(one.cache_read or 0 for one in used) if used else None,
-        dollars=_dollars(conversation.calls, weighed.model),
+        dollars=cost_of_calls(conversation.calls, weighed.model),
         advice=tuple(
             advise(
                 Findings(
@@ -720,7 +721,7 @@ def masked(weighed: Weighed) -> Change | None:
     return mask(weighed.entries, weighed.scale, limits)
 
 
-def _dollars(calls: Sequence[Call], model: str) -> Decimal | None:
+def cost_of_calls(calls: Sequence[Call], model: str) -> Decimal | None:
     total = Decimal(0)
     for call in calls:
         match = app.meter().models.get(call.model or model)

@@ -1,0 +1,351 @@
+"""Show what was spent and saved, in tokens and dollars.
+
+Reads the sessions of Claude Code, Codex, Gemini CLI, opencode and pi on this machine, from where the last reading
+stopped, and the ledger of every gateway that shares the store. Spending is model calls only.
+"""
+
+import argparse
+import csv
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from decimal import Decimal
+from pathlib import Path
+
+from ullage.app.usage import Advice, Block, Span, advise, five_hour_blocks, open_usage
+from ullage.errors import InvalidArguments
+from ullage.ledger import GROUPS, Group, Line, Report, Spent, usage_report
+from ullage.tool import Json
+
+from .output import bold, columns, cut, dim, emit, emit_json, green, page, plain, say, screen
+
+__all__ = ["arguments", "money", "report_json", "run", "short"]
+
+_PERIODS = {"today": 0, "yesterday": 1, "week": 6, "month": 29}
+_UNNAMED = "(unknown)"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--since", metavar="DAY", help="first day: 2026-11-18, 7d, today (default: 30 days; all with --by month)"
+    )
+    parser.add_argument("--until", metavar="DAY", help="last day")
+    parser.add_argument("--by", choices=(*GROUPS, "block"), default="day", help="what a line stands for (default: day)")
+    parser.add_argument("--timezone", metavar="ZONE", help="whose days are meant (default: this machine's)")
+    parser.add_argument("--store", metavar="URL", help="the store with the ledger (default: the settings' own)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print CSV")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    zone = _zone(arguments.timezone)
+    today = datetime.now(zone).date()
+    since = _day(arguments.since, today) if arguments.since else None
+    if since is None and arguments.by in ("day", "block", "session"):
+        since = today - timedelta(days=29)
+    last = _day(arguments.until, today) if arguments.until else None
+    until = None if last is None else last + timedelta(days=1)
+    with open_usage(arguments.store, os.environ, Path.cwd()) as usage:
+        if not usage.imported.is_complete:
+            say("ullage: some logs were not read")
+        if arguments.by == "block":
+            blocks = five_hour_blocks(usage.database, since=since, until=until, zone=zone)
+            _print_blocks(blocks, zone, as_json=arguments.json)
+            return 0
+        report = usage_report(usage.database, by=arguments.by, since=since, until=until, zone=zone, prices=usage.price)
+        advice = advise(usage, report, Span(since, until, zone))
+    if arguments.json:
+        emit_json(report_json(report, [one.to_json() for one in advice]))
+    elif arguments.csv:
+        _print_csv(report)
+    else:
+        _print_report(report, advice)
+    return 0
+
+
+def _zone(name: str | None) -> tzinfo:
+    if name is None:
+        return _LocalZone()
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidArguments(
+            f"`{name}` is no time zone", suggestion="write it as in Europe/Berlin, or UTC"
+        ) from error
+
+
+class _LocalZone(tzinfo):
+    """This machine's zone, with its changes over the year."""
+
+    def utcoffset(self, dt: datetime | None) -> timedelta | None:
+        return None if dt is None else dt.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, dt: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, dt: datetime | None) -> str | None:
+        return None if dt is None else dt.replace(tzinfo=None).astimezone().tzname()
+
+    def fromutc(self, dt: datetime) -> datetime:
+        return dt.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
+
+
+def _day(word: str, today: date) -> date:
+    """`2026-11-18`, `20261118`, `7d` (that many days, today among them), `today`, `yesterday`, `week`, `month`."""
+    if word in _PERIODS:
+        return today - timedelta(days=_PERIODS[word])
+    try:
+        if word.endswith("d"):
+            return today - timedelta(days=int(word[:-1]) - 1)
+        return date.fromisoformat(word)
+    except (ValueError, OverflowError) as error:
+        raise InvalidArguments(
+            f"`{word}` is no day", suggestion="write 2026-11-18, 7d, today, yesterday, week or month"
+        ) from error
+
+
+def short(tokens: float) -> str:
+    """Tokens in at most six characters: 950, 12.3k, 4.56M."""
+    size = abs(tokens)
+    for limit, unit, divisor in ((1e12, "T", 1e12), (1e9, "B", 1e9), (1e6, "M", 1e6), (1e4, "k", 1e3)):
+        if size >= limit * 0.9995:
+            value = tokens / divisor
+            return f"{value:.0f}{unit}" if abs(value) >= 99.95 else f"{value:.3g}{unit}"
+    return f"{tokens:,.0f}"
+
+
+def money(dollars: Decimal | None) -> str:
+    if dollars is None:
+        return "–"
+    if dollars and abs(dollars) < Decimal("0.005"):
+        return "<$0.01" if dollars > 0 else ">-$0.01"
+    return f"{'-' if dollars < 0 else ''}${abs(dollars):,.2f}"
+
+
+def _print_report(report: Report, advice: Sequence[Advice]) -> None:
+    total = report.total
+    if not total.spent.calls and not total.requests:
+        emit("Nothing was recorded in this time, and no session of a known program was found.")
+        emit(dim("Try --since 365d; `ullage status` shows where Ullage is installed."))
+        return
+    first, last = report.since, report.until
+    span = f"since {first}" if first else "all time"
+    if last is not None:
+        span += f" until {last - timedelta(days=1)}"
+    emit(f"{bold('Spent')} {money(total.spent.dollars)}   {bold('Saved')} {_saved_words(total)}   {dim(span)}")
+    emit()
+    for line in _table(report):
+        emit(line)
+    notes = list(_notes(total))
+    for line in (line for note in notes for line in textwrap.wrap(note, page())):
+        emit(dim(line))
+    if advice:
+        emit()
+        emit(bold("Most worth doing"))
+        for one in advice:
+            worth = "" if one.dollars is None else f" ({money(one.dollars)})"
+            for line in textwrap.wrap(plain(one.finding) + worth, page() - 2):
+                emit(f"  {line}")
+            emit(f"    {green(plain(one.command))}")
+
+
+def _saved_words(total: Line) -> str:
+    saved = total.saved
+    if not total.requests and not saved.net:
+        return "nothing yet" + dim(" (Ullage served no client)")
+    worth = "" if saved.dollars is None else f" ({money(saved.dollars)})"
+    return f"{short(saved.net)} tokens{worth}"
+
+
+def _notes(total: Line) -> Iterator[str]:
+    spent, saved = total.spent, total.saved
+    if spent.missed:
+        yield (
+            f"{short(spent.missed)} tokens were read anew that a prompt cache had held: "
+            f"{money(spent.missed_dollars)} more than from the cache"
+        )
+    if total.requests:
+        parts = {
+            "definitions": saved.definitions,
+            "results": saved.result,
+            "history": saved.history,
+            "searches": saved.search,
+            "read back": saved.page,
+        }
+        yield "Saved tokens: " + ", ".join(f"{name} {short(value)}" for name, value in parts.items() if value)
+    if spent.unpriced:
+        yield f"{spent.unpriced:,} of {spent.calls:,} calls have no known price and are in no sum of money"
+
+
+def _table(report: Report) -> list[str]:
+    wide, by = screen() >= 100, report.by
+    lines = report.lines
+    if by not in ("day", "week", "month", "session"):
+        lines = tuple(sorted(lines, key=lambda one: (-(one.spent.dollars or 0), -one.uses, one.key)))
+    is_use = by in ("server", "tool")
+    has_savings = bool(report.total.requests or report.total.saved.net)
+    if is_use:
+        header = (by, "uses", "errors", "tokens", "saved", "calls", "cost")
+        rows = [header, *(_use_row(line, _label(line, by)) for line in lines), _use_row(report.total, "total")]
+    else:
+        header = (by, *(("models",) if wide else ()), "calls", "input", "output", "cache read", "written", "cost")
+        every = [*((line, _label(line, by)) for line in lines), (report.total, "total")]
+        rows = [_row(line, label, wide=wide) for line, label in every]
+        if has_savings:
+            header = (*header, "saved")
+            rows = [(*row, short(line.saved.net)) for row, (line, _) in zip(rows, every, strict=True)]
+        rows = [header, *rows]
+    left = 2 if wide and not is_use else 1
+    aligned = columns(rows, right=frozenset(range(left, len(header))))
+    width = screen()
+    shown = [dim(cut(aligned[0], width)), *(cut(one, width) for one in aligned[1:-1]), bold(cut(aligned[-1], width))]
+    return shown if len(lines) != 1 else shown[:-1]
+
+
+def _label(line: Line, by: Group) -> str:
+    name = plain(line.key) or _UNNAMED
+    if by == "session":
+        day = "" if line.last is None else line.last.astimezone().strftime("%m-%d ")
+        project = "" if line.project is None else f" {Path(line.project).name}"
+        return f"{day}{(line.client or '')[:11]} {name[:8]}{plain(project)[:18]}"
+    if by == "project" and len(name) > 30:
+        return "…" + name[-29:]
+    return name if len(name) <= 36 else name[:35] + "…"
+
+
+def _row(line: Line, label: str, *, wide: bool) -> tuple[str, ...]:
+    spent = line.spent
+    models = sorted(line.models, key=lambda name: -(line.models[name].dollars or 0))
+    named = ", ".join(_model(name) for name in models[:2]) + (f" +{len(models) - 2}" if len(models) > 2 else "")
+    fresh = spent.input - spent.cache_read - spent.cache_write
+    return (
+        label,
+        *((plain(named)[:34],) if wide else ()),
+        f"{spent.calls:,}",
+        short(fresh),
+        short(spent.output),
+        short(spent.cache_read),
+        short(spent.cache_write),
+        money(spent.dollars) if spent.calls else "",
+    )
+
+
+def _model(name: str) -> str:
+    return name.removeprefix("claude-").removesuffix("-latest").split("-20")[0]
+
+
+def _use_row(line: Line, label: str) -> tuple[str, ...]:
+    return (
+        label,
+        f"{line.uses:,}",
+        f"{line.errors:,}" if line.errors else "",
+        short(line.result_tokens),
+        short(line.saved.net) if line.requests else "",
+        f"{line.spent.calls:,}" if line.spent.calls else "",
+        money(line.spent.dollars) if line.spent.calls else "",
+    )
+
+
+def report_json(report: Report, advice: Sequence[Json]) -> dict[str, Json]:
+    return {
+        "by": report.by,
+        "since": None if report.since is None else report.since.isoformat(),
+        "until": None if report.until is None else (report.until - timedelta(days=1)).isoformat(),
+        "lines": [line_json(one) for one in report.lines],
+        "total": line_json(report.total),
+        "advice": list(advice),
+    }
+
+
+def line_json(line: Line) -> dict[str, Json]:
+    saved = line.saved
+    return {
+        "key": line.key,
+        "client": line.client,
+        "project": line.project,
+        "first": None if line.first is None else line.first.isoformat(),
+        "last": None if line.last is None else line.last.isoformat(),
+        "spent": spent_json(line.spent),
+        "models": {name: spent_json(one) for name, one in line.models.items()},
+        "saved": {
+            "netTokens": saved.net,
+            "definitions": saved.definitions,
+            "results": saved.result,
+            "history": saved.history,
+            "searches": saved.search,
+            "readBack": saved.page,
+            "unmeasured": saved.unmeasured,
+            "dollars": None if saved.dollars is None else float(saved.dollars),
+        },
+        "tools": {"uses": line.uses, "errors": line.errors, "tokens": line.result_tokens, "requests": line.requests},
+    }
+
+
+def spent_json(spent: Spent) -> dict[str, Json]:
+    return {
+        "calls": spent.calls,
+        "inputTokens": spent.input - spent.cache_read - spent.cache_write,
+        "cacheReadTokens": spent.cache_read,
+        "cacheWriteTokens": spent.cache_write,
+        "outputTokens": spent.output,
+        "reasoningTokens": spent.reasoning,
+        "totalTokens": spent.tokens,
+        "dollars": None if spent.dollars is None else float(spent.dollars),
+        "unpricedCalls": spent.unpriced,
+        "cacheMissTokens": spent.missed,
+        "cacheMissDollars": float(spent.missed_dollars),
+    }
+
+
+def _print_csv(report: Report) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    header = [
+        report.by, "calls", "input", "cache_read", "cache_write", "output", "reasoning", "dollars", "saved_tokens",
+        "saved_dollars", "tool_uses", "tool_errors", "result_tokens",
+    ]  # fmt: skip
+    writer.writerow(header)
+    for line in report.lines:
+        spent, saved = line.spent, line.saved
+        fresh = spent.input - spent.cache_read - spent.cache_write
+        of_calls = [spent.calls, fresh, spent.cache_read, spent.cache_write, spent.output, spent.reasoning]
+        of_use = [saved.net, saved.dollars, line.uses, line.errors, line.result_tokens]
+        writer.writerow([_safe_cell(line.key), *of_calls, spent.dollars, *of_use])
+
+
+def _safe_cell(text: str) -> str:
+    """No formula for a spreadsheet: names are others' words."""
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
+
+
+def _print_blocks(found: Sequence[Block], zone: tzinfo, *, as_json: bool) -> None:
+    if as_json:
+        emit_json(
+            [
+                {
+                    "start": one.start.isoformat(),
+                    "end": one.end.isoformat(),
+                    "isActive": one.is_active,
+                    "client": one.client,
+                    "spent": spent_json(one.spent),
+                }
+                for one in found
+            ]
+        )
+        return
+    rows = [("block", "client", "calls", "input", "output", "cache read", "written", "cost", "")]
+    for one in found:
+        spent = one.spent
+        start = one.start.astimezone(zone)
+        fresh = spent.input - spent.cache_read - spent.cache_write
+        label = f"{start:%Y-%m-%d %H:%M}–{one.end.astimezone(zone):%H:%M}"
+        figures = (short(fresh), short(spent.output), short(spent.cache_read), short(spent.cache_write))
+        rows.append(
+            (label, one.client, f"{spent.calls:,}", *figures, money(spent.dollars), green("active") * one.is_active)
+        )
+    for number, line in enumerate(columns(rows, right=frozenset(range(2, 8)))):
+        emit(dim(line) if number == 0 else line)

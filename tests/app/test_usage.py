@@ -1,0 +1,250 @@
+"""Logs of programs are counted once, and `ullage usage` and the status line show the sums of their raw lines."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ullage.app.import_logs import import_logs
+from ullage.app.usage import five_hour_blocks
+from ullage.cli import main
+from ullage.ledger import Entry, usage_report
+from ullage.ledger.rows import write_entries
+from ullage.models import shipped
+from ullage.store import Database
+from upstreams import settle_in
+
+START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
+OPUS = "claude-opus-4-5-20251101"
+PICO = Decimal("1e-12")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    settle_in(tmp_path, monkeypatch)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home" / "data"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database.open(tmp_path / "usage.db")
+    yield database
+    database.close()
+
+
+def answer(number: int, *, output: int = 200, session: str = "s1", **about: Any) -> dict[str, Any]:  # noqa: ANN401
+    usage = {
+        "input_tokens": 3 + number,
+        "cache_read_input_tokens": 40_000 + number,
+        "cache_creation_input_tokens": 500,
+        "output_tokens": output,
+    }
+    message = {"id": f"msg_01ABCDEFGHIJKL{number:04}", "role": "assistant", "model": OPUS, "usage": usage}
+    at = (START + timedelta(minutes=number)).isoformat()
+    record = {"type": "assistant", "timestamp": at, "sessionId": session, "cwd": "/w/shop", "requestId": f"r{number}"}
+    return {**record, "message": message, **about}
+
+
+def write_lines(path: Path, *records: object, mode: str = "w") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open(mode, encoding="utf-8") as file:
+        file.writelines((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in records)
+
+
+def read_in(database: Database, home: Path) -> int:
+    return import_logs(database, {"HOME": str(home)}, shipped(), principal="ada").calls
+
+
+def claude(home: Path, name: str) -> Path:
+    return home / ".claude" / "projects" / "-w-shop" / f"{name}.jsonl"
+
+
+@pytest.mark.requirement("U:usage")
+def test_streamed_pieces_forks_broken_lines_and_made_up_answers_count_once_or_not_at_all(
+    database: Database, home: Path
+):
+    lines = [answer(1, output=1), answer(1), "no JSON", {"message": "error"}, answer(2)]
+    made_up = answer(3)
+    made_up["message"]["model"] = "<synthetic>"
+    write_lines(claude(home, "s1"), *lines, made_up)
+    write_lines(claude(home, "fork"), answer(1, session="fork"), answer(2, session="fork"), answer(4, session="fork"))
+    assert read_in(database, home) == 3
+    spent = usage_report(database).total.spent
+    assert (spent.calls, spent.output) == (3, 600)
+    assert spent.input == sum(3 + n + 40_000 + n + 500 for n in (1, 2, 4))
+
+
+def test_second_reading_reads_only_what_came_and_a_line_that_is_being_written_waits(database: Database, home: Path):
+    path = claude(home, "s1")
+    write_lines(path, answer(1))
+    assert read_in(database, home) == 1
+    assert import_logs(database, {"HOME": str(home)}, shipped(), principal="ada").files == 0
+    whole = json.dumps(answer(2))
+    with path.open("a", encoding="utf-8") as file:
+        file.write(whole[:40])
+    assert read_in(database, home) == 0
+    with path.open("a", encoding="utf-8") as file:
+        file.write(whole[40:] + "\n")
+    assert read_in(database, home) == 1
+    assert usage_report(database).total.spent.calls == 2
+
+
+def test_cost_is_what_the_program_says_else_the_list_price_with_an_hour_of_cache_at_twice_the_input(
+    database: Database, home: Path
+):
+    hourly = answer(2)
+    hourly["message"]["usage"]["cache_creation"] = {"ephemeral_1h_input_tokens": 500}
+    write_lines(claude(home, "s1"), answer(1, costUSD=0.25), hourly)
+    read_in(database, home)
+    per_million = Decimal(5 * 5) + Decimal("0.5") * 40_002 + Decimal(10 * 500) + Decimal(25 * 200)
+    assert usage_report(database).total.spent.dollars == Decimal("0.25") + per_million / 1_000_000
+
+
+def test_forked_rollout_of_codex_counts_what_its_parent_counted_once(database: Database, home: Path):
+    def event(at: datetime, last: int, total: int) -> dict[str, Any]:
+        counted = [{"input_tokens": n, "cached_input_tokens": n // 2, "output_tokens": n // 10} for n in (last, total)]
+        info = {"last_token_usage": counted[0], "total_token_usage": counted[1]}
+        payload = {"type": "token_count", "info": info}
+        return {"type": "event_msg", "timestamp": at.isoformat(), "payload": payload}
+
+    def meta(identity: str, parent: str | None) -> dict[str, Any]:
+        payload = {"id": identity, "forked_from_id": parent, "cwd": "/w/shop"}
+        return {"type": "session_meta", "timestamp": START.isoformat(), "payload": payload}
+
+    model = {"type": "turn_context", "timestamp": START.isoformat(), "payload": {"model": "gpt-5.2-codex"}}
+    day = timedelta(days=1)
+    folder = home / ".codex" / "sessions"
+    first = [event(START, 1000, 1000), event(START, 1000, 1000), event(START, 2000, 3000)]
+    write_lines(folder / "a-parent.jsonl", meta("p", None), model, *first)
+    again = [event(START + day, 1000, 1000), event(START + day, 2000, 3000), event(START + day, 500, 3500)]
+    write_lines(folder / "b-child.jsonl", meta("c", "p"), model, *again)
+    more = [*again, event(START + 2 * day, 100, 3600)]
+    write_lines(home / ".codex" / "archived_sessions" / "d.jsonl", meta("g", "c"), model, *more)
+    read_in(database, home)
+    spent = usage_report(database).total.spent
+    assert (spent.calls, spent.input, spent.cache_read, spent.output) == (4, 3600, 1800, 360)
+
+
+def test_gemini_and_opencode_are_read_and_what_they_write_again_takes_its_place(database: Database, home: Path):
+    tokens = {"input": 100, "output": 50, "cached": 20, "thoughts": 30, "tool": 0, "total": 180}
+    message = {
+        "id": "m1",
+        "type": "gemini",
+        "timestamp": START.isoformat(),
+        "model": "gemini-2.5-pro",
+        "tokens": tokens,
+    }
+    path = home / ".gemini" / "tmp" / "abc" / "chats" / "session-1.json"
+    write_lines(path, {"sessionId": "g", "projectHash": "abc", "messages": [message]})
+    said = {"input": 1000, "output": 500, "reasoning": 10, "cache": {"read": 100, "write": 50}}
+    info = {"id": "msg_1", "sessionID": "ses", "role": "assistant", "modelID": OPUS, "cost": 0.05, "tokens": said}
+    other = home / ".local" / "share" / "opencode" / "storage" / "message" / "ses" / "msg_1.json"
+    write_lines(other, {**info, "time": {"created": START.timestamp() * 1000}})
+    assert read_in(database, home) == 2
+    message["tokens"] = {**tokens, "output": 60}
+    write_lines(path, {"sessionId": "g", "projectHash": "abc", "messages": [message]}, mode="w")
+    read_in(database, home)
+    lines = {line.key: line.spent for line in usage_report(database, by="client").lines}
+    gemini, opencode = lines["gemini-cli"], lines["opencode"]
+    assert (gemini.calls, gemini.input, gemini.output, gemini.cache_read, gemini.reasoning) == (1, 100, 90, 20, 30)
+    assert (opencode.input, opencode.output, opencode.dollars) == (1150, 510, Decimal("0.05"))
+
+
+def test_cache_that_was_lost_costs_the_difference_to_reading_it(database: Database, home: Path):
+    lost = answer(2)
+    lost["message"]["usage"] |= {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 41_000}
+    write_lines(claude(home, "s1"), answer(1), lost)
+    read_in(database, home)
+    spent = usage_report(database).total.spent
+    shared = 4 + 40_001 + 500
+    assert spent.missed == shared
+    assert spent.missed_dollars == shared * (Decimal("6.25") - Decimal("0.5")) / 1_000_000
+
+
+def test_blocks_last_five_hours_from_the_full_hour(database: Database, home: Path):
+    write_lines(claude(home, "s1"), *(answer(n) for n in (30, 200, 299, 301, 900)))
+    read_in(database, home)
+    blocks = five_hour_blocks(database, since=date(2026, 11, 1), until=None, zone=UTC)
+    assert [(one.start.hour, one.spent.calls) for one in blocks] == [(8, 3), (13, 1), (23, 1)]
+
+
+@pytest.mark.requirement("U:usage", "U:ledger")
+def test_every_figure_of_usage_and_the_status_line_is_a_sum_of_the_raw_replies(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    now = datetime.now(UTC)
+    raw = [answer(n, timestamp=(now - timedelta(seconds=n)).isoformat()) for n in range(1, 40)]
+    write_lines(claude(home, "s1"), *raw)
+    store = f"sqlite:///{tmp_path}/kept.db"
+    entries = [
+        Entry(
+            time=now, kind="result", principal="ada", session="mcp", client="claude-code", server="shop", tool="query",
+            tokens=300, baseline_tokens=300 + 100 * n, saved_tokens=100 * n, is_error=n == 3,
+        )
+        for n in range(5)
+    ]  # fmt: skip
+    database = Database.open(store)
+    database.write(lambda connection: write_entries(connection, entries))
+    database.close()
+    assert main(["usage", "--since", "2d", "--json", "--store", store]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    usages = [one["message"]["usage"] for one in raw]
+    dollars = sum(
+        5 * one["input_tokens"] + 0.5 * one["cache_read_input_tokens"] + 6.25 * one["cache_creation_input_tokens"]
+        + 25 * one["output_tokens"] for one in usages
+    ) / 1_000_000  # fmt: skip
+    spent, total = printed["total"]["spent"], printed["total"]
+    assert spent["calls"] == len(raw)
+    assert spent["inputTokens"] == sum(one["input_tokens"] for one in usages)
+    assert spent["cacheReadTokens"] == sum(one["cache_read_input_tokens"] for one in usages)
+    assert spent["cacheWriteTokens"] == sum(one["cache_creation_input_tokens"] for one in usages)
+    assert spent["outputTokens"] == sum(one["output_tokens"] for one in usages)
+    assert spent["dollars"] == pytest.approx(dollars)
+    assert (total["saved"]["netTokens"], total["saved"]["results"]) == (1000, 1000)
+    assert total["saved"]["dollars"] == pytest.approx(1000 * 5 / 1_000_000)
+    assert total["tools"] == {"uses": 5, "errors": 1, "tokens": 1500, "requests": 5}
+
+    assert main(["usage", "--since", "2d", "--by", "tool", "--csv", "--store", store]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(one["tool_uses"], one["saved_tokens"]) for one in rows if one["tool"] == "query"] == [("5", "1000")]
+
+    given = {"session_id": "s1", "model": {"display_name": "Opus"}, "context_window": {"used_percentage": 41.6}}
+    line = subprocess.run(
+        [sys.executable, "-m", "ullage", "statusline", "--json", "--store", store],
+        input=json.dumps(given), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    shown = json.loads(line.stdout)
+    assert shown["windowPercent"] == 41.6
+    assert shown["sessionDollars"] == pytest.approx(dollars)
+    midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    if now - timedelta(seconds=45) >= midnight:
+        assert shown["todayDollars"] == pytest.approx(dollars)
+        assert shown["todaySavedTokens"] == 1000
+
+
+def test_words_of_others_are_no_formula_in_csv_and_no_escape_on_a_terminal(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    write_lines(claude(home, "s1"), answer(1, cwd="=cmd()|x"), answer(2, cwd="\x1b[31mred"))
+    store = f"sqlite:///{tmp_path}/kept.db"
+    assert main(["usage", "--by", "project", "--csv", "--store", store]) == 0
+    assert "'=cmd()|x" in capsys.readouterr().out
+    assert main(["usage", "--by", "project", "--store", store]) == 0
+    assert "\x1b[31m" not in capsys.readouterr().out
+
+
+def test_usage_without_any_session_says_so(home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    assert main(["usage", "--store", f"sqlite:///{tmp_path}/kept.db"]) == 0
+    assert "Nothing was recorded" in capsys.readouterr().out
