@@ -6,16 +6,16 @@ program says it cost, else its list price on its day; a prompt cache that is kep
 
 import json
 import platform
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import partial
 
 from ullage.clients.call_logs import LogFile, LoggedCall, State, find_logs, read_calls
 from ullage.ledger.rows import CallRow, Party, Subject, add_calls, call_key, picodollars_of
-from ullage.models import ModelTable, Price, Usage, cost_of, price_of
+from ullage.models import Match, ModelTable, Price, Usage, cost_of, price_of
 from ullage.store import Connection, Database, upsert
 
 __all__ = ["CallPrices", "Imported", "import_logs"]
@@ -24,8 +24,8 @@ _BATCH = 20_000
 """Calls of one transaction."""
 _WORTH = 5_000
 """Tokens read anew that count as a cache miss."""
-_PROBES = (Usage(input=300_000, output=1), Usage(input=1_500_000, output=1))
-"""Prompts whose price tells whether a model's price rises with the prompt."""
+_PROBES = (32_000, 128_000, 200_000, 256_000, 272_000, 512_000, 1_500_000)
+"""Lengths of prompts at which a model's price may rise."""
 _PUT_FILE = upsert(
     "ullage_log_files",
     ("path", "size", "changed", "state"),
@@ -54,7 +54,8 @@ class CallPrices:
     _rates: dict[tuple[str, int], tuple[int, int, int, int] | None] = field(
         default_factory=dict[tuple[str, int], tuple[int, int, int, int] | None]
     )
-    _stepped: dict[str, bool] = field(default_factory=dict[str, bool])
+    _flat: dict[str, int] = field(default_factory=dict[str, int])
+    """The longest prompt of each model up to which its price does not rise."""
 
     def picodollars(self, call: LoggedCall) -> int | None:
         if call.dollars is not None:
@@ -64,7 +65,7 @@ class CallPrices:
             return None
         plain, output, read, write = rates
         hour = call.cache_write_hour * (2 * plain - write)
-        if self._stepped[call.model]:
+        if call.input > self._flat[call.model]:
             match = self.models.get(call.model)
             usage = Usage(
                 input=call.input, output=call.output, cache_read=call.cache_read, cache_write=call.cache_write
@@ -89,20 +90,22 @@ class CallPrices:
         price = None if match is None else price_of(match, when=when)
         if match is None or price is None or price.input is None or price.output is None or price.currency != "USD":
             return None
-        if model not in self._stepped:
-            self._stepped[model] = any(_total(price, one) != _cost(match, one, when) for one in _PROBES)
+        if model not in self._flat:
+            self._flat[model] = _flat_up_to(match, price, when)
         parts = (price.input, price.output, price.cache_read or price.input, price.cache_write or price.input)
         plain, output, read, write = (int(part.scaleb(12)) for part in parts)
         return plain, output, read, write
 
 
-def _total(price: Price, usage: Usage) -> Decimal | None:
-    return price.cost(usage).total
-
-
-def _cost(match: object, usage: Usage, when: datetime) -> Decimal | None:
-    cost = cost_of(usage, match, when=when)  # pyright: ignore[reportArgumentType]
-    return None if cost is None else cost.total
+def _flat_up_to(match: Match, price: Price, when: datetime) -> int:
+    longest = 0
+    for tokens in _PROBES:
+        usage = Usage(input=tokens, output=1)
+        cost = cost_of(usage, match, when=when)
+        if cost is None or cost.total != price.cost(usage).total:
+            return longest
+        longest = tokens
+    return sys.maxsize
 
 
 def import_logs(
