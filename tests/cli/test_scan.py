@@ -1,6 +1,7 @@
 """`ullage scan`, `ullage` alone, and what `install` makes of what a scan finds."""
 
 import json
+import re
 import sys
 import threading
 import time
@@ -16,7 +17,14 @@ from approving import approve
 from ullage.app import count
 from ullage.app.install_plan import find_doubled
 from ullage.cli import main
-from ullage.clients.configs import PROGRAMS, ClientConfig, ServerEntry
+from ullage.clients.configs import (
+    PROGRAMS,
+    ClientConfig,
+    Put,
+    ServerEntry,
+    current_surroundings,
+    edit_content,
+)
 from ullage.gateway import Server
 from upstreams import scripted, tool, users_file
 
@@ -101,7 +109,12 @@ def test_scan_has_one_row_for_each_server_whatever_it_does(work: Path, capsys: p
             locked={"httpUrl": url},
         )
         begun = time.monotonic()
-        gemini = scan(capsys, "--wait", "6")["gemini"]
+        capsys.readouterr()
+        assert main(["scan", "--json", "--wait", "6"]) == 0
+        shown = capsys.readouterr()
+        gemini = next(one for one in json.loads(shown.out)["clients"] if one["client"] == "gemini")
+    assert re.search(r"ullage: \d+ of 12 servers answered; waiting for .*hang.* \(2 s\)", shown.err)
+    assert "xxxx" not in shown.err
     assert time.monotonic() - begun < 30
     servers = by_name(gemini)
     assert len(gemini["servers"]) == len(servers) == 12
@@ -391,3 +404,30 @@ def test_an_entry_of_ullage_in_a_project_file_names_no_files_to_read(work: Path,
     assert "elsewhere" not in path.read_text(encoding="utf-8")
     # Nor does it hide the user's own entry of that name.
     assert scan(capsys)["claude"]["installed"]
+
+
+@pytest.mark.requirement("S1:aggregate")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_include_reads_the_file_of_every_program(name: str, work: Path, capsys: pytest.CaptureFixture[str]):
+    program = PROGRAMS[name]
+    place = next(one for one in program.list_files(current_surroundings()) if one.is_main and one.scope == "user")
+    table = next(path for path in place.tables if path[0] != "projects")
+    server = scripted(ECHO)
+    entry = program.make_entry(server["command"], tuple(server["args"]), ())
+    path = home(work) / ".files" / Path(place.path).name
+    path.parent.mkdir()
+    path.write_bytes(edit_content(None, place.format, [Put((*table, "fs"), entry)]))
+    assert main(["tools", "--include", str(path), "--json"]) == 0
+    assert "fs__echo" in {one["name"] for one in json.loads(capsys.readouterr().out)["tools"]}
+
+
+def test_the_model_of_a_project_is_not_taken_into_the_profile(work: Path, capsys: pytest.CaptureFixture[str]):
+    claude_file(work, fs=scripted(ECHO))
+    for folder, model in ((home(work), "claude-sonnet-5"), (work, "claude-haiku-5-5")):
+        (folder / ".claude").mkdir()
+        (folder / ".claude" / "settings.json").write_text(json.dumps({"model": model}), encoding="utf-8")
+    assert scan(capsys)["claude"]["model"] == "claude-haiku-5-5"
+    assert main(["install", "claude", "--yes"]) == 0
+    settings = users_file(work.parent).read_text(encoding="utf-8")
+    assert "claude-sonnet-5" in settings
+    assert "claude-haiku" not in settings

@@ -256,7 +256,7 @@ def plan_scan(  # noqa: PLR0913 - where everything is
             config,
             parse_config(content or b"", form),
             ("ullage",),
-            model=usable_model(config.model),
+            model=usable_model(config.users_model),
             scope="all",
             is_approved=lambda path: is_file_approved(path, places),
             behind=[server.name for server in there or ()],

@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
             config,
             document,
             command,
-            model=usable_model(config.model),
+            model=usable_model(config.users_model),
             scope=arguments.scope,
             is_approved=lambda path: is_file_approved(path, places),
             behind=[server.name for server in behind or ()],

@@ -218,6 +218,8 @@ class ClientConfig:
     """Nearest scope first, those that are switched off or shadowed among them."""
     model: str | None = None
     """As the program names it."""
+    users_model: str | None = None
+    """The same by the user's own files, whatever a project says."""
     defers_tools: bool = False
     """Whether the program, as it is set up, loads tool definitions on demand by itself."""
     problems: tuple[Problem, ...] = ()
@@ -274,6 +276,7 @@ def read_client(program: Program, around: Surroundings) -> ClientConfig:
         candidates=candidates,
         servers=tuple(_mark_shadowed(_apply_all(program, one, rules) for one in servers)),
         model=_find_model(program, [document for _, document in documents]),
+        users_model=_find_model(program, [document for file, document in documents if file.scope != "project"]),
         defers_tools=program.defers_tools and _is_deferral_on(program, [one for _, one in documents], around),
         problems=tuple(problems),
         documents={file.path: document for file, document in documents},
