@@ -84,9 +84,18 @@ class HybridIndex:
 
         wants = wanted(query)
         fused, named = self._fused(query, wants, learnt), self.names.named(query)
+        places = ranked(fused.scores, named, limit)
+        # Read in one go: one number of an array at a time costs more than all else about a hit.
+        scores, names = (values[places].tolist() for values in (fused.scores, named))
+        documents = self.postings.documents
         return tuple(
-            _hit(self.postings, place, _NAMED[int(named[place])], wants, fused)
-            for place in ranked(fused.scores, named, limit)
+            Hit(
+                document=documents[place],
+                score=score,
+                named=_NAMED[int(name)],
+                explain=partial(_explained, self.postings, place, wants, fused),
+            )
+            for place, score, name in zip(places, scores, names, strict=True)
         )
 
     def scores(self, query: str) -> dict[str, float]:
@@ -151,15 +160,6 @@ class HybridIndex:
             if id_ in self._places:
                 use[self._places[id_]] = min(max(0.0, gain), MOST_BONUS)
         return use
-
-
-def _hit(postings: "Postings", place: int, named: Named, wants: Mapping[str, Wanted], fused: "Fused") -> Hit:
-    return Hit(
-        document=postings.documents[place],
-        score=float(fused.scores[place]),
-        named=named,
-        explain=partial(_explained, postings, place, wants, fused),
-    )
 
 
 def _explained(postings: "Postings", place: int, wants: Mapping[str, Wanted], fused: "Fused") -> Why:

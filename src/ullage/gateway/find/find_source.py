@@ -260,6 +260,8 @@ class Find(Passing[Searched]):
         view = await self.inner.view()
         if len(view.missing) > len({entry.server for entry in view.entries if not entry.member.own}):
             view = await self._awaited(min(_MOMENT, self.settings.start_wait))
+        if not view.missing:
+            return view
         wanted = {key(word) for word in (*query.servers, *query.text.split())}
         seen, has_match = None, False
         left, step = self.settings.start_wait, _MOMENT
