@@ -75,7 +75,7 @@ from ullage.gateway import (
     Vault,
     View,
 )
-from ullage.ledger import KEEP_DAYS, Recorder, Recording, SpendOnly, Unrecorded
+from ullage.ledger import KEEP_DAYS, Recorder, Recording, Unrecorded
 from ullage.options import DatabaseSettings, Server
 from ullage.start_cache import renew_catalogue
 from ullage.store import Database
@@ -658,15 +658,15 @@ async def open_gateway(
     environment: Mapping[str, str],
     again: Callable[[Loaded], Loaded] | None = None,
     is_own_address: Callable[[str], bool] = lambda _: False,
-    serves_clients: bool = True,
+    observe: Callable[[Recorder], Recorder] = lambda recorder: recorder,
 ) -> AsyncGenerator[Gateway]:
-    """A gateway for these settings. With `again` their files are watched, and what they say is taken over. Without
-    `serves_clients`, as for a verb of the command line, only model calls are recorded: nothing of it is a saving."""
+    """A gateway for these settings. With `again` their files are watched, and what they say is taken over. With
+    `observe` another recorder stands around the ledger's, as for metrics."""
     database, store_error = await anyio.to_thread.run_sync(
         open_store, loaded.settings.store, "nothing is kept of this session"
     )
     recording = None if database is None else Recording(database, keep_days=KEEP_DAYS)
-    recorder: Recorder = recording or Unrecorded()
+    recorder = observe(recording or Unrecorded())
     failure: Exception | None = None
     tokens = frozenset(token.env for token in loaded.settings.tokens if token.env is not None)
     with counting_in_worker():
@@ -675,7 +675,7 @@ async def open_gateway(
                 host=host,
                 environment=environment,
                 database=database,
-                recorder=recorder if serves_clients else SpendOnly(recorder),
+                recorder=recorder,
             )
             gateway = _build(loaded, ground, tasks)
             gateway.store_error, gateway.servers.is_own_address = store_error, is_own_address

@@ -25,6 +25,7 @@ from ullage.config import Approvals, Flags, Loaded, PendingFile, Places, Setting
 from ullage.errors import UllageError, UnknownResource, UnreadableFile
 from ullage.gateway import Server
 from ullage.invisible_characters import escape_invisible
+from ullage.ledger import SpendOnly
 from ullage.start_cache import Situation
 from ullage.tool import Caller
 from ullage.wire import user_name
@@ -249,7 +250,7 @@ def with_gateway(
     """
 
     async def run() -> Result:
-        async with open_gateway(loaded, environment=os.environ, serves_clients=False) as gateway:
+        async with open_gateway(loaded, environment=os.environ, observe=SpendOnly) as gateway:
             if situation is None:
                 return await work(gateway)
             answers = StartAnswers(gateway=gateway, situation=situation)
@@ -271,7 +272,7 @@ def fill_start_cache(arguments: argparse.Namespace) -> None:
         return
 
     async def run() -> None:
-        async with open_gateway(loaded, environment=os.environ, serves_clients=False) as gateway:
+        async with open_gateway(loaded, environment=os.environ, observe=SpendOnly) as gateway:
             answers = StartAnswers(gateway=gateway, situation=situation)
             if await gateway.servers.are_known():
                 await answers.write((None, situation.client, *loaded.settings.clients))

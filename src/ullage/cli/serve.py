@@ -25,6 +25,7 @@ from ullage.app.provider_keys import names_on
 from ullage.config import Loaded, Settings, read_tokens
 from ullage.errors import InvalidArguments
 from ullage.handover import Handover
+from ullage.ledger import Recorder
 from ullage.options import SAMPLE, DatabaseSettings
 from ullage.start_session import StartSession, claim_input, claim_output, era_asked_in
 from ullage.tool import Era
@@ -111,6 +112,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="with --http: another name under which it is reached, as behind a proxy; may be given again",
     )
     parser.add_argument(
+        "--access-log",
+        action="store_true",
+        help="with --http: log a JSON line for each search, call and model call on standard error",
+    )
+    parser.add_argument(
         "--sample", action="store_true", help="have a sample shop to ask, as source `shop`; made on first use"
     )
     parser.add_argument("--mode", choices=("auto", "search", "direct"), help="show tools behind find_tool, or directly")
@@ -143,6 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _refuse_without_http(arguments: argparse.Namespace) -> None:
     given = {
         "--next-free": arguments.next_free,
+        "--access-log": arguments.access_log,
         "--tokens": arguments.tokens is not None,
         "--allow-host": bool(arguments.allow_host),
     }
@@ -231,9 +238,21 @@ async def _http(
     tokens: Tokens,
     told_to_end: anyio.Event,
 ) -> None:
+    from ullage.web import AccessLog, Metrics, operations_pages
+
     bound, address = place
+    metrics: list[Metrics] = []
+
+    def observe(recorder: Recorder) -> Recorder:
+        metrics.append(Metrics(recorder))
+        return AccessLog(metrics[0], write=say) if arguments.access_log else metrics[0]
+
     async with open_gateway(
-        loaded, environment=os.environ, again=partial(examined, arguments), is_own_address=address.is_reached_by
+        loaded,
+        environment=os.environ,
+        again=partial(examined, arguments),
+        is_own_address=address.is_reached_by,
+        observe=observe,
     ) as gateway:
         for client in {arguments.client, *gateway.settings.clients}:
             await cancel_when_set(told_to_end, partial(gateway.settle, client))
@@ -247,6 +266,7 @@ async def _http(
             allow_hosts=tuple(arguments.allow_host),
             on_session_end=gateway.host.release,
             shutdown=_shutdown(gateway, told_to_end),
+            pages=operations_pages(metrics[0], lambda: gateway.store_error is None),
         )
 
 

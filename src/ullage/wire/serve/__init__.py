@@ -1,6 +1,7 @@
 """Serves a source as an MCP server over stdio or HTTP."""
 
 from .http_auth import TOKENS_VARIABLE, Address, Tokens, listen
+from .http_auth import Page as Page
 from .http_entry import http_app, serve_http
 from .server import Identity, Presentation, Profile, Profiles, Shutdown, single, user_name
 from .stdio import serve_stdio
@@ -9,6 +10,7 @@ __all__ = [
     "TOKENS_VARIABLE",
     "Address",
     "Identity",
+    "Page",
     "Presentation",
     "Profile",
     "Profiles",

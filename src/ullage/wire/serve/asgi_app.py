@@ -12,8 +12,9 @@ told to, not by signals of its own.
 import asyncio
 import math
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -35,7 +36,7 @@ from ullage.errors import Denied, UllageError, Unavailable
 from ullage.gateway import shutting_down
 from ullage.tool import Caller
 
-from .http_auth import PATH, AllowedHosts, Tokens
+from .http_auth import PATH, AllowedHosts, Page, Tokens
 from .requests import Request as ClientRequest
 from .sdk_server import TooLargeRequest, build_server, held_result, hold_large_request, send_large
 from .server import Activity, InferredSessions, Profiles, SessionEnd, Shutdown, WhoCalls, finish_requests, user_name
@@ -64,7 +65,9 @@ class Front:
         port: int | None,
         clock: Callable[[], float],
         on_session_end: SessionEnd | None = None,
+        pages: Mapping[str, Page] | None = None,
     ) -> None:
+        self._pages = pages or {}
         self._profiles = profiles
         self._client = client
         self._tokens = tokens
@@ -85,7 +88,26 @@ class Front:
 
     def application(self) -> Starlette:
         routes = [Route(PATH, endpoint=self), Route(f"{PATH}/{{client}}", endpoint=self)]
+        routes += [
+            Route(path, endpoint=partial(self._show, page), methods=["GET"]) for path, page in self._pages.items()
+        ]
         return Starlette(routes=routes, lifespan=self._live)
+
+    async def _show(self, page: Page, request: Request) -> Response:
+        if not page.is_open:
+            bound = request.scope.get("server")
+            port = self._port if self._port is not None or bound is None else bound[1]
+            headers = request.headers
+            refused = self._hosts.refuse(headers.getlist("host"), headers.getlist("origin"), port)
+            if refused is not None:
+                return JSONResponse(dict(refused[1].wire()), status_code=refused[0])
+            try:
+                self._admit(request.scope, headers.get("authorization"))
+            except UllageError as error:
+                return _error(error)
+        status, text = (503, '{"status": "unavailable"}') if page.is_open and self._is_ending else page.answer()
+        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        return Response(text, status_code=status, media_type=page.media_type, headers=headers)
 
     @asynccontextmanager
     async def _live(self, _: Starlette) -> AsyncGenerator[None]:

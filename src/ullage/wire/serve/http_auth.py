@@ -19,7 +19,7 @@ import ipaddress
 import re
 import socket
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -225,6 +225,17 @@ def _refusal(header: str, values: list[str]) -> Denied:
         else f"the request has no {header} header",
         suggestion="use the address that `ullage serve` prints, or start it with --allow-host NAME[:PORT]",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page beside MCP that is fetched with GET."""
+
+    answer: Callable[[], tuple[int, str]]
+    """Status and text. Does not wait."""
+    media_type: str
+    is_open: bool = False
+    """Whether it needs no token, under any name of this machine."""
 
 
 PATH = "/mcp"

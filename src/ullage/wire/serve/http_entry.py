@@ -7,10 +7,10 @@ web page reaches it by DNS rebinding. It encrypts nothing: beyond a trusted netw
 import ipaddress
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from .http_auth import LOOPBACK, AllowedHosts, Tokens, refuse_beyond_loopback
+from .http_auth import LOOPBACK, AllowedHosts, Page, Tokens, refuse_beyond_loopback
 from .server import Profiles, SessionEnd, Shutdown
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ async def serve_http(  # noqa: PLR0913
     clock: Callable[[], float] = time.time,
     on_session_end: SessionEnd | None = None,
     shutdown: Shutdown | None = None,
+    pages: Mapping[str, Page] | None = None,
 ) -> None:
     """Serve on a bound socket until told to end, or cancelled.
 
@@ -43,6 +44,7 @@ async def serve_http(  # noqa: PLR0913
         hosts: Further names of this machine, which hold on the bound port.
         allow_hosts: Names under which a proxy is reached, as `NAME` or `NAME:PORT`. Without a port it is 80, 443 or the
             bound one.
+        pages: What is served beside MCP, by path.
     """
     own, port = bound.getsockname()[:2]
     if not tokens:
@@ -51,7 +53,7 @@ async def serve_http(  # noqa: PLR0913
     from .asgi_app import Listening
 
     allowed = AllowedHosts.build((*_names_of(own), *hosts), allow_hosts)
-    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end)
+    front = _front(profiles, client, tokens, allowed, port, clock, on_session_end, pages)
     listening = Listening(front, most_connections=_MOST_CONNECTIONS)
     await listening.serve(bound, shutdown or Shutdown())
 
@@ -64,6 +66,7 @@ def http_app(  # noqa: PLR0913
     hosts: tuple[str, ...] | None = None,
     clock: Callable[[], float] = time.time,
     on_session_end: SessionEnd | None = None,
+    pages: Mapping[str, Page] | None = None,
 ) -> "Starlette":
     """The same as an ASGI application, to be mounted in another one.
 
@@ -71,7 +74,7 @@ def http_app(  # noqa: PLR0913
     on the port that the other application listens on.
     """
     allowed = AllowedHosts.build(LOOPBACK) if hosts is None else AllowedHosts.build((), hosts)
-    return _front(profiles, client, tokens, allowed, None, clock, on_session_end).application()
+    return _front(profiles, client, tokens, allowed, None, clock, on_session_end, pages).application()
 
 
 def _front(  # noqa: PLR0913, PLR0917
@@ -82,10 +85,11 @@ def _front(  # noqa: PLR0913, PLR0917
     port: int | None,
     clock: Callable[[], float],
     on_session_end: SessionEnd | None,
+    pages: Mapping[str, Page] | None = None,
 ) -> "Front":
     from .asgi_app import Front
 
-    return Front(profiles, client, tokens, hosts, port, clock, on_session_end)
+    return Front(profiles, client, tokens, hosts, port, clock, on_session_end, pages)
 
 
 def _names_of(own: str) -> tuple[str, ...]:

@@ -1,0 +1,5 @@
+"""What operators see over HTTP: health, metrics and the access log."""
+
+from .operations import AccessLog, Metrics, operations_pages
+
+__all__ = ["AccessLog", "Metrics", "operations_pages"]
