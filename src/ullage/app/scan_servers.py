@@ -447,7 +447,7 @@ def report_client(
             is_doubled=(place.entry.file, place.entry.path) in doubled,
             entry=place.entry,
         )
-        servers.append(_weighed(scanned, listed, model, program))
+        servers.append(_with_costs(scanned, listed, model, program))
     everything = dict(own)
     shown = {place.name for place in plan.places[program.name]}
     for server in there or ():
@@ -457,9 +457,9 @@ def report_client(
             everything.setdefault(server.name, listed)
         if server.name not in shown:
             scanned = ScannedServer(name=server.name, state=outcome.state, reason=outcome.reason, is_behind=True)
-            servers.append(_weighed(scanned, listed, model, program))
-    with_ullage = None if surface is None else _carried(config, {"ullage": surface}, model, is_ullage=True)
-    now = _carried(config, own, model)
+            servers.append(_with_costs(scanned, listed, model, program))
+    with_ullage = None if surface is None else _count_carried(config, {"ullage": surface}, model, is_ullage=True)
+    now = _count_carried(config, own, model)
     if there is not None:
         now = None if with_ullage is None else now + with_ullage
     return ClientScan(
@@ -468,7 +468,7 @@ def report_client(
         is_model_assumed=stated is None,
         is_installed=there is not None,
         servers=tuple(servers),
-        without=_carried(config, everything, model) if everything else None,
+        without=_count_carried(config, everything, model) if everything else None,
         now=now if everything else None,
         with_ullage=with_ullage if everything else None,
     )
@@ -482,7 +482,9 @@ def _why_left_out(plan: ScanPlan, name: str) -> str | None:
     return re.sub(r"^server `[^`]*` is left out: ", "", next(said, "it cannot be used"))
 
 
-def _weighed(scanned: ScannedServer, listed: KnownServer | None, model: str | None, program: Program) -> ScannedServer:
+def _with_costs(
+    scanned: ScannedServer, listed: KnownServer | None, model: str | None, program: Program
+) -> ScannedServer:
     """The server with what it costs, where its tools are known."""
     if listed is None:
         return scanned
@@ -511,7 +513,7 @@ def _weigh(text: str, model: str | None) -> int:
     return meter().count(text, model or ASSUMED.counted_as).tokens if text else 0
 
 
-def _carried(
+def _count_carried(
     config: ClientConfig, servers: Mapping[str, KnownServer], model: str | None, *, is_ullage: bool = False
 ) -> int:
     """Tokens that these servers add to a request, after what the program defers by itself.

@@ -73,7 +73,7 @@ def _command(summary: str, parser: argparse.ArgumentParser) -> _Command:
     return _Command(help=summary, options=tuple(options), words=words, takes_files=takes_files)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -111,7 +111,7 @@ complete -F _ullage ullage
 
 
 def _bash_words(words: str) -> str:
-    return f'COMPREPLY=($(compgen -W {_quoted(words)} -- "$current"))'
+    return f'COMPREPLY=($(compgen -W {_quote(words)} -- "$current"))'
 
 
 def _bash_values(option: _Option) -> str:
@@ -124,12 +124,12 @@ def _bash_values(option: _Option) -> str:
 
 
 def _zsh(commands: Mapping[str, _Command]) -> str:
-    listed = "\n".join(f"    {_quoted(f'{name}:{_zsh_text(one.help)}')}" for name, one in commands.items())
+    listed = "\n".join(f"    {_quote(f'{name}:{_zsh_text(one.help)}')}" for name, one in commands.items())
     branches = list[str]()
     for name, one in commands.items():
         specs = [_zsh_option(option) for option in one.options]
         words = [f"*:argument:({' '.join(one.words)})"] if one.words else ["*:file:_files"] if one.takes_files else []
-        arguments = " \\\n        ".join(_quoted(spec) for spec in (*specs, *words))
+        arguments = " \\\n        ".join(_quote(spec) for spec in (*specs, *words))
         branches.append(f"    {name})\n      _arguments -S \\\n        {arguments} ;;")
     return f"""#compdef ullage
 # zsh completion for ullage
@@ -174,13 +174,12 @@ def _zsh_text(text: str) -> str:
 def _fish(commands: Mapping[str, _Command]) -> str:
     lines = ["# fish completion for ullage", "complete -c ullage -f"]
     lines += [
-        f"complete -c ullage -n __fish_use_subcommand -a {name} -d {_quoted(one.help)}"
-        for name, one in commands.items()
+        f"complete -c ullage -n __fish_use_subcommand -a {name} -d {_quote(one.help)}" for name, one in commands.items()
     ]
     for name, one in commands.items():
         condition = f"-n '__fish_seen_subcommand_from {name}'"
         if one.words:
-            lines.append(f"complete -c ullage {condition} -a {_quoted(' '.join(one.words))}")
+            lines.append(f"complete -c ullage {condition} -a {_quote(' '.join(one.words))}")
         elif one.takes_files:
             lines.append(f"complete -c ullage {condition} -F")
         lines += [f"complete -c ullage {condition} {_fish_option(option)}" for option in one.options]
@@ -191,9 +190,9 @@ def _fish_option(option: _Option) -> str:
     parts: Sequence[str] = [
         *(f"-l {one[2:]}" for one in option.names if one.startswith("--")),
         *(f"-s {one[1:]}" for one in option.names if not one.startswith("--")),
-        f"-d {_quoted(option.help)}",
+        f"-d {_quote(option.help)}",
     ]
     if not option.takes_value:
         return " ".join(parts)
-    values = f"-xa {_quoted(' '.join(option.choices))}" if option.choices else "-rF" if option.is_file else "-x"
+    values = f"-xa {_quote(' '.join(option.choices))}" if option.choices else "-rF" if option.is_file else "-x"
     return " ".join((*parts, values))

@@ -163,10 +163,10 @@ def _table(servers: Sequence[ScannedServer], *, is_installed: bool) -> Iterator[
     for number, (line, note) in enumerate(zip(lines, notes, strict=True)):
         text = f"  {line}{' ' * (indent - width_of(line))}  {note}".rstrip()
         state = servers[number - 1].state if 0 < number <= len(servers) else None
-        yield dim(text) if number == 0 or state in ("disabled", "unknown") else _marked(text, state)
+        yield dim(text) if number == 0 or state in ("disabled", "unknown") else _colour_row(text, state)
 
 
-def _marked(text: str, state: str | None) -> str:
+def _colour_row(text: str, state: str | None) -> str:
     return red(text) if state in ("failed", "late") else yellow(text) if state == "sign-in" else text
 
 
@@ -209,16 +209,16 @@ def _sums(scan: ClientScan) -> Iterator[str]:
     if scan.is_installed:
         without, saved = scan.without or 0, (scan.without or 0) - scan.now
         share = f" ({saved / without:.0%})" if without else ""
-        yield f"{bold(f'{scan.now:,}')} tokens in every request, {without:,} without Ullage: {_saving(saved, share)}"
+        yield f"{bold(f'{scan.now:,}')} tokens in every request, {without:,} without Ullage: {_format_saving(saved, share)}"
         if any(one.state == "counted" for one in scan.own) and scan.now > scan.with_ullage:
             yield f"{bold(f'{scan.with_ullage:,}')} with Ullage in front of the rest, too"
         return
     share = f" ({scan.saved / scan.now:.0%})" if scan.now else ""
     now = f"{bold(f'{scan.now:,}')} tokens in every request"
-    yield f"{now}, {scan.with_ullage:,} with Ullage: {_saving(scan.saved, share)}"
+    yield f"{now}, {scan.with_ullage:,} with Ullage: {_format_saving(scan.saved, share)}"
 
 
-def _saving(tokens: int, share: str) -> str:
+def _format_saving(tokens: int, share: str) -> str:
     return green(f"{tokens:,} saved{share}") if tokens > 0 else dim(f"nothing saved, {-tokens:,} more")
 
 

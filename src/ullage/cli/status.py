@@ -86,16 +86,16 @@ def _client_lines(config: ClientConfig, behind: Behind) -> list[str]:
     state = dim("without Ullage") if behind is None else green("Ullage is installed")
     lines = [f"{bold(config.program.title)}  {state}; {how_many(len(own), 'server')} of its own"]
     if behind is not None:
-        lines += _listed("behind Ullage", [plain(one.name) for one in behind] or ["nothing"])
+        lines += _wrap_names("behind Ullage", [plain(one.name) for one in behind] or ["nothing"])
     for title, scopes in (("its own", ("user", "managed")), ("in this folder", ("local", "project"))):
         some = [plain(one.name) + _state_of(one) for one in own if one.scope in scopes]
-        lines += _listed(title, some) if some else []
+        lines += _wrap_names(title, some) if some else []
     lines += [f"  {yellow('warning')}  {line}" for line in doubled_lines([(config, behind)])]
     lines += [f"  {yellow('problem')}  {short_path(one.file)}: {plain(one.message)}" for one in config.problems]
     return lines
 
 
-def _listed(title: str, names: Sequence[str]) -> list[str]:
+def _wrap_names(title: str, names: Sequence[str]) -> list[str]:
     """Names on as few lines as the terminal allows."""
     return textwrap.wrap(
         f"{title}: {', '.join(names)}",

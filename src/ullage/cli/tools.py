@@ -175,7 +175,7 @@ def _print_servers(seen: _Seen) -> None:
             for flag in flags:
                 emit(f"  {server}  {flag_line(flag)}")
     emit()
-    for line in (*_sums(seen), *_beside(seen)):
+    for line in (*_sums(seen), *_format_hints(seen)):
         emit(line)
 
 
@@ -194,7 +194,7 @@ def _sums(seen: _Seen) -> Iterator[str]:
     yield f"{bold(f'{with_it:,}')} with it, instructions included: {listed}."
 
 
-def _beside(seen: _Seen) -> Iterator[str]:
+def _format_hints(seen: _Seen) -> Iterator[str]:
     """What of all this is not behind Ullage, and what is paid for twice."""
     names = ", ".join(seen.others)
     if seen.is_planned:
