@@ -209,7 +209,8 @@ def _sums(scan: ClientScan) -> Iterator[str]:
     if scan.is_installed:
         without, saved = scan.without or 0, (scan.without or 0) - scan.now
         share = f" ({saved / without:.0%})" if without else ""
-        yield f"{bold(f'{scan.now:,}')} tokens in every request, {without:,} without Ullage: {_format_saving(saved, share)}"
+        now = f"{bold(f'{scan.now:,}')} tokens in every request"
+        yield f"{now}, {without:,} without Ullage: {_format_saving(saved, share)}"
         if any(one.state == "counted" for one in scan.own) and scan.now > scan.with_ullage:
             yield f"{bold(f'{scan.with_ullage:,}')} with Ullage in front of the rest, too"
         return
