@@ -1,12 +1,17 @@
 import ast
 import inspect
+import os
 import re
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 from build_reference import PAGE, page
 
+from scripted_openai import scripted_openai
 from ullage.cli.main import VERBS, parser_of
 from ullage.clients.configs import PROGRAMS
 
@@ -106,6 +111,50 @@ async def test_every_example_in_the_docs_runs(name: str):
         outcome = eval(code, found)
         if inspect.iscoroutine(outcome):
             await outcome
+
+
+def run_example(block: str, folder: Path) -> str:
+    """What a complete program of the documents prints, with OpenAI replaced by a provider on loopback."""
+    with scripted_openai('{"item":"tea"}', "Yes, there are 12 packs of tea.") as (address, _):
+        settings = folder / "config" / "ullage" / "ullage.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f'[providers.openai]\nbase_url = "{address}"\n', encoding="utf-8")
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                f"async def example():\n{textwrap.indent(block, '    ')}\nimport asyncio\nasyncio.run(example())"
+                if "await" in block and "asyncio.run" not in block
+                else block,
+            ],
+            cwd=folder,
+            env={
+                **{name: value for name, value in os.environ.items() if name in ("PATH", "SYSTEMROOT", "LANG")},
+                "HOME": str(folder),
+                "XDG_CONFIG_HOME": str(folder / "config"),
+                "OPENAI_API_KEY": "sk-test",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+PROGRAMS_OF_DOCS = re.findall(
+    r"```python run\n(.*?)```(?:\n\n```text\n(.*?)```)?",
+    (ROOT / "docs/python.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize(("block", "printed"), PROGRAMS_OF_DOCS)
+def test_every_program_of_the_python_tutorial_prints_what_it_says(block: str, printed: str, tmp_path: Path):
+    found = run_example(block, tmp_path)
+    assert found
+    assert not printed or found == printed
 
 
 def test_the_readme_is_short_and_shows_both_commands_first():

@@ -14,12 +14,13 @@ ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".bench" / "adapters" / "bin" / "python"
 
 
-def measured(script: str) -> dict[str, Any]:
+def run_in_frameworks(script: str, *arguments: str) -> str:
+    """What the script prints."""
     if not PYTHON.with_name("..").joinpath(".installed").exists():
         pytest.fail("the frameworks are not installed; run `make test-heavy`")
     path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests/adapters"))
     done = subprocess.run(
-        [str(PYTHON), str(ROOT / "tests" / "adapters" / script)],
+        [str(PYTHON), str(ROOT / "tests" / "adapters" / script), *arguments],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -27,7 +28,18 @@ def measured(script: str) -> dict[str, Any]:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return done.stdout
+
+
+def measured(script: str) -> dict[str, Any]:
+    return json.loads(run_in_frameworks(script).splitlines()[-1])
+
+
+@pytest.mark.parametrize("framework", ["pydantic-ai", "openai-agents", "langchain"])
+def test_the_example_of_each_framework_runs(framework: str):
+    printed = run_in_frameworks("run_example.py", framework, str(ROOT / "docs" / "python.md")).splitlines()
+    assert printed[-1] == "3 crates of tea."
+    assert len([line for line in printed if line.startswith("{'type': 'context_status'")]) >= 4
 
 
 @pytest.mark.requirement("S2:formats", "S2:long")

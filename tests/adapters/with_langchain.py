@@ -82,7 +82,7 @@ def history(length: int) -> list[Any]:
 async def check_identity() -> int:
     """What is kept is what was given."""
     middleware = context_middleware(lambda: begin(Format.ULLAGE, summarizer=Short()))
-    given = history(20)
+    given = history(80)
     change = await middleware.abefore_model({"messages": given}, SimpleNamespace(stream_writer=lambda _: None))
     _, summary, *kept = change["messages"]
     assert summary.text.startswith("<context_summary>")

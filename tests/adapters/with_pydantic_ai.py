@@ -97,7 +97,7 @@ def history(length: int) -> list[Any]:
 
 
 async def check_identity() -> int:
-    process, given = history_processor(lambda: begin(Format.ULLAGE, summarizer=Short())), history(20)
+    process, given = history_processor(lambda: begin(Format.ULLAGE, summarizer=Short())), history(80)
     summary, *kept = await process(None, given)
     assert summary.parts[0].content.startswith("<context_summary>")
     same = [one for one in kept if any(one is other for other in given)]

@@ -1,8 +1,11 @@
 """Session and input filter for the OpenAI Agents SDK.
 
-A session reads its history only when a run begins, and a filter sees what goes to the model before every call: here is
-one object that is both. The session inside it keeps every item as it was; what is given to the model is made to fit.
-Items that are kept are the same objects. Needs the extra `openai-agents`.
+    session = CompactingSession(SQLiteSession("42"), lambda: Context(model="gpt-5.6-sol"))
+    await Runner.run(agent, prompt, session=session, run_config=RunConfig(call_model_input_filter=session.fit))
+
+The SDK reads a session only when a run begins, and calls the filter before every call of the model: this object is
+both. The inner session keeps every item as it was; what the model receives is compacted. Items that are kept are the
+same objects. Needs the extra `openai-agents`.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ullage.context import Context, Summarizer, SummaryAnswer, SummaryRequest
+from ullage.messages import Format
 from ullage.tool import Json, JsonObject
 
 from .history_sync import Begin, Following, Shown, begins, load
@@ -29,30 +33,38 @@ class _Conversion:
         return natives[0]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class CompactingSession:
-    """A session whose history fits the window of the contexts that `begin` makes, which read `openai-responses`.
+    """A session whose history fits the context window. Pass it to a run both as session and as filter:
 
-    Give it to a run twice: `Runner.run(…, session=it, run_config=RunConfig(call_model_input_filter=it.fit))`.
-    `context_status` is told to `tell` each time. Where a context has no summarizer, the agent's own model summarises as
-    soon as the filter has seen it.
+        Runner.run(agent, prompt, session=it, run_config=RunConfig(call_model_input_filter=it.fit))
+
+    Args:
+        inner: A session of the SDK, which stores the full history.
+        begin: Makes the `Context` of a new conversation. If it has no summarizer, the agent's own model summarises as
+            soon as the filter has seen the agent. Its format is `openai-responses`, given or not.
+        tell: Called with the `context_status` event whenever the session is read or filtered.
     """
 
     inner: Any
-    """A session of the SDK, which keeps all there is."""
     begin: Begin
-    tell: Callable[[JsonObject], None] | None = None
+    tell: Callable[[JsonObject], None] | None = field(default=None, kw_only=True)
     _following: Following = field(init=False)
-    _agent: Any = None
-    _kept: list[Any] = field(default_factory=list[Any])
+    _agent: Any = field(init=False, default=None)
+    _kept: list[Any] = field(init=False, default_factory=list[Any])
     """The items of the session inside that are known."""
-    _shown: list[Any] = field(default_factory=list[Any])
+    _shown: list[Any] = field(init=False, default_factory=list[Any])
     """The same as the run had them when it showed them last."""
-    _given: list[Any] = field(default_factory=list[Any])
+    _given: list[Any] = field(init=False, default_factory=list[Any])
     """And as they were given to it."""
 
     def __post_init__(self) -> None:
-        self._following = Following(begin=self.begin, conversion=_Conversion())
+        self._following = Following(begin=self._begin_context, conversion=_Conversion())
+
+    def _begin_context(self) -> Context:
+        context = self.begin()
+        context.assume_format(Format.OPENAI_RESPONSES)
+        return context
 
     @property
     def session_id(self) -> str:

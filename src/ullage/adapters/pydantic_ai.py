@@ -1,7 +1,9 @@
-"""History processor for Pydantic AI agents.
+"""Keeps the history of a Pydantic AI agent within its context window.
 
-As a history processor: before every call of the model the history is made to fit, and what was let go leaves it.
-Messages that are kept are the same objects. Needs the extra `pydantic-ai`.
+    agent = Agent("openai:gpt-5.6-sol", capabilities=[context_capability(lambda: Context(model="gpt-5.6-sol"))])
+
+Before every call of the model the history is compacted if it is too long. Messages that are kept are the same objects.
+Needs the extra `pydantic-ai`.
 """
 
 import json
@@ -16,7 +18,7 @@ from ullage.tool import JsonObject
 
 from .history_sync import Begin, Following, Mirrored, Shown, load, untouched
 
-__all__ = ["ModelSummarizer", "history_processor"]
+__all__ = ["ModelSummarizer", "context_capability", "history_processor"]
 
 _EXTRA = "pydantic-ai"
 _ERRORS = frozenset({"failed", "retried"})
@@ -24,12 +26,30 @@ _ERRORS = frozenset({"failed", "retried"})
 Processor = Callable[[Any, list[Any]], Awaitable[list[Any]]]
 
 
-def history_processor(begin: Begin, *, tell: Callable[[JsonObject], None] | None = None) -> Processor:
-    """For `ProcessHistory`, or `history_processors`: keeps the history within the window of the contexts that `begin`
-    makes.
+def context_capability(begin: Begin, *, tell: Callable[[JsonObject], None] | None = None) -> Any:  # noqa: ANN401
+    """The capability that keeps an agent's history within its context window.
 
-    `context_status` is told to `tell` before every call of the model. Where a context has no summarizer, the agent's
-    own model summarises.
+    Args:
+        begin: Makes the `Context` of a new conversation. If it has no summarizer, the agent's own model summarises.
+        tell: Called with the `context_status` event before every call of the model.
+
+    Returns:
+        A `ProcessHistory`, for `Agent(capabilities=[...])`.
+
+    Raises:
+        BadConfiguration: Pydantic AI is not installed, or is older than its capabilities; `history_processor` works
+            with those versions.
+    """
+    capabilities = load("pydantic_ai.capabilities", _EXTRA)
+    return capabilities.ProcessHistory(history_processor(begin, tell=tell))
+
+
+def history_processor(begin: Begin, *, tell: Callable[[JsonObject], None] | None = None) -> Processor:
+    """The function behind `context_capability`, for `ProcessHistory` or the `history_processors` of Pydantic AI 1.
+
+    Args:
+        begin: Makes the `Context` of a new conversation. If it has no summarizer, the agent's own model summarises.
+        tell: Called with the `context_status` event before every call of the model.
     """
     following = Following(begin=begin, conversion=_Conversion())
 

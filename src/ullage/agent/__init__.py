@@ -1,5 +1,6 @@
 """The agent loop: a model that calls tools and stays within its context window."""
 
+from .function_tools import FunctionTools, ToolsGiven
 from .loop import run_agent
 from .tool_calls import Called, ContextStatus, Corrected, End, Ending, Event, Returned, Said, Thought, Used
 
@@ -10,9 +11,11 @@ __all__ = [
     "End",
     "Ending",
     "Event",
+    "FunctionTools",
     "Returned",
     "Said",
     "Thought",
+    "ToolsGiven",
     "Used",
     "run_agent",
 ]

@@ -22,8 +22,9 @@ from ullage.context import Context, Prepared
 from ullage.delegate import Ask, Delegate, Outcome, ProviderFailed, TextDelta, TooLong
 from ullage.messages import Message, Text, Thinking, ToolCall
 from ullage.models import Usage
-from ullage.tool import ANONYMOUS, Caller, JsonObject, ToolSource
+from ullage.tool import ANONYMOUS, Caller, JsonObject
 
+from .function_tools import ToolsGiven, as_sources
 from .tool_calls import (
     Called,
     Calls,
@@ -85,24 +86,35 @@ def run_agent(  # noqa: PLR0913 - whoever assembles an agent gives its parts, an
     *,
     delegate: Delegate,
     context: Context,
-    tools: ToolSource,
+    tools: ToolsGiven,
     model: str | None = None,
     caller: Caller = ANONYMOUS,
     max_steps: int = 50,
     max_output_tokens: int | None = None,
     deadline: float | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Works until the model calls no more tools. Without a prompt, what the context holds is gone on with.
+    """Call a model and the tools that it asks for until it asks for no more.
 
-    `model` is the policy's alias or id of the model that the context counts for; an answer may have as many tokens as
-    the context keeps free for it where nothing is said; the deadline is on the event loop's clock. The context's
-    messages are neutral ones. Raises `ProviderFailed` where no model answers: what had come by then is kept, and the
-    same context, or its session opened anew, can be gone on with.
+    Args:
+        prompt: The user's message. None continues with what the context already contains.
+        delegate: Chooses and asks the models.
+        context: The history, in the format `Format.ULLAGE`.
+        tools: A `ToolSource`, a Python function, or a list of sources and functions.
+        model: The policy's alias or id of the model that the context counts for.
+        caller: Whom usage and budgets are booked to.
+        max_steps: Calls of the model at most.
+        max_output_tokens: Of one answer; what the context reserves for it if None.
+        deadline: On the event loop's clock (`anyio.current_time`).
+
+    Raises:
+        InvalidArguments: A tool is neither a source nor a function that a model can call.
+        ProviderFailed: No model answered. The context keeps what had come by then, and a run with it, or with its
+            session opened again, continues from there.
     """
     run = _Run(
         delegate=delegate,
         context=context,
-        offered=Offered((tools, *context.tools_of_its_own)),
+        offered=Offered((*as_sources(tools), *context.tools_of_its_own)),
         ask=Ask(messages=(), force_model=model, caller=caller, max_output_tokens=max_output_tokens, deadline=deadline),
         max_steps=max_steps,
     )

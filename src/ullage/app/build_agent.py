@@ -1,22 +1,15 @@
-"""`run_agent`, built from the settings of the working directory.
-
-By the settings of the working directory: its keys, its policy, its budgets. The model that works is the one that
-summarises, unless another is given.
-"""
+"""`run_agent` with the keys, policy and budgets that the settings of the working directory name."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from ullage.agent import Event
+from ullage.agent import Event, ToolsGiven
 from ullage.agent import run_agent as run_assembled
 from ullage.config import Settings
 from ullage.context import OptionsGiven, Session, Summarizer
-from ullage.errors import UnknownTool
 from ullage.messages import Format, Message
-from ullage.tool import Call, Listing, Reply, ToolSource
 
 from .build_context import Context
 from .build_delegate import open_delegate, with_model
@@ -29,7 +22,7 @@ async def run_agent(  # noqa: PLR0913
     prompt: str | Message | None,
     *,
     model: str,
-    tools: ToolSource | None = None,
+    tools: ToolsGiven = None,
     session: Session | str | Path | None = None,
     system: str | None = None,
     summarizer: Summarizer | None = None,
@@ -37,12 +30,33 @@ async def run_agent(  # noqa: PLR0913
     max_steps: int = 50,
     **options: Unpack[OptionsGiven],
 ) -> AsyncGenerator[Event, None]:
-    """Works with tools until the model has nothing more to call; before each call of the model comes a
-    `context_status`.
+    """Call a model and the tools that it asks for until it asks for no more.
 
-    `model` is an alias or id of the policy, or any model of a provider whose key is set, as `openai:gpt-4o` or
-    `gpt-4o`. Without a prompt, what the session holds is gone on with. Closing the generator ends the run; nothing that
-    was said is lost with a session.
+        def add(a: int, b: int) -> int:
+            "Add two numbers."
+            return a + b
+
+        async for event in run_agent("What is 2 + 3?", model="gpt-5.6-sol", tools=[add]):
+            print(event.to_json())
+
+    Args:
+        prompt: The user's message. None continues a session that was interrupted.
+        model: An alias or id of the policy, or any model of a provider whose key is set: `openai:gpt-4o`, `gpt-4o`.
+        tools: Python functions, `ToolSource`s (a server, a gateway, a database), or a list of both.
+        session: A path or an open session. With one, nothing that was said is lost when the run ends early.
+        system: The system prompt.
+        summarizer: Writes the summary when the window is full; the model itself if None.
+        settings: Those of the working directory if None.
+        max_steps: Calls of the model at most.
+        **options: Those of `Context`, such as `context_window` and `compact_threshold`.
+
+    Yields:
+        A `ContextStatus` before each call of the model, then `Said`, `Thought`, `Used`, `Called` and `Returned` as they
+        happen, and one `End`. Closing the generator ends the run.
+
+    Raises:
+        InvalidArguments: A tool is neither a source nor a function that a model can call.
+        ProviderFailed: No model answered.
     """
     async with open_delegate(settings) as opened:
         delegate, entry = with_model(opened, model)
@@ -60,19 +74,10 @@ async def run_agent(  # noqa: PLR0913
             prompt,
             delegate=delegate,
             context=context,
-            tools=tools or _NoTools(),
+            tools=tools,
             model=entry.id,
             max_steps=max_steps,
         )
         async with aclosing(events):
             async for event in events:
                 yield event
-
-
-@dataclass(frozen=True, slots=True)
-class _NoTools:
-    async def tools(self) -> Listing:
-        return Listing((), revision="none")
-
-    async def call(self, call: Call) -> Reply:
-        raise UnknownTool(f"no tool is called `{call.tool}`")

@@ -178,6 +178,10 @@ class Context:
         """The system prompt from now on."""
         self._history.instruct(system)
 
+    def assume_format(self, format: Format) -> None:  # noqa: A002
+        """Read the messages in this format from now on, instead of detecting it."""
+        self._history.assume_format(format)
+
     def offer(self, tools: Sequence[object]) -> None:
         """The tools from now on, where they may change while an agent works."""
         self._history.offer(tools)

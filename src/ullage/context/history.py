@@ -436,6 +436,9 @@ class History:
         if system != self.system:
             self.system, self._fixed = system, None
 
+    def assume_format(self, format: Format) -> None:  # noqa: A002
+        self._format = format
+
     def offer(self, tools: Sequence[object]) -> None:
         if tuple(tools) != self.tools:
             self.tools, self._fixed = tuple(tools), None
