@@ -270,10 +270,11 @@ def _grouped(connection: Connection, asked: _Asked, source: str, span: tuple[flo
     else:
         key = f"{_COLUMNS.get(asked.by) or 'NULL'}, u.kind, u.model, p.client, NULL"
         joins = "JOIN ullage_subjects u ON u.id = g.subject JOIN ullage_parties p ON p.id = g.party"
-    query = (
-        f"SELECT g.bucket, {key}, MIN(g.first), MAX(g.last), {sums} FROM ({inner}) g {joins}{who} "
-        "GROUP BY 1, 2, 3, 4, 5, 6"
-    )
+    if asked.by == "session":  # one row each already
+        figures, groups = ", ".join(f"g.{name}" for name in ("first", "last", *MEASURES)), ""
+    else:
+        figures, groups = f"MIN(g.first), MAX(g.last), {sums}", " GROUP BY 1, 2, 3, 4, 5, 6"
+    query = f"SELECT g.bucket, {key}, {figures} FROM ({inner}) g {joins}{who}{groups}"
     for bucket, name, kind, model, client, project, first, last, *measures in connection.execute(query, values):
         yield _Sum(bucket, name, kind, model, client, project, int(first), int(last), measures)
 
