@@ -81,7 +81,7 @@ def measure(sets: Sequence[Set]) -> Briefs:
 
 async def _measure_set(each: Set) -> list[_Query]:
     there = await behind(each.tools)
-    stopping = there.find.settings
+    stopping = replace(there.find.settings, stop_early=True)
     found = list[_Query]()
     for query in each.queries:
         needed = frozenset(there.entries[id_].listed for id_ in query.needed)

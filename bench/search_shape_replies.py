@@ -76,7 +76,7 @@ async def behind(tools: Sequence[Row]) -> Behind:
         Member(name=name, source=FakeSource(offered=tuple(offered)), prefix=name) for name, offered in servers.items()
     ]
     merge = Merge(members, reserved=NAMES)
-    find = Find(merge, _meter(), FindSettings(mode="search"))
+    find = Find(merge, _meter(), FindSettings(mode="search", stop_early=False))
     await find.prepare()
     entries = {(entry.server, entry.original): entry for entry in (await merge.view()).entries}
     return Behind(

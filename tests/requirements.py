@@ -16,6 +16,7 @@ REQUIREMENTS = {
     "U:ledger": "Definitions, searches, results, history and model calls are written to one ledger with what was saved.",
     "U:usage": "Usage and the status line say what was spent and saved, from the ledger and other programs' logs, each call once.",
     "U:budget": "Any result can be held to a token budget with nothing lost and nothing run twice.",
+    "U:join": "SQL on a held result may name other handles of the same principal as tables, and nobody else's.",
     "U:scan": "One command says what existing MCP configurations cost and what Ullage would save; one installs, one undoes.",
     "U:project": "Settings found in a project only restrict until this user approved their exact content; some keys never come from one.",
     "U:env": "A server gets a minimal environment and what its entry names, nothing else unless the user says so.",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ullage.retrieve import RetrieveSource
     from ullage.sql import Dialect, Question, SqlSource
     from ullage.sql.embedded import TableWorker
+    from ullage.sql.guard import Statement
     from ullage.table import Row
 
 __all__ = [
@@ -340,19 +341,35 @@ class HeldTables:
     def __init__(self) -> None:
         self._worker: TableWorker | None = None
 
+    async def tables(self, sql: str) -> frozenset[str]:
+        return frozenset((await anyio.to_thread.run_sync(_judged, sql)).tables)
+
     async def ask(
-        self, columns: Sequence[str], rows: "Iterable[Row]", sql: str, seconds: float
+        self,
+        columns: Sequence[str],
+        rows: "Iterable[Row]",
+        sql: str,
+        seconds: float,
+        *,
+        beside: "Mapping[str, tuple[Sequence[str], Iterable[Row]]] | None" = None,
     ) -> "tuple[Sequence[str], Sequence[Row], bool]":
-        statement = await anyio.to_thread.run_sync(_judged, sql)
+        statement = (await anyio.to_thread.run_sync(_judged, sql)).sql
         # The seconds are the statement's: reading what we hold ourselves is not its fault.
-        held = await anyio.to_thread.run_sync(list["Row"], rows)
+        held = [await anyio.to_thread.run_sync(list["Row"], rows)]
+        others = dict[str, tuple[Sequence[str], Sequence["Row"]]]()
         try:
+            for name, (names, rows_beside) in (beside or {}).items():
+                held.append(await anyio.to_thread.run_sync(list["Row"], rows_beside))
+                others[name] = names, held[-1]
             if self._worker is None:
                 self._worker = await anyio.to_thread.run_sync(_worker)
-            answer = await self._worker.ask_table(columns, held, statement, seconds=seconds, limit=_ROWS)
+            answer = await self._worker.ask_table(
+                columns, held[0], statement, seconds=seconds, limit=_ROWS, beside=others
+            )
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(_free, held)
+                for each in held:
+                    await anyio.to_thread.run_sync(_free, each)
         return answer.columns, answer.rows, answer.more
 
     async def close(self) -> None:
@@ -372,11 +389,11 @@ def _worker() -> "TableWorker":
     return TableWorker()
 
 
-def _judged(sql: str) -> str:
+def _judged(sql: str) -> "Statement":
     # The parser takes a while to load, and most results are never asked in SQL.
     from ullage.sql.guard import judge
 
-    return judge(sql, "sqlite").sql
+    return judge(sql, "sqlite")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from gateway.results.bench_of_results import (
 from ullage.errors import InvalidArguments, UnknownHandle, UnknownTool
 from ullage.gateway.find.tool_forms import find_tools
 from ullage.gateway.results import BUDGET, READ, ResultReader, ResultRules, Vault
+from ullage.gateway.results.result_query import Table
 from ullage.gateway.tool_source import definition_text
 from ullage.table import Row, decode
 from ullage.testing import check_source
@@ -193,8 +194,17 @@ class Sqlite:
 
     most = 1_000
 
+    async def tables(self, sql: str) -> frozenset[str]:
+        return frozenset()
+
     async def ask(
-        self, columns: Sequence[str], rows: Iterable[Row], sql: str, seconds: float
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Row],
+        sql: str,
+        seconds: float,
+        *,
+        beside: Mapping[str, Table] | None = None,
     ) -> tuple[Sequence[str], Sequence[Row], bool]:
         assert seconds > 0
         connection = sqlite3.connect(":memory:")

@@ -1,6 +1,6 @@
 """What is said of a database's rows that are not shown?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -8,6 +8,7 @@ from gateway.results.bench_of_results import ONWARD, Bench, handle, meta, said, 
 from ullage.gateway.results import BUDGET, ResultRules
 from ullage.gateway.results.held_result import contents
 from ullage.gateway.results.paging import sheet_in
+from ullage.gateway.results.result_query import Table
 from ullage.table import Row
 from ullage.tokens import drain
 from ullage.tool import Origin, Reply
@@ -22,8 +23,17 @@ TIGHT = ResultRules(budget=400)
 class Counted:
     """Says how many rows there are, whatever it is asked."""
 
+    async def tables(self, sql: str) -> frozenset[str]:
+        return frozenset()
+
     async def ask(
-        self, columns: Sequence[str], rows: Iterable[Row], sql: str, seconds: float
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Row],
+        sql: str,
+        seconds: float,
+        *,
+        beside: Mapping[str, Table] | None = None,
     ) -> tuple[Sequence[str], Sequence[Row], bool]:
         return ("count",), [(sum(1 for _ in rows),)] * (2 if "twice" in sql else 1), False
 

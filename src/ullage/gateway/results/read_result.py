@@ -23,6 +23,7 @@ from .result_budget import BUDGET, READ
 from .result_query import (
     Document,
     Lines,
+    Records,
     TableQuery,
     as_shown,
     at_offset,
@@ -31,6 +32,8 @@ from .result_query import (
     matching,
     records_in,
     records_of,
+    schema_rows,
+    tables_beside,
 )
 from .result_store import OpenResult, Vault
 
@@ -105,6 +108,9 @@ _NO_LIMIT = 10**7
 """Tokens, where the user has set none."""
 _SECONDS = 10.0
 """That SQL may take."""
+_SCHEMA = "schema"
+"""In the place of SQL: asks for the columns."""
+_SCHEMA_COLUMNS = ("column", "type", "rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +135,7 @@ class ResultReader:
         opened = await self.vault.aside(partial(self.vault.open, wanted.handle, call.caller.principal))
         reading = self._reading(call, wanted, opened)
         if wanted.sql is not None:
-            reply = await self._ask(reading, wanted.sql)
+            reply = await self._ask(reading, wanted.sql, call.caller.principal)
         else:
             reply = await self.vault.aside(lambda: drain(_read(reading)))
         account: dict[str, Json] = {"server": opened.header.server, "tool": opened.header.tool}
@@ -149,13 +155,29 @@ class ResultReader:
             scale=Scale(self.meter, self.reference(call.caller).counted_as, budget / limit if limit else 0.0),
         )
 
-    async def _ask(self, reading: "_Reading", sql: str) -> Reply:
+    async def _ask(self, reading: "_Reading", sql: str, principal: str) -> Reply:
         if self.query is None:
             raise InvalidArguments("SQL cannot be asked here", suggestion="Use `offset`, `grep` or `path`.")
         records = await self.vault.aside(lambda: records_in(drain(reading.document())))
-        answered = await self.query.ask(records.columns, records, sql, _SECONDS)
-        beyond = records.footer if isinstance(records, Lines) and has_more(records.footer) else ""
+        if sql.strip().rstrip(";").lower() == _SCHEMA:
+            rows = await self.vault.aside(lambda: list(schema_rows(records)))
+            return await self.vault.aside(lambda: drain(_answer(reading, _SCHEMA_COLUMNS, rows, False, "")))
+        beside = await self._beside(principal, await self.query.tables(sql), sql)
+        tables = {name: (table.columns, table) for name, table in beside.items()}
+        answered = await self.query.ask(records.columns, records, sql, _SECONDS, beside=tables)
+        cut = (one.footer for one in (records, *beside.values()) if isinstance(one, Lines) and has_more(one.footer))
+        beyond = next(cut, "")
         return await self.vault.aside(lambda: drain(_answer(reading, *answered, beyond)))
+
+    async def _beside(self, principal: str, names: frozenset[str], sql: str) -> dict[str, Records | Lines]:
+        """The other held results that a statement names, as tables. Raises `UnknownHandle` for a foreign one, too."""
+
+        def read(handle: str, path: str | None) -> Records | Lines:
+            opened = self.vault.open(handle, principal)
+            return records_in(drain(at_path(opened, path)) if path else records_of(opened))
+
+        wanted = tables_beside(names, sql)
+        return {name: await self.vault.aside(partial(read, *each)) for name, each in wanted.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,10 @@ _LOADED: dict[str, Json] = {"_meta": {"anthropic/alwaysLoad": True}}
 
 READ = Tool(
     name="read_result",
-    description="Read more of a cut result: from offset, by grep (regex), JSON path, or SQL on table `result`.",
+    description=(
+        "Read more of a cut result: from offset, by grep (regex), JSON path, or SQL on table `result` and other "
+        "handles; sql=schema."
+    ),
     input_schema={
         "type": "object",
         "properties": {

@@ -23,7 +23,7 @@ writes it. Where the values come from is not known here.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice, takewhile
@@ -56,6 +56,7 @@ __all__ = [
     "Pattern",
     "Records",
     "Step",
+    "Table",
     "TableQuery",
     "as_shown",
     "at_offset",
@@ -66,7 +67,9 @@ __all__ = [
     "read_steps",
     "records_in",
     "records_of",
+    "schema_rows",
     "select",
+    "tables_beside",
 ]
 
 
@@ -507,11 +510,25 @@ _LONGEST_CELL = 1_000_000
 """Characters of a list or an object that is one cell of a table."""
 
 
+Table = tuple[Sequence[str], Iterable[Row]]
+"""Columns, and rows that have as many cells each."""
+
+
 class TableQuery(Protocol):
-    """Runs one read-only statement on a table made for it, named `result`."""
+    """Runs one read-only statement on tables made for it: `result`, and others by their names."""
+
+    async def tables(self, sql: str) -> frozenset[str]:
+        """The names of the tables that a statement reads, in lower case. Raises `Refused`."""
+        ...
 
     async def ask(
-        self, columns: Sequence[str], rows: Iterable[Row], sql: str, seconds: float
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Row],
+        sql: str,
+        seconds: float,
+        *,
+        beside: Mapping[str, Table] | None = None,
     ) -> tuple[Sequence[str], Sequence[Row], bool]:
         """Columns and rows of the answer, and whether there were more rows than came back. `rows` may be many and are
         read from a disk: they are to be taken in a thread. Raises `Refused`, `QueryFailed` or `DeadlinePassed`."""
@@ -636,3 +653,61 @@ def _no_table() -> InvalidArguments:
         "this result is no table of which SQL could be asked",
         suggestion="Use `offset`, `grep` or `path`; with `path`, SQL can be asked of a list further in.",
     )
+
+
+_TABLE_NAME = re.compile(r"(r[0-9]{4,40})((?:[.$\[].*)?)", re.DOTALL | re.IGNORECASE)
+"""A handle as a table's name, and behind it the path of a list in that result: `"r123.items"`."""
+_MOST_BESIDE = 8
+
+
+def tables_beside(names: Iterable[str], sql: str) -> dict[str, tuple[str, str | None]]:
+    """The tables of a statement that are other held results: handle and path by the table's name.
+
+    Args:
+        names: Of all tables of the statement, in lower case.
+        sql: The statement, in which the paths have their letters' case.
+
+    Raises:
+        InvalidArguments: There are more than eight.
+    """
+    found = dict[str, tuple[str, str | None]]()
+    for name in sorted(names):
+        matched = _TABLE_NAME.fullmatch(name)
+        if matched is None:
+            continue
+        at = sql.lower().find(name)
+        path = sql[at + len(matched[1]) : at + len(name)] if at >= 0 else matched[2]
+        found[name] = matched[1], path.removeprefix("$").removeprefix(".") or None
+    if len(found) > _MOST_BESIDE:
+        raise InvalidArguments(
+            f"a statement may read {_MOST_BESIDE} other results, not {len(found)}", suggestion="Join fewer at a time."
+        )
+    return found
+
+
+def schema_rows(table: Records | Lines) -> Iterator[Row]:
+    """Each column of a table with the types of its values and the number of rows."""
+    kinds = [dict[str, None]() for _ in table.columns]
+    rows = 0
+    for row in table:
+        rows += 1
+        for kind, cell in zip(kinds, row, strict=True):
+            kind[_kind_of(cell)] = None
+    for column, kind in zip(table.columns, kinds, strict=True):
+        yield column, " or ".join(kind), rows
+
+
+def _kind_of(cell: Cell) -> str:
+    match cell:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float() | Decimal():
+            return "number"
+        case str() if cell[:1] in ("{", "["):
+            return "json"
+        case _:
+            return "text"

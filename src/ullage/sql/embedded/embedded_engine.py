@@ -223,20 +223,34 @@ class TableWorker:
         self._limits = limits or Limits()
         self._workers = Workers({"kind": "table"}, name="result", limits=self._limits, memory=memory)
 
-    async def ask_table(
-        self, columns: Sequence[str], rows: Sequence[Row], sql: str, *, seconds: float, limit: int
+    async def ask_table(  # noqa: PLR0913
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Row],
+        sql: str,
+        *,
+        seconds: float,
+        limit: int,
+        beside: Mapping[str, tuple[Sequence[str], Sequence[Row]]] | None = None,
     ) -> Answer:
-        """One statement about the table `result`, whose rows have as many cells as there are columns. At most `limit`
-        rows come back."""
-        names = unique_names(columns)
-        _refuse_unless_table(names)
+        """One statement about the table `result`, whose rows have as many cells as there are columns.
+
+        Args:
+            limit: Rows that come back at most.
+            beside: Further tables, columns and rows by name.
+        """
+        tables = {None: (columns, rows), **(beside or {})}
+        named = {name: (unique_names(heading), held) for name, (heading, held) in tables.items()}
+        for names, _ in named.values():
+            _refuse_unless_table(names)
         message = {"do": "ask", "sql": sql, "rows": limit, "cell": self._limits.cell, "bytes": self._limits.bytes}
 
         def frames(left: float) -> Iterable[bytes]:
             deadline = anyio.current_time() + left
-            yield framed({"do": "begin", "columns": names})
-            for batch in batches(rows):
-                yield framed({"do": "load", "rows": batch})
+            for table, (names, held) in named.items():
+                yield framed({"do": "begin", "columns": names, "table": table})
+                for batch in batches(held):
+                    yield framed({"do": "load", "rows": batch})
             yield framed({**message, "seconds": max(0.0, deadline - anyio.current_time())})
 
         return (await self._workers.ask(frames, seconds)).answer()

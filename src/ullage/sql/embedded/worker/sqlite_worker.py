@@ -474,7 +474,7 @@ class SqliteTable:
     def take(self, message: Message) -> None:
         try:
             with failing_as_sqlite(""):
-                self._begin(message["columns"]) if message["do"] == "begin" else self._load(message["rows"])
+                self._begin(message) if message["do"] == "begin" else self._load(message["rows"])
         except Failure as failure:
             self._failure = self._failure or failure
 
@@ -491,14 +491,18 @@ class SqliteTable:
     def functions(self, message: Message) -> dict[str, str]:
         raise Failure("query", f"a table does not take `{message['do']}`")
 
-    def _begin(self, columns: list[str]) -> None:
-        self._forget()
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        set_memory(self._connection, self._memory)
-        names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-        self._connection.execute(f"CREATE TABLE result ({names})")
-        self._insert = f"INSERT INTO result VALUES ({', '.join('?' * len(columns))})"
-        self._connection.execute("BEGIN")
+    def _begin(self, message: Message) -> None:
+        """Make the table that the next rows go to: `result` in a new database, or one beside it by its name."""
+        table = message.get("table")
+        if table is None or self._connection is None:
+            self._forget()
+            self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+            set_memory(self._connection, self._memory)
+            self._connection.execute("BEGIN")
+        columns = message["columns"]
+        name = _quoted(table or "result")
+        self._connection.execute(f"CREATE TABLE {name} ({', '.join(map(_quoted, columns))})")
+        self._insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"
 
     def _load(self, rows: list[list[object]]) -> None:
         if self._connection is not None and self._failure is None:
@@ -517,3 +521,7 @@ class SqliteTable:
         if self._connection is not None:
             self._connection.close()
         self._connection, self._failure = None, None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
