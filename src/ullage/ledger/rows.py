@@ -244,6 +244,9 @@ class _Sums:
     tables: dict[str, dict[tuple[int, int, int], list[float]]] = field(
         default_factory=lambda: {table: {} for table in SUMS}
     )
+    added: dict[tuple[int, _Ids], list[float]] = field(default_factory=dict[tuple[int, "_Ids"], list[float]])
+    """By hour and ids, before it is spread over the tables."""
+    known: dict[tuple[Party, Subject], _Ids] = field(default_factory=dict[tuple[Party, Subject], "_Ids"])
     parties: dict[int, Party] = field(default_factory=dict[int, Party])
     whose: dict[int, tuple[int, Party]] = field(default_factory=dict[int, tuple[int, Party]])
     """By session id."""
@@ -251,31 +254,46 @@ class _Sums:
 
     def name(self, party: Party, subject: Subject) -> "_Ids":
         """Notes the names, and returns their ids."""
+        known = self.known.get((party, subject))
+        if known is not None:
+            return known
         broad = subject.broad
         ids = _Ids(party.id, party.session_id, subject.id, broad.id, KINDS.index(subject.kind))
         self.parties.setdefault(ids.party, party)
         self.whose.setdefault(ids.session, (ids.party, party))
         self.subjects.setdefault(ids.subject, subject)
         self.subjects.setdefault(ids.broad, broad)
+        self.known[party, subject] = ids
         return ids
 
     def add(self, time: float, ids: "_Ids", measures: Sequence[float], sign: int = 1) -> None:
-        hour = int(time // HOUR)
-        for table, key in (
-            ("ullage_hours", (hour, ids.party, ids.broad)),
-            ("ullage_session_hours", (ids.session, hour, ids.kind)),
-            ("ullage_tool_days", (int(time // DAY), ids.party, ids.subject)),
-        ):
-            sums = self.tables[table]
-            found = sums.get(key)
-            if found is None:
-                found = sums[key] = list(_NOTHING)
-            for place, value in enumerate(measures):
-                if value:
-                    found[place] += sign * value
+        key = int(time // HOUR), ids
+        found = self.added.get(key)
+        if found is None:
+            found = self.added[key] = list(_NOTHING)
+        for place, value in enumerate(measures):
+            if value:
+                found[place] += sign * value
+
+    def _spread(self) -> None:
+        """What was added, by the key of each table."""
+        for (hour, ids), measures in self.added.items():
+            for table, key in (
+                ("ullage_hours", (hour, ids.party, ids.broad)),
+                ("ullage_session_hours", (ids.session, hour, ids.kind)),
+                ("ullage_tool_days", (hour // 24, ids.party, ids.subject)),
+            ):
+                sums = self.tables[table]
+                found = sums.get(key)
+                if found is None:
+                    sums[key] = list(measures)
+                else:
+                    for place, value in enumerate(measures):
+                        found[place] += value
 
     def write(self, connection: Connection) -> None:
         """The names and the sums, in the order of their keys: so two processes cannot wait for each other."""
+        self._spread()
         parties = [
             {
                 "id": number,
