@@ -785,6 +785,7 @@ def main() -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     claims = Claims(options)
     os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))  # as `python -m pytest` does: processes that a test starts import its module by name
     arguments = ["-q", "-s", "-n0", "-p", "no:cacheprovider", "--no-header", "--no-summary", *claiming_files()]
     pytest.main(arguments, plugins=[claims])
     return 0 if claims.share is not None and claims.share >= FLOOR else 1

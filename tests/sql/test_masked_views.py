@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from sql.planted import PLAIN, SECRET, TABLES, Planting, opened, said
-from ullage.sql import Column, Structure, Table
+from ullage.errors import UllageError
+from ullage.sql import Column, Dialect, Structure, Table
 from ullage.sql.masking import mask_plan
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0:sql:read-only")]
@@ -187,3 +188,92 @@ def test_inheritance_passes_masks_on_in_both_directions(pattern: str, table: str
 def test_a_view_that_nobody_understands_is_masked_whole(view: str):
     found = mask_plan(f"SELECT * FROM {view}", "postgres", FAMILY, ("parent.secret",))
     assert len(found.positions) == len(found.columns) > 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "answer"),
+    [
+        ("SELECT * REPLACE (upper(name) AS name) FROM people", "OPENVALUE1,***"),
+        ("SELECT * REPLACE (secret AS name) FROM people", "1,***,***"),
+        ("SELECT * REPLACE ('none' AS secret) FROM people", f"1,{PLAIN}1,none"),
+        ("SELECT * RENAME (secret AS name2, name AS secret) FROM people", f"id,secret,name2\n1,{PLAIN}1,***"),
+        ("SELECT d.* FROM (SELECT * RENAME (secret AS plain) FROM people) d", f"1,{PLAIN}1,***"),
+        ("SELECT * FROM people SEMI JOIN notes ON people.id = notes.id", f"1,{PLAIN}1,***"),
+        (
+            "SELECT * FROM people ANTI JOIN notes ON people.id = notes.id AND people.id > '1'",
+            f"name={PLAIN}1\nsecret=***",
+        ),
+        ("SELECT count(*) > 5 AS many FROM duckdb_functions()", "many=true"),
+        ("SELECT * FROM repeat('a', 2)", "a\na"),
+    ],
+)
+async def test_stars_that_replace_or_rename_columns_are_answered(tmp_path: Path, sql: str, answer: str):
+    async with opened(make_duckdb(tmp_path, TABLES), "people.secret") as source:
+        said_ = await said(source, "query", sql=sql)
+        assert answer in said_
+        assert SECRET not in said_
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * REPLACE (upper(secret) AS name) FROM people",
+        "SELECT * REPLACE (secret AS name) FROM people ORDER BY name",
+        "SELECT * RENAME (secret AS other) FROM people ORDER BY other",
+        "SELECT * REPLACE ('none' AS secret) FROM people p JOIN people q USING (id)",
+        "SELECT upper(d.other) FROM (SELECT * RENAME (secret AS other) FROM people) d",
+        "SELECT id FROM people SEMI JOIN notes ON people.secret = notes.body",
+        "SELECT * FROM people SEMI JOIN people AS p ON people.id = p.id WHERE p.secret > ''",
+    ],
+)
+async def test_stars_that_replace_or_rename_columns_tell_nothing_of_masked_ones(tmp_path: Path, sql: str):
+    async with opened(make_duckdb(tmp_path, TABLES), "people.secret") as source:
+        assert "masked" in await said(source, "query", sql=sql)
+
+
+async def test_hidden_columns_of_full_text_tables_are_answered_where_nothing_in_them_is_masked(tmp_path: Path):
+    made = [
+        *TABLES,
+        "CREATE VIRTUAL TABLE plain USING fts5(body)",
+        f"INSERT INTO plain VALUES ('{PLAIN}')",
+        "CREATE VIRTUAL TABLE words USING fts5(secret, content='people', content_rowid='id')",
+        "INSERT INTO words(words) VALUES ('rebuild')",
+        "CREATE INDEX by_name ON people(name)",
+    ]
+    async with opened(make_sqlite(tmp_path, made), "people.secret") as source:
+        assert PLAIN in await said(source, "query", sql="SELECT body FROM plain('open*') ORDER BY rank")
+        assert "rank=-" in await said(source, "query", sql="SELECT plain.rank FROM plain WHERE plain MATCH 'open*'")
+        assert "***\n***" in await said(source, "query", sql="SELECT rank FROM words")
+        assert "masked" in await said(source, "query", sql="SELECT id FROM people, words WHERE rank < 0")
+        assert "name=name" in await said(source, "query", sql="SELECT name FROM pragma_index_info('by_name')")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("mysql", "SELECT 1 FROM dual"),
+        ("mysql", "ANALYZE SELECT id FROM people"),
+        ("postgres", "SELECT * FROM ROWS FROM (generate_series(1, 2), unnest(ARRAY['a', 'b'])) AS t(a, b)"),
+        ("postgres", """SELECT * FROM jsonb_to_record('{"a": 1}') AS x(a int)"""),
+        ("postgres", "SELECT x.a FROM xmltable('/r' PASSING '<r/>' COLUMNS a int PATH '.') AS x"),
+    ],
+)
+def test_statements_that_read_no_masked_column_are_understood(dialect: Dialect, sql: str):
+    people = Structure(tables=(Table(name="people", columns=columns("id", "secret")),))
+    assert mask_plan(sql, dialect, people, ["people.secret"]).positions == ()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("mysql", "SELECT 1 FROM `dual`"),
+        ("mysql", "ANALYZE SELECT id FROM people WHERE secret = 'x'"),
+        ("postgres", "SELECT * FROM ROWS FROM (unnest((SELECT array_agg(secret) FROM people))) AS t(a)"),
+        ("postgres", "SELECT x.* FROM people p, jsonb_to_record(to_jsonb(p)) AS x(secret text)"),
+        ("postgres", "SELECT x.a FROM people p, xmltable('/r' PASSING p.secret COLUMNS a int PATH '.') AS x"),
+    ],
+)
+def test_the_same_statements_over_a_masked_column_are_refused(dialect: Dialect, sql: str):
+    people = Structure(tables=(Table(name="people", columns=columns("id", "secret")),))
+    with pytest.raises(UllageError, match="masked"):
+        mask_plan(sql, dialect, people, ["people.secret"])

@@ -275,7 +275,7 @@ def test_every_dialect_is_read_in_its_own_way(dialect: Dialect, sql: str, positi
         ("duckdb", "SELECT struct_pack(*) FROM users"),
         ("duckdb", "SELECT * LIKE 'pass%' FROM users"),
         ("duckdb", "SELECT * REPLACE (upper(password) AS name) FROM users"),
-        ("duckdb", "SELECT * RENAME (password AS p) FROM users"),
+        ("duckdb", "SELECT * RENAME (password AS p) FROM users ORDER BY p"),
         ("duckdb", "SELECT password p, p || 'x' FROM users"),
         ("duckdb", "SELECT password FROM users ORDER BY ALL"),
         ("duckdb", "SELECT password, count(*) FROM users GROUP BY ALL"),

@@ -38,7 +38,7 @@ _DESCRIBING = frozenset(
     information_schema.table_constraints information_schema.key_column_usage information_schema.statistics
     information_schema.referential_constraints information_schema.constraint_column_usage information_schema.routines
     information_schema.parameters information_schema.triggers information_schema.check_constraints
-    sqlite_master sqlite_schema
+    sqlite_master sqlite_schema sqlite_stat1
     pg_attribute pg_class pg_constraint pg_database pg_description pg_enum pg_extension pg_index pg_indexes pg_inherits
     pg_matviews pg_namespace pg_proc pg_roles pg_sequences pg_settings pg_stat_user_indexes pg_stat_user_tables
     pg_tables pg_trigger pg_type pg_views

@@ -101,6 +101,8 @@ class Source:
     columns: Columns
     rowid: Masks | None = None
     """What may stand in the number of a row, where it has one."""
+    hidden: Masks | None = None
+    """What may stand in a column that `*` leaves out, such as `rank` of a full-text table; None where there is none."""
 
     @property
     def is_open(self) -> bool:
@@ -118,6 +120,8 @@ class Source:
             return frozenset[str]().union(*found)
         if self.rowid is not None and fold(name) in ROWID:
             return self.rowid
+        if self.hidden is not None:
+            return self.hidden
         return frozenset() if fold(name) in _BARE else None
 
 
@@ -129,6 +133,10 @@ class Scope:
     """What the SELECT's own columns are called, and a function's parameters."""
     is_merged: bool = False
     """Whether `*` is not simply the columns of all sources one after the other."""
+
+    def add_alias(self, alias: str, masks: Masks) -> None:
+        """Note that a column of the SELECT is called so, perhaps one of several."""
+        self.aliases[fold(alias)] = self.aliases.get(fold(alias), frozenset()) | masks
 
     @property
     def names(self) -> set[str]:
@@ -186,8 +194,12 @@ _ROWS_OF = frozenset(
     generate_series explodinggenerateseries generateseries range unnest explode jsontable json_table json_each json_tree
     jsonb_each json_each_text jsonb_each_text json_array_elements jsonb_array_elements json_array_elements_text
     jsonb_array_elements_text json_object_keys jsonb_object_keys jsonb_path_query json_to_recordset jsonb_to_recordset
-    regexp_split_to_table string_to_table regexp_matches generate_subscripts string_split pragma_table_info
-    pragma_index_list pragma_foreign_key_list duckdb_tables duckdb_columns duckdb_constraints duckdb_indexes
+    json_to_record jsonb_to_record xmltable regexp_split_to_table string_to_table regexp_matches generate_subscripts
+    string_split repeat repeat_row pragma_collation_list pragma_compile_options pragma_database_list
+    pragma_foreign_key_list pragma_function_list pragma_index_info pragma_index_list pragma_index_xinfo
+    pragma_module_list pragma_pragma_list pragma_table_info pragma_table_list pragma_table_xinfo pragma_version
+    duckdb_columns duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_schemas duckdb_settings
+    duckdb_tables duckdb_types duckdb_views
     """.split()  # noqa: SIM905
 )
 """Functions in FROM that read nothing but their arguments, or only describe."""
@@ -301,24 +313,30 @@ class Lineage:
             if any(name and source.name == name for source in scope.sources):
                 not_understood(node)
             columns = renamed(node, self._columns_of(node, scope, ctes))
-            scope.sources.append(Source(name, columns, self._rowid(node, ctes)))
+            scope.sources.append(Source(name, columns, self._rowid(node, ctes), self._hidden(node, ctes)))
         for inner in (*_list(node, "joins"), *_list(node, "laterals")):
             self._add(inner, scope, ctes)
 
     def _join(self, node: exp.Join, scope: Scope, ctes: Ctes) -> None:
+        before = len(scope.sources)
         self._add(node.this, scope, ctes)
         is_natural = node.method.upper() == "NATURAL"
+        # In the other dialects SEMI may be the alias of the table before it.
+        is_semi = node.kind.upper() in ("SEMI", "ANTI")
+        is_half = is_semi and self.dialect == "duckdb"
         for name in _list(node, "using"):
             for source in scope.sources:
                 self.refuse(source.column(name.name) or frozenset(), node, "USING")
         for source in scope.sources if is_natural else ():
             self.refuse(source.masks, node, "NATURAL JOIN")
-        if is_natural or node.args.get("using") or node.kind.upper() in ("SEMI", "ANTI"):
+        if is_natural or node.args.get("using") or (is_semi and not is_half):
             scope.is_merged = True
         if node.args.get("expressions") or node.args.get("pivots"):
             not_understood(node)
         for condition in (*_list(node, "on"), *_list(node, "match_condition")):
             self._uses(condition, scope, ctes)
+        if is_half:
+            del scope.sources[before:]  # only the condition sees the right side
 
     def _columns_of(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         """Of one source in FROM."""
@@ -329,7 +347,7 @@ class Lineage:
             return self.query(inner, ctes, scope)
         if isinstance(node, exp.Table) and isinstance(inner, exp.Identifier):
             return self._table(node, ctes)
-        rows_from = [table.this for table in _list(node, "rows_from")]
+        rows_from = [each.this if isinstance(each, exp.Table) else each for each in _list(node, "rows_from")]
         for function in rows_from or [inner if isinstance(node, exp.Table | exp.Lateral) else node]:
             name = function.name if isinstance(function, exp.Anonymous) else type(function).__name__
             called = self.tables.find(name, "") if self.dialect == "sqlite" else None
@@ -352,6 +370,9 @@ class Lineage:
             columns = self.tables.columns(node.name, node.db, node.catalog)
         else:
             columns = named.columns if named.is_meant_by(node.this, folds=self.dialect != "mysql") else None
+        is_plain = not node.db and not node.this.args.get("quoted")
+        if columns is None and self.dialect == "mysql" and is_plain and fold(node.name) == "dual":
+            return ()  # stands for no table at all
         return unknown_table(node, self.tables.structure) if columns is None else columns
 
     def _rowid(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
@@ -359,22 +380,31 @@ class Lineage:
             return None
         return None if not node.db and fold(node.name) in ctes else self.tables.rowid(node.name, node.db)
 
+    def _hidden(self, node: exp.Expr, ctes: Ctes) -> Masks | None:
+        """What the hidden columns of a virtual table of SQLite may tell; None for any other source."""
+        if self.dialect != "sqlite" or not isinstance(node, exp.Table) or (not node.db and fold(node.name) in ctes):
+            return None
+        called = node.this.name
+        table = self.tables.find(called, node.db if isinstance(node.this, exp.Identifier) else "")
+        if table is None or table.module is None:
+            return None
+        return frozenset[str]().union(*(column.masks for column in self.tables.of(table)))
+
     def _projection(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Columns:
         inner = node.unalias()
         if isinstance(inner, exp.Star | exp.Column) and inner.is_star and inner is not node:
             # DuckDB calls every column so.
             not_understood(node)
         if isinstance(inner, exp.Star):
-            return self._star(inner, scope.sources, scope)
+            return self._star(inner, scope.sources, scope, ctes)
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
-            return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope)
+            return self._star(inner.this, scope.row(inner.table) or not_understood(inner), scope, ctes)
         passed = self.passed(inner.unnest(), scope, ctes) or Output("", self.used(inner, scope, ctes))
         if not isinstance(node, exp.Alias):
             # Only a plain column is called by its own name everywhere.
             return (passed if isinstance(node, exp.Column) else replace(passed, name=""),)
-        name = fold(node.alias)
-        scope.aliases[name] = scope.aliases.get(name, frozenset()) | passed.masks
-        return (replace(passed, name=name),)
+        scope.add_alias(node.alias, passed.masks)
+        return (replace(passed, name=fold(node.alias)),)
 
     def passed(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Output | None:
         """A column or a scalar subquery that stands by itself."""
@@ -389,13 +419,25 @@ class Lineage:
             not_understood(node)
         return columns[0]
 
-    def _star(self, star: exp.Star, sources: list[Source], scope: Scope) -> Columns:
+    def _star(self, star: exp.Star, sources: list[Source], scope: Scope, ctes: Ctes) -> Columns:
+        """The columns of `*`, with what DuckDB lets it leave out, replace and rename."""
         left_out = {fold(column.name) for column in _list(star, "except_")}
         columns = [column for source in sources for column in source.columns if column.name not in left_out]
-        is_odd = any(star.args.get(key) for key in ("replace", "rename", "ilike"))
+        names = [column.name for column in columns]
+        changed = [fold(each.alias) for each in _list(star, "replace")]
+        changed += [fold(each.this.name) for each in _list(star, "rename")]
+        is_odd = bool(star.args.get("ilike")) or any(names.count(name) != 1 for name in changed)
         if is_odd or (scope.is_merged and sources is scope.sources):
             self.refuse_any(columns, star, "this `*`")
             return not_understood(star) if any(column.masks for column in columns) else (UNCOUNTED,)
+        for each in _list(star, "replace"):
+            passed = self.passed(each.this.unnest(), scope, ctes) or Output("", self.used(each.this, scope, ctes))
+            columns[names.index(fold(each.alias))] = replace(passed, name=fold(each.alias))
+            scope.add_alias(each.alias, passed.masks)
+        for each in _list(star, "rename"):
+            at = names.index(fold(each.this.name))
+            columns[at] = replace(columns[at], name=fold(each.alias))
+            scope.add_alias(each.alias, columns[at].masks)
         return tuple(columns)
 
     def _meaning(self, node: exp.Column, scope: Scope) -> Masks:
@@ -512,7 +554,7 @@ def _list(node: exp.Expr, key: str) -> list[exp.Expr]:
 
 _MASK = "***"
 
-_ASKED = re.compile(r"\s*(EXPLAIN|DESCRIBE|DESC|SHOW|PRAGMA)\b", re.IGNORECASE)
+_ASKED = re.compile(r"\s*(EXPLAIN|ANALYZE|DESCRIBE|DESC|SHOW|PRAGMA)\b", re.IGNORECASE)
 """Statements that show no values. What a plan is about is read all the same: the rows it expects may tell of them."""
 _OPTIONS = re.compile(
     r"\s*(?:QUERY\s+PLAN|ANALY[SZ]E|VERBOSE|EXTENDED|PARTITIONS|FORMAT\s*=\s*\w+|\([^()]*\)(?=\s*\w))", re.IGNORECASE

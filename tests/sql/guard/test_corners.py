@@ -93,3 +93,9 @@ def test_a_harmful_neighbour_of_what_is_allowed_is_refused(dialect: Dialect, sql
     with pytest.raises(Refused) as caught:
         judge(sql, dialect)
     assert reason in caught.value.message
+
+
+def test_a_misspelt_pragma_comes_with_the_nearest():
+    with pytest.raises(Refused) as caught:
+        judge("PRAGMA table_inf(people)", "sqlite")
+    assert caught.value.options[0] == "table_info"

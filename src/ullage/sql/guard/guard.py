@@ -14,6 +14,7 @@ Those that ask, with a table's name for an argument, and those that tell when no
 Each engine has its own; what is not on its list is refused. A condition in them is judged as that of a query is.
 """
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import cast
@@ -70,9 +71,9 @@ def check_pragma(passage: Passage, terms: Terms) -> tuple[str, ...]:
     name = passage.word(at)
     asking, reading = _ASKING[terms.dialect], _READING[terms.dialect]
     if name not in asking | reading:
-        raise refusal(
-            f"PRAGMA {name}", "is not among those that only tell", "Use one of these.", tuple(sorted(asking | reading))
-        )
+        known = sorted(asking | reading)
+        near = difflib.get_close_matches(name, known)
+        raise refusal(f"PRAGMA {name}", "is not among those that only tell", "Use one of these.", tuple(near or known))
     rest = passage.tokens[at + 1 :]
     if not rest:
         return ()
