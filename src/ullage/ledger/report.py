@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 from ullage.models import Price
 from ullage.store import Connection, Database
@@ -38,6 +38,7 @@ __all__ = ["GROUPS", "Group", "Line", "Prices", "Report", "Saved", "Spent", "usa
 
 Group = Literal["day", "week", "month", "session", "client", "project", "server", "tool", "model"]
 GROUPS: tuple[Group, ...] = get_args(Group)
+Key = TypeVar("Key")
 Prices = Callable[[str], Price | None]
 """The price of a model by its name; None where it is unknown."""
 
@@ -428,16 +429,12 @@ class _Sheet:
 
     def add(self, one: _Sum, dollars: Decimal | None) -> None:
         self.first, self.last = min(self.first, one.first), max(self.last, one.last)
-        tables: list[list[float]] = [self.kinds.setdefault(one.kind, [0] * len(MEASURES))]
+        _add_values(self.kinds, one.kind, one.values)
         if one.kind == _MODEL:
             if one.model is not None:
-                tables.append(self.models.setdefault(one.model, [0] * len(MEASURES)))
+                _add_values(self.models, one.model, one.values)
         elif dollars is not None:
             self.dollars = dollars if self.dollars is None else self.dollars + dollars
-        for table in tables:
-            for place, value in enumerate(one.values):
-                if value:
-                    table[place] += value
 
     def line(self, key: str) -> Line:
         kinds = {KINDS[kind]: values for kind, values in self.kinds.items()}
@@ -462,6 +459,16 @@ class _Sheet:
             client=self.client,
             project=self.project,
         )
+
+
+def _add_values(sums: dict[Key, list[float]], key: Key, values: Sequence[float]) -> None:
+    found = sums.get(key)
+    if found is None:
+        sums[key] = list(values)
+        return
+    for place, value in enumerate(values):
+        if value:
+            found[place] += value
 
 
 _NONE = (0,) * len(MEASURES)
