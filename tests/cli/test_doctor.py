@@ -89,7 +89,7 @@ settings  /other.toml
 notes  well: toy 1, protocol 2026-07-28, started in N s
   1 tool, 26 tokens of definitions (o200k_base)
 
-All is well.
+Everything works.
 """)
     assert main(["doctor", "nots", "--config", "other.toml"]) == 2
     assert "no server is called `nots`" in capsys.readouterr().err
@@ -114,7 +114,7 @@ settings  /ullage.toml
     Use `gpt-4`, the default, or an option below; `ullage models` lists all. Nearest: `gpt-4`, `gpt-4o`, `gpt-4.1`.
     options: gpt-4, gpt-3.5-turbo, gpt-4o, claude, gpt-4.1, gpt-5.4, gpt-5, gpt-4-32k, gpt-5.1, gpt-5.2, gpt-5.5
 
-No server was looked at: the settings cannot be used until their errors are mended.
+No server was checked: correct the errors in the settings first.
 """)
     assert main(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
@@ -168,7 +168,7 @@ notes  well: toy 1, protocol 2026-07-28, started in N s
   note  `deny` has `delete_*`, and no tool is called so
   note  `pinned` has `ecko`, and no tool is called so
 
-All is well.
+Everything works.
 """)
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["servers"][0]
@@ -189,7 +189,7 @@ def test_every_database_is_said_to_be_well_or_what_is_wrong(work: Path, capsys: 
     assert main(["doctor", "near"]) == 0
     out = capsys.readouterr().out
     assert "gone" not in out.partition("settings")[2].partition("\n")[2]
-    assert out.endswith("All is well.\n")
+    assert out.endswith("Everything works.\n")
     assert main(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["databases"]
     assert [(one["database"], one["error"] is None, one["notes"]) for one in found] == [
@@ -220,7 +220,7 @@ settings  /ullage.toml
 delegate  off: no model can be asked
   note  set OPENAI_API_KEY or ANTHROPIC_API_KEY or GOOGLE_API_KEY, or write a policy: see docs/delegate.md
 
-All else is well; no model can be asked.
+Everything else works; no model can be asked because no provider has a key.
 """)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     assert main(["doctor"]) == 0
@@ -244,7 +244,7 @@ settings  /ullage.toml
 delegate  well: 2 models, asked of openai
   note  provider `ollama` is off: the policy names it, and it is not configured
 
-All is well.
+Everything works.
 """)
     assert main(["doctor", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["delegate"]
@@ -280,7 +280,7 @@ gone  fails: `/nowhere` is not there
 1 path to be searched not there.
 """)
     assert main(["doctor", "here"]) == 0
-    assert capsys.readouterr().out.endswith("All is well.\n")
+    assert capsys.readouterr().out.endswith("Everything works.\n")
     assert main(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["folders"]
     assert [(one["folders"], one["missing"]) for one in found] == [("here", []), ("gone", [f"{work}/nowhere"])]

@@ -49,7 +49,7 @@ notes       2      74  1 denied, 1 hidden
 off         -       -  disabled
 ullage      2     194
 
-Not known, and not counted; `ullage doctor` says more:
+Not counted, because they did not answer (`ullage doctor` shows more):
   dead  ended with exit status 3; it last said: no such table
 
 74 tokens of definitions in every request without Ullage (o200k_base),

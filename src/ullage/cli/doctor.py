@@ -28,7 +28,7 @@ from ullage.wire import Health, WithheldVariables
 
 from .definition_report import report_json, report_lines
 from .load_settings import add_flags, check, chosen, examined, offered, situation_of, with_gateway
-from .output import NO_SERVERS, bold, dim, emit, emit_json, green, how_many, red, without_name, yellow
+from .output import NO_SERVERS, bold, dim, emit, emit_json, emit_wrapped, green, how_many, red, without_name, yellow
 from .progress import show_waiting
 from .status import doubled_lines, read_installed
 from .tool_weights import entries_of, kept_back, tokens_of, unmatched
@@ -342,28 +342,28 @@ def _counted(found: _Found, view: View) -> _Found:
 
 def _print(seen: _Seen) -> None:
     for line in _settings(seen.loaded):
-        emit(line)
+        emit_wrapped(line)
     if seen.store_error is not None:
-        emit(f"\n{bold('store')}  {red('fails')}: {seen.store_error.message}")
-        emit(f"  {seen.store_error.suggestion}")
+        emit_wrapped(f"\n{bold('store')}  {red('fails')}: {seen.store_error.message}")
+        emit_wrapped(f"  {seen.store_error.suggestion}")
     for one in seen.found:
         emit()
         for line in _server(one):
-            emit(line)
+            emit_wrapped(line)
     for lines in (*map(database_lines, seen.databases), *(one.lines() for one in seen.folders)):
         emit()
         for line in lines:
-            emit(line)
+            emit_wrapped(line)
     delegates = delegate_lines(seen.loaded.settings, os.environ)
     for line in seen.doubled:
-        emit(f"\n{yellow('warning')}  {line}")
+        emit_wrapped(f"\n{yellow('warning')}  {line}")
     for line in (*(("", *delegates) if delegates else ()), "", _verdict(seen)):
-        emit(line)
+        emit_wrapped(line)
 
 
 def _settings(loaded: Loaded) -> list[str]:
     read = [str(path) for path in loaded.files if loaded.stamps[path] is not None]
-    lines = [f"{bold('settings')}  {', '.join(read) or 'no file: the defaults hold'}"]
+    lines = [f"{bold('settings')}  {', '.join(read) or 'no file; defaults are used'}"]
     for issue in loaded.issues:
         mark = {"error": red("error"), "problem": yellow("problem"), "note": dim("note")}[issue.severity]
         place = f"{issue.place}: " if issue.place else ""
@@ -376,7 +376,7 @@ def _settings(loaded: Loaded) -> list[str]:
 
 def _verdict(seen: _Seen) -> str:
     if seen.loaded.errors:
-        return "No server was looked at: the settings cannot be used until their errors are mended."
+        return "No server was checked: correct the errors in the settings first."
     started = [one for one in seen.found if not one.server.disabled]
     if seen.is_well:
         return _all_well(seen, is_started=bool(started))
@@ -406,9 +406,9 @@ def _all_well(seen: _Seen, *, is_started: bool) -> str:
     if not is_started and not seen.databases and not seen.folders and not settings.delegate.is_wanted:
         return NO_SERVERS if not seen.found else "Every server is disabled."
     if settings.delegate.is_wanted and not names_on(settings, os.environ):
-        return "All else is well; no model can be asked."
+        return "Everything else works; no model can be asked because no provider has a key."
     flags = sum(len(one.flags) for one in seen.found)
-    return f"All servers answered; {how_many(flags, 'flag')} to look at." if flags else "All is well."
+    return f"All servers answered; review {how_many(flags, 'flag')}." if flags else "Everything works."
 
 
 def _left_out(loaded: Loaded) -> set[str]:

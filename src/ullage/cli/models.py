@@ -8,7 +8,7 @@ from ullage import app
 from ullage.models import Match, ModelCard, Price, price_of
 from ullage.tool import Json
 
-from .output import bold, columns, dim, emit, emit_json
+from .output import bold, columns, dim, emit, emit_json, emit_wrapped, table_width, width_of
 
 __all__ = ["arguments", "price_json", "retirement_note", "run"]
 
@@ -52,9 +52,21 @@ def _print_table(cards: list[ModelCard]) -> None:
         for card in cards
     ]
     titles, *lines = columns([header, *rows], right=frozenset({2, 3}))
+    limit = table_width()
+    if limit is None or max(map(len, (titles, *lines))) <= limit:
+        emit(dim(titles))
+        for line in lines:
+            emit(line)
+        return
+    # On a narrow screen the provider is a heading, and a retirement a line of its own.
+    titles, *lines = columns([(row[0], *row[2:5]) for row in (header, *rows)], right=frozenset({1, 2}))
     emit(dim(titles))
-    for line in lines:
+    for number, (line, card) in enumerate(zip(lines, cards, strict=True)):
+        if number == 0 or cards[number - 1].provider != card.provider:
+            emit(bold(card.provider))
         emit(line)
+        if note := retirement_note(card):
+            emit_wrapped(f"    {note}")
 
 
 def _number(value: int | None) -> str:
@@ -91,10 +103,23 @@ def _print_card(match: Match, price: Price | None) -> None:
         ("status", retirement_note(card), _source(card, "retired")),
         ("price", _price_text(price), f"{price.source}, {price.date}" if price else ""),
     ]
-    for line in columns([("", name, value, dim(source)) for name, value, source in facts if value]):
-        emit(line)
+    shown = [fact for fact in facts if fact[1]]
+    for line, (name, value, source) in zip(
+        columns([("", name, value, dim(source)) for name, value, source in shown]), shown, strict=True
+    ):
+        limit = table_width()
+        if limit is None or width_of(line) <= limit:
+            emit(line)
+            continue
+        compact = f"  {name.ljust(max(len(one[0]) for one in shown))}  {value}"
+        if source and width_of(compact) + 2 + width_of(dim(source)) <= limit:
+            emit(f"{compact}  {dim(source)}")
+            continue
+        emit_wrapped(compact)
+        if source:
+            emit_wrapped(f"    {dim(source)}")
     if card.aliases:
-        names = textwrap.wrap(", ".join(card.aliases), width=80, break_long_words=False, break_on_hyphens=False)
+        names = textwrap.wrap(", ".join(card.aliases), width=64, break_long_words=False, break_on_hyphens=False)
         titles = ["also".ljust(max(len(name) for name, value, _ in facts if value)), *[""] * (len(names) - 1)]
         emit("\n".join(columns([("", *pair) for pair in zip(titles, names, strict=True)])))
 

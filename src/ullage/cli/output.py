@@ -36,7 +36,9 @@ __all__ = [
     "emit",
     "emit_json",
     "emit_json_text",
+    "emit_wrapped",
     "escaping_terminals",
+    "fitted_columns",
     "green",
     "how_many",
     "is_coloured",
@@ -48,9 +50,11 @@ __all__ = [
     "say",
     "screen",
     "short_path",
+    "table_width",
     "waiting_or",
     "width_of",
     "without_name",
+    "wrap_line",
     "yellow",
 ]
 
@@ -167,6 +171,8 @@ def waiting_or(loaded: "Loaded", otherwise: str) -> str:
 
 _PAGE = 100
 """Columns beyond which text is tiring to read."""
+_NARROWEST = 8
+"""Columns to which a column of text may be cut."""
 _WIDEST = 120
 """Columns of a table at most."""
 
@@ -216,13 +222,69 @@ def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(
     return ["  ".join(_pad(cell, widths[i], i in right) for i, cell in enumerate(row)).rstrip() for row in rows]
 
 
+def table_width() -> int | None:
+    """Columns that a table may take: those of the terminal, or of `COLUMNS` where it is set; None for no limit."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return min(_WIDEST, shutil.get_terminal_size().columns)
+    return None
+
+
+def fitted_columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> list[str] | None:
+    """Rows as lines that fit the terminal: the widest text columns are cut with an ellipsis until they do.
+
+    Returns:
+        The lines, the first of them the header; None where so little of each column would be left that it could not be
+        read.
+    """
+    limit = table_width()
+    if limit is None or not rows:
+        return columns(rows, right=right)
+    widths = [max(width_of(row[index]) for row in rows) for index in range(len(rows[0]))]
+    excess = sum(widths) + 2 * (len(widths) - 1) - limit
+    while excess > 0:
+        elastic = [index for index, width in enumerate(widths) if index not in right and width > _NARROWEST]
+        if not elastic:
+            return None
+        widest = max(elastic, key=widths.__getitem__)
+        widths[widest] -= 1
+        excess -= 1
+    cut_rows = [[cut(cell, widths[index]) for index, cell in enumerate(row)] for row in rows]
+    return columns(cut_rows, right=right)
+
+
+def wrap_line(line: str) -> list[str]:
+    """A line in as many as the terminal needs, broken between words; what follows is indented by two more."""
+    limit = table_width()
+    if limit is None or width_of(line) <= limit:
+        return [line]
+    start = len(line) - len(line.lstrip(" "))
+    lines, room = [line[:start]], limit - start
+    for number, word in enumerate(line[start:].split(" ")):
+        needed = width_of(word) + (number > 0)
+        if needed > room and lines[-1].strip():
+            lines.append(" " * (start + 2) + word)
+            room = limit - start - 2 - width_of(word)
+        else:
+            lines[-1] += (" " if number else "") + word
+            room -= needed
+    return lines
+
+
+def emit_wrapped(text: str) -> None:
+    """To standard output, broken between words where the terminal is narrower."""
+    for line in text.split("\n"):
+        for piece in wrap_line(line):
+            emit(piece)
+
+
 def _pad(cell: str, width: int, flush_right: bool) -> str:  # noqa: FBT001
     space = " " * (width - width_of(cell))
     return space + cell if flush_right else cell + space
 
 
 def width_of(cell: str) -> int:
-    """Columns of a terminal that a text takes: ideographs take two, accents that stand on a letter none."""
+    """Columns of a terminal that a text takes: ideographs take two, accents and our own colours none."""
+    cell = _OWN.sub("", cell)
     return len(cell) if cell.isascii() else sum(map(_columns_of, cell))
 
 
@@ -233,9 +295,10 @@ def _columns_of(letter: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many columns, with an ellipsis where something was left out."""
+    """The text in at most so many columns, with an ellipsis where something was left out. Colours are left out too."""
     if width_of(text) <= width:
         return text
+    text = _OWN.sub("", text)
     kept, room = list[str](), max(width - 1, 0)
     for letter in text:
         room -= width_of(letter)

@@ -36,7 +36,7 @@ from ullage.wire import user_name
 
 from .input_files import read_piped
 from .load_settings import add_flags, log_to_stderr, read, say
-from .output import columns, dim, emit, emit_json, emit_json_text, how_many
+from .output import columns, dim, emit, emit_json, emit_json_text, emit_wrapped, fitted_columns, how_many, width_of
 
 __all__ = ["arguments", "run"]
 
@@ -103,7 +103,8 @@ def _databases(loaded: Loaded, *, as_json: bool) -> int:
     if as_json:
         emit_json([_database_json(one, is_default=one is default) for one in databases])
         return 0
-    for line in columns([_database_row(one, is_default=one is default) for one in databases]):
+    rows = [_database_row(one, is_default=one is default) for one in databases]
+    for line in fitted_columns(rows) or columns(rows):
         emit(line)
     if not databases:
         say(_NO_DATABASES)
@@ -154,7 +155,8 @@ def _tables(loaded: Loaded, database: DatabaseSettings, *, as_json: bool) -> int
         emit_json([_table_json(table) for table in structure.tables])
         return 0
     header = ("table", "kind", "rows", "columns")
-    titles, *lines = columns([header, *map(_table_row, structure.tables)], right=frozenset({2}))
+    rows = [header, *map(_table_row, structure.tables)]
+    titles, *lines = fitted_columns(rows, right=frozenset({2})) or columns(rows, right=frozenset({2}))
     emit(dim(titles))
     for line in lines:
         emit(line)
@@ -231,10 +233,23 @@ def _print_table(answer: Answer) -> None:
     shown = [[_shown(cell) for cell in clean_row(row)[0]] for row in answer.rows]
     numeric = frozenset(index for index in range(len(answer.columns)) if _has_numbers(answer, index))
     header = [_flat(clean(name).text) for name in answer.columns]
-    titles, *lines = columns([header, *shown], right=numeric)
+    table = fitted_columns([header, *shown], right=numeric)
+    if table is None:
+        _print_records(header, shown)
+        return
+    titles, *lines = table
     emit(dim(titles))
     for line in lines:
         emit(line)
+
+
+def _print_records(header: list[str], rows: list[list[str]]) -> None:
+    """One line for each value, for rows that are wider than the terminal."""
+    width = max(map(width_of, header))
+    for number, row in enumerate(rows, start=1):
+        emit(dim(f"row {number}"))
+        for name, value in zip(header, row, strict=True):
+            emit_wrapped(f"  {name}{' ' * (width - width_of(name))}  {value}")
 
 
 def _has_numbers(answer: Answer, index: int) -> bool:

@@ -19,7 +19,20 @@ from ullage.tool import Json, Tool
 
 from .definition_report import report_json, report_lines
 from .load_settings import add_flags, chosen, read, say, situation_of, with_gateway
-from .output import NO_SERVERS, bold, columns, dim, emit, emit_json, how_many, waiting_or, without_name, yellow
+from .output import (
+    NO_SERVERS,
+    bold,
+    columns,
+    dim,
+    emit,
+    emit_json,
+    emit_wrapped,
+    fitted_columns,
+    how_many,
+    waiting_or,
+    without_name,
+    yellow,
+)
 from .progress import show_waiting
 from .scan import plan_for
 from .status import doubled_lines, read_installed
@@ -139,16 +152,21 @@ async def _view(gateway: Gateway, wait: float) -> View:
 
 
 async def _refresh(gateway: Gateway) -> None:
+    """Start every server and list its tools again, with progress while that takes long."""
+    waiting = [server.name for server in gateway.settings.servers if not server.disabled]
+    total = len(waiting)
+
     async def one(name: str) -> None:
         try:
             await gateway.kept(name).refresh()
         except UllageError as error:
             say(f"ullage: {name}: {without_name(error.message, name)}")
+        finally:
+            waiting.remove(name)
 
-    async with anyio.create_task_group() as tasks:
-        for server in gateway.settings.servers:
-            if not server.disabled:
-                tasks.start_soon(one, server.name)
+    async with show_waiting(total, lambda: waiting), anyio.create_task_group() as tasks:
+        for name in tuple(waiting):
+            tasks.start_soon(one, name)
 
 
 def seconds(text: str) -> float:
@@ -162,21 +180,22 @@ def seconds(text: str) -> float:
 def _print_servers(seen: _Seen) -> None:
     _print_columns([("server", "tools", "tokens", ""), *(_row(seen, server) for server in _servers(seen))], {1, 2})
     if seen.view.missing:
-        emit("\nNot known, and not counted; `ullage doctor` says more:")
-        _print_columns([(one.server, without_name(one.reason, one.server)) for one in seen.view.missing], indent="  ")
+        emit("\nNot counted, because they did not answer (`ullage doctor` shows more):")
+        for one in seen.view.missing:
+            emit_wrapped(f"  {one.server}  {without_name(one.reason, one.server)}")
     for server, report in seen.definitions.items():
         if lines := report_lines(server, report):
             emit(f"\n{server}")
             for line in lines:
-                emit(line)
+                emit_wrapped(line)
     if any(seen.flags.values()):
         emit("\nFlagged definitions, which may try to steer the model; read them before you rely on the server:")
         for server, flags in seen.flags.items():
             for flag in flags:
-                emit(f"  {server}  {flag_line(flag)}")
+                emit_wrapped(f"  {server}  {flag_line(flag)}")
     emit()
     for line in (*_sums(seen), *_format_hints(seen)):
-        emit(line)
+        emit_wrapped(line)
 
 
 def _sums(seen: _Seen) -> Iterator[str]:
@@ -237,16 +256,16 @@ def _print_tools(seen: _Seen, server: str) -> None:
     entries = entries_of(seen.view, server)
     missing = next((one for one in seen.view.missing if one.server == server), None)
     if missing is not None:
-        emit(f"{server}  {without_name(missing.reason, server)}")
+        emit_wrapped(f"{server}  {without_name(missing.reason, server)}")
     elif not entries:
         emit(f"{server}  {_row(seen, server)[3] or 'offers no tools'}")
     else:
         _print_columns([("tool", "tokens", "", ""), *map(_tool_row, entries)], {1})
         emit(dim(f"\n{how_many(len(entries), 'tool')}, {how_many(sum(map(tokens_of, entries)), 'token')}"))
     for line in report_lines(server, seen.definitions.get(server, DefinitionReport())):
-        emit(line)
+        emit_wrapped(line)
     for flag in seen.flags.get(server, ()):
-        emit(f"{yellow('flag')}  {flag_line(flag)}")
+        emit_wrapped(f"{yellow('flag')}  {flag_line(flag)}")
 
 
 def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
@@ -256,10 +275,11 @@ def _tool_row(entry: Entry) -> tuple[str, str, str, str]:
     return entry.listed, f"{tokens_of(entry):,}", f"{door}, ask" if entry.access == "ask" else door, short
 
 
-def _print_columns(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: str = "") -> None:
+def _print_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> None:
     """Rows under their titles, where there are any numbers to have titles for."""
-    for number, line in enumerate(columns(rows, right=frozenset(right))):
-        emit(indent + (dim(line) if right and number == 0 else line))
+    lines = fitted_columns(rows, right=frozenset(right)) or columns(rows, right=frozenset(right))
+    for number, line in enumerate(lines):
+        emit(dim(line) if right and number == 0 else line)
 
 
 def _json(seen: _Seen, server: str | None) -> dict[str, Json]:
