@@ -75,7 +75,7 @@ _BEST = 8
 """Ranks that definitions and signatures are meant for: beyond, they are no better a guess than a line."""
 _MANY = 40
 """Ranks beyond which there is nothing before all others are shown as fully as they may be."""
-_BRIEF = 375
+_BRIEF = 360
 """Tokens of the tools in a brief reply; its figures take some 50 more. What the constants below cost in recall and save
 in tokens, `make bench-search ONLY=brief` measures."""
 _SHARPNESS = 8.0
