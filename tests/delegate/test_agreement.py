@@ -7,6 +7,11 @@ from ullage.delegate.consensus import agreement, groups
 pytestmark = pytest.mark.requirement("S4:more")
 
 AGREE = [
+    ("A", "The answer is A."),
+    ("A) because of the cache", "A, because of the cache."),
+    ("A is the root.", "The root is A."),
+    ("A list is returned.", "The list is returned."),
+    ("A cache and a queue", "A queue and a cache"),
     ("Paris is the capital of France.", "The capital of France is Paris."),
     ("The answer is 42.", "42"),
     ("It's Paris.", "Paris"),
@@ -28,6 +33,12 @@ AGREE = [
     ("x < -3", "The answer is x < -3."),
 ]
 DISAGREE = [
+    ("Choose A", "Choose B"),
+    ("Option A", "Option E"),
+    ("Answer: A", "Answer: D"),
+    ("A is greater than B.", "B is greater than A."),
+    ("x is smaller than y", "y is smaller than x"),
+    ("Option B is better than option A.", "Option A is better than option B."),
     ("Paris is the capital of France.", "Lyon is the capital of France."),
     ("The war ended in 1945.", "The war ended in 1946."),
     ("It is safe to use.", "It is not safe to use."),

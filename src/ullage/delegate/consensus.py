@@ -12,6 +12,7 @@ and not the world: two sentences that mean the same in quite other words count a
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,6 +59,7 @@ der die ein eine einer eines einem einen den dem und ist sind war zu im von mit 
 delle è sono che per uno het een zijn van op te voor met dat
 """
 _SMALL = frozenset(_SMALL_TEXT.split())
+_LETTERS = frozenset(word for word in _SMALL if len(word) == 1 and word.isascii())
 _NEGATIONS_TEXT = """
 not no never none neither nor nothing nobody nowhere without cannot n't hardly scarcely barely false incorrect wrong
 não nunca jamais nenhum nem sem ni sin ningún nada ne pas aucun sans nicht kein keine keinen nie niemals ohne non mai
@@ -103,10 +105,13 @@ class _Answer:
         return list(self._tokens())
 
     def _tokens(self) -> Iterator[str]:
-        """Words as written, without possessives; `isn't` is `is` and `n't`."""
-        for found in _TOKEN.finditer(self.text.replace("’", "'")):
+        """Words as written, without possessives; `isn't` is `is` and `n't`, and `A` in `choose A` is `A_`."""
+        text = self.text.replace("’", "'")
+        for found in _TOKEN.finditer(text):
             word = found[0]
-            if word.lower().endswith("n't"):
+            if word.lower() in _LETTERS and _is_label(word, text[: found.start()], text[found.end() :]):
+                yield f"{word}_"
+            elif word.lower().endswith("n't"):
                 yield from (word[:-3], "n't")
             elif "'" in word:
                 head, _, tail = word.partition("'")
@@ -144,11 +149,12 @@ class _Answer:
     def sides(self) -> dict[str, str]:
         """By words whose two sides are not to be exchanged, what comes after each."""
         found, waiting = dict[str, str](), list[str]()
+        often = Counter(_stem(word) for word in self.tokens)
         for word in self.tokens:
             small, stem = word.lower(), _stem(word)
             if small in _RELATIONS:
                 waiting.append(small)
-            elif stem in self.content:
+            elif stem in self.content and often[stem] == 1:  # `option` is on both sides of `option A … option B`
                 found |= dict.fromkeys(waiting, stem)
                 waiting.clear()
         return found
@@ -254,6 +260,18 @@ def _has_copula(answer: _Answer) -> bool:
 
 def _order(answer: _Answer) -> list[str]:
     return [stem for word in answer.tokens if (stem := _stem(word)) in answer.content]
+
+
+def _is_label(letter: str, before: str, after: str) -> bool:
+    """Whether a letter that is also a small word names something, as in `choose A` or `x is less than y`."""
+    if letter == "I":
+        return False
+    if not re.match(r"\s*\w", after):
+        return True
+    is_subject = re.match(rf"\s+(?:{'|'.join(_COPULAS_TEXT.split())}|and|or|has|does)\b", after) is not None
+    if not before.strip():
+        return is_subject
+    return letter.isupper() and (is_subject or before.rstrip()[-1:] not in ".!?:;\n-*#>")
 
 
 def _number(word: str) -> str:
