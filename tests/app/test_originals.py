@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -204,6 +205,20 @@ async def test_a_search_reads_as_the_originals_types(gateway: Gateway):
     assert found.tools[0]["name"] == "files__echo"
     with pytest.raises(ValueError, match="find_tool"):
         FindToolResponse.read('{"tools": []}')
+
+
+@pytest.mark.requirement("S1:find", "S1:metrics")
+async def test_a_reply_of_a_search_is_written_as_it_was_read(gateway: Gateway):
+    reply = await call(gateway, "find_tool", tool_description="read a file", tool_keywords="file read")
+    found = FindToolResponse.read(str(reply.content[0]["text"]))
+    for change in ({"hint": "ask again"}, {"missing": ("mail",)}, {"more": ("files__other",), "hint": "two more"}):
+        changed = replace(found, **change)
+        written = changed.to_json()
+        assert FindToolResponse.read(json.dumps(written)) == changed
+        for key, value in change.items():
+            assert written[key] == (list(value) if isinstance(value, tuple) else value)
+    bare = replace(found, hint=None, missing=(), more=()).to_json()
+    assert set(bare) == {"tools", "more", "token_metrics"}
 
 
 @pytest.mark.requirement("S1:call")

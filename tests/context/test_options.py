@@ -80,6 +80,23 @@ def test_cache_prices_are_understood_as_json_writes_them():
     assert read_options({"cachePrices": {"read": 0.5, "write": 1}}).cache_prices == CachePrices(read=0.5, write=1)
 
 
+@pytest.mark.requirement("S2:options", "S2:money", "S2:compact:when")
+def test_without_prices_those_of_a_cache_of_five_minutes_are_used():
+    prices = CachePrices()
+    assert (prices.read, prices.write, prices.output, prices.lifetime) == (0.1, 1.25, 5.0, 300.0)
+    assert DEFAULTS.cache_prices in (None, prices)
+
+
+@pytest.mark.requirement("S2:options", "S2:money", "S2:compact:when")
+@pytest.mark.parametrize("name", ["read", "write", "output", "lifetime"])
+@pytest.mark.parametrize("wrong", [-0.1, float("inf"), float("nan"), True, "0.1", None])
+def test_a_cache_price_is_a_number_from_0_on(name: str, wrong: object):
+    assert getattr(CachePrices(**{name: 0}), name) == 0
+    assert getattr(CachePrices(**{name: 2.5}), name) == 2.5
+    with pytest.raises(InvalidArguments, match=f"`{name}` of cache prices"):
+        CachePrices(**{name: wrong})  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize("wrong", [5, "cheap", [0.1, 1.25], True])
 def test_cache_prices_that_are_none_are_refused_with_those_there_are(wrong: object):
     with pytest.raises(InvalidArguments, match="`cache_prices`") as refused:

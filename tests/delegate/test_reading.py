@@ -20,6 +20,20 @@ def test_the_two_files_of_the_original_are_read_as_they_are():
     assert (policy.cap_default, policy.tiers["pro"], policy.temperatures["code"]) == (2048, 3072, 0.25)
 
 
+@pytest.mark.requirement("S4:config", "S4:route")
+@pytest.mark.parametrize("currency", ["EUR", None])
+def test_a_price_without_a_currency_is_in_dollars(currency: str | None):
+    pricing = {"input": 0.001, "output": 0.002, "cache_read": 0.0001, "cache_write": 0.003}
+    own = {"provider": "openai", "model": "own", "pricing": {**pricing, **({"currency": currency} if currency else {})}}
+    policy, faults = read_policy({"models": {"openai:own": own}}, {})
+    price = policy.models["openai:own"].price
+    assert not faults
+    assert price is not None
+    assert price.currency == (currency or "USD")
+    read = {key: getattr(price, key) for key in pricing}
+    assert read == {key: Decimal(str(value)) for key, value in pricing.items()}
+
+
 @pytest.mark.requirement("S4:config")
 def test_a_price_is_read_as_it_is_written():
     price = read_policy(MODELS, POLICIES)[0].models["openai:gpt-4o-mini"].price

@@ -62,6 +62,25 @@ async def test_a_run_is_told_with_its_route_and_cost():
     }
 
 
+@pytest.mark.requirement("S4:telemetry", "S4:env")
+async def test_a_route_reports_all_attempts_with_the_time_they_took_and_waited():
+    happening = await run(Scripted([ANSWERS["chat"]]))
+    (answered,) = happening.attempts
+    failed = replace(answered, success=False, kind="timeout", status=504, error="took too long", milliseconds=30.0)
+    answered = replace(answered, milliseconds=200.0, waited=1_000.0)
+    found = [line for _, line in lines(replace(happening, attempts=(failed, answered)), None)]
+    first, second = (line for line in found if line["event"] == "attempt")
+    model = {"provider": "openai", "model": answered.model, "alias": answered.alias}
+    error = {"kind": "timeout", "status": 504, "error": "took too long"}
+    assert first.items() >= {**model, **error, "latency_ms": 30.0, "number": 1}.items()
+    assert second.items() >= {**model, "latency_ms": 200.0, "number": 2}.items()
+    assert not error.keys() & second.keys()
+    (routed,) = (line for line in found if line["event"] == "route")
+    assert routed["latency_ms"] == 1_230.0
+    assert routed["attempts"] == 2
+    assert (routed["input_tokens"], routed["output_tokens"]) == (answered.usage.input, answered.usage.output)
+
+
 @pytest.mark.requirement("S4:telemetry")
 async def test_fallbacks_errors_and_warnings_are_told():
     found = [(level, line["event"]) for level, line in lines(await run(Scripted([httpx2.Response(401)])), None)]
