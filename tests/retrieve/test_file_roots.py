@@ -151,6 +151,23 @@ def test_ignore_files_are_respected_up_to_the_repository(root: Path):
 
 
 @pytest.mark.requirement("S4:schema")
+def test_ignore_files_around_the_repository_are_not_its_own(root: Path):
+    (root.parent / ".git").mkdir()
+    (root.parent / ".gitignore").write_text("*.py\n", encoding="utf-8")
+    with pytest.raises(Denied, match="is named in a"):
+        roots(root).texts(("src/a.py",))
+    (root / ".git").mkdir()
+    assert roots(root).texts(("src/a.py",))
+    assert roots(root / "src").texts(("a.py",))
+
+
+@pytest.mark.requirement("S4:schema")
+def test_ignore_files_above_a_root_without_a_repository_are_not_read(root: Path):
+    (root.parent / ".gitignore").write_text("*.py\n", encoding="utf-8")
+    assert roots(root).texts(("src/a.py",))
+
+
+@pytest.mark.requirement("S4:schema")
 @pytest.mark.parametrize(
     ("files", "is_read"),
     [
@@ -163,6 +180,13 @@ def test_ignore_files_are_respected_up_to_the_repository(root: Path):
         ({"in/.gitignore": "!a.txt", ".cursorignore": "*.txt"}, False),
         ({".aiignore": "*.txt", ".gitignore": "!a.txt"}, False),
         ({".aiignore": "*.txt", "in/deep/.aiignore": "!a.txt"}, True),
+        ({".gitignore": "other/a.txt"}, True),
+        ({".gitignore": "in/a.txt"}, True),
+        ({".gitignore": "in/**/a.txt"}, False),
+        ({".gitignore": "**/a.txt"}, False),
+        ({".gitignore": "/a.txt"}, True),
+        ({".gitignore": "a.txt/"}, True),
+        ({".gitignore": "in/deep/?.txt"}, False),
     ],
 )
 def test_a_file_is_taken_back_only_by_the_kind_of_ignore_file_that_names_it(
