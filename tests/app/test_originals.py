@@ -241,6 +241,28 @@ async def test_tokens_are_counted_by_either_name(gateway: Gateway, name: str):
     assert refused["available_options"][:4] == ["gpt-4", "gpt-3.5-turbo", "gpt-4o", "claude"]
 
 
+@pytest.mark.requirement("S3:count")
+@pytest.mark.parametrize(
+    ("arguments", "message", "suggestion"),
+    [
+        ({}, "there is no `text` to count", '"text"'),
+        ({"model": "gpt-4"}, "there is no `text` to count", '"text"'),
+        ({"txt": "x"}, "no argument `txt`", "did you mean `text`?"),
+        ({"text": "x", "zzzzzz": 1}, "no argument `zzzzzz`", "it takes `text`"),
+        ({"text": 5}, "`text` must be a string", '"text"'),
+        ({"text": None}, "`text` must be a string", '"text"'),
+        ({"text": "x", "model": 5}, "`model` must be a string", "name a model"),
+    ],
+)
+async def test_a_count_of_anything_but_a_text_is_refused_with_what_it_takes(
+    gateway: Gateway, arguments: dict[str, Any], message: str, suggestion: str
+):
+    refused = parsed(await call(gateway, "count-tokens", **arguments))
+    assert message in refused["message"]
+    assert suggestion in refused["suggestion"]
+    assert refused["available_options"] == ["text", "model"]
+
+
 @pytest.mark.requirement("S2:usage", "S2:options")
 def test_context_usage_has_the_originals_keys_and_types():
     messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]

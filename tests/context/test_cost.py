@@ -5,6 +5,7 @@ import pytest
 
 from context.sessions import METER, Summarising
 from ullage.context import CachePrices, Context, Options, Shed, context
+from ullage.context.context import shed_json
 from ullage.context.context_options import cache_prices_of, price_per_call
 from ullage.models import ModelTable, shipped
 
@@ -132,3 +133,9 @@ def test_who_waits_for_a_cold_cache_compacts_a_full_window_at_once():
     made = working(clock, lines=1_950, wait_for_cold_cache=True)
     assert made.status().usage_percent > 85
     assert after(made, clock, 10)
+
+
+@pytest.mark.requirement("S2:compact:when", "S2:money")
+def test_what_a_tier_gave_is_written_with_the_place_where_the_cache_breaks():
+    shed = Shed(tier="clamp", tokens=5, messages=4, broke_at=3, reread=2)
+    assert shed_json(shed) == {"tier": "clamp", "tokens": 5, "messages": 4, "brokeAt": 3, "reread": 2}

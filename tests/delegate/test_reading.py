@@ -34,6 +34,16 @@ def test_a_price_without_a_currency_is_in_dollars(currency: str | None):
     assert read == {key: Decimal(str(value)) for key, value in pricing.items()}
 
 
+@pytest.mark.requirement("S4:config", "S4:route")
+def test_a_language_rule_with_a_key_that_is_none_is_reported():
+    rules = {"es": {"alias": "chat-premium", "temprature": 0.5}, "pt": {"temperature": 0.2}}
+    policy, faults = read_policy(MODELS, {"routing": {"languageHeuristics": rules}})
+    assert policy.languages["es"] == LanguageRule(alias="chat-premium", temperature=None)
+    assert policy.languages["pt"] == LanguageRule(alias=None, temperature=0.2)
+    assert any("temprature" in str(fault) for fault in faults)
+    assert not any("pt" in str(fault) for fault in faults)
+
+
 @pytest.mark.requirement("S4:config")
 def test_a_price_is_read_as_it_is_written():
     price = read_policy(MODELS, POLICIES)[0].models["openai:gpt-4o-mini"].price

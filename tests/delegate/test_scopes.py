@@ -311,3 +311,30 @@ async def test_an_error_without_a_suggestion_gets_one():
             with pytest.raises(InvalidArguments) as raised:
                 await source.call(Call(tool="delegate.run", arguments={"prompt": "x", "context": [handle]}))
             assert hint in raised.value.suggestion
+
+
+@pytest.mark.requirement("S4:budgets")
+@pytest.mark.parametrize(
+    ("key", "wrong"),
+    [
+        ("dev.ullage/session", True),
+        ("dev.ullage/session", {"end": "yes"}),
+        ("dev.ullage/session", {"name": "x"}),
+        ("dev.ullage/task", ""),
+        ("dev.ullage/task", 5),
+        ("dev.ullage/task", {"name": "x", "end": 1}),
+        ("dev.ullage/task", {"name": "x", "other": True}),
+    ],
+)
+def test_a_scope_that_cannot_be_read_is_named(key: str, wrong: Any):  # noqa: ANN401
+    with pytest.raises(InvalidArguments, match=key):
+        read_scopes({key: wrong})
+
+
+@pytest.mark.requirement("S4:budgets")
+def test_sessions_and_tasks_end_only_where_it_is_said():
+    ended = read_scopes({"dev.ullage/session": {"end": True}, "dev.ullage/task": {"name": "docs", "end": True}})
+    assert (ended.task, ended.ends_task, ended.ends_session) == ("docs", True, True)
+    kept = read_scopes({"dev.ullage/session": {"end": False}, "dev.ullage/task": "docs"})
+    assert (kept.task, kept.ends_task, kept.ends_session) == ("docs", False, False)
+    assert read_scopes({}).task is None
