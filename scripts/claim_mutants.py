@@ -39,6 +39,7 @@ import pytest
 
 FLOOR = 0.95
 PROCESSES = 2
+GRACE = 30  # seconds after the end of the run in which the last mutants are judged
 POOL = 100  # mutants among which the sample of an id is chosen: those of its nearest functions
 LEAST = 0.5  # how near a function must be to an id, as a share of the nearest function and of its nearest id
 ROOT = Path(__file__).parent.parent
@@ -641,15 +642,19 @@ class Claims:
                 tests = sorted(index.judges(module, mutant, claims[name]), key=lambda test: passing[test].seconds)
 
                 shown = f"{name}  {module.name} {mutant}"
+                limit = 10 + 5 * sum(passing[test].seconds for test in tests)
+                left = end + GRACE - time.monotonic()
 
-                def done(outcome: Outcome, folder: Path, name: str = name, shown: str = shown) -> None:
-                    results[name][outcome] += 1
+                def done(
+                    outcome: Outcome, folder: Path, name: str = name, shown: str = shown, *, is_cut: bool = limit > left
+                ) -> None:
+                    results[name][judged(outcome, is_cut=is_cut)] += 1
                     if outcome == "survived":
                         survivors.append(shown)
 
                 self.forks.start(
                     partial(self.judge_one, module, mutant, tests),
-                    10 + 5 * sum(passing[test].seconds for test in tests),
+                    min(limit, left),
                     done,
                 )
         self.forks.finish()
@@ -755,6 +760,11 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, int, int]]:
                 yield prefix + node.name, node.body[0].lineno, node.end_lineno or node.body[-1].lineno
 
     return walk(tree, "")
+
+
+def judged(outcome: Outcome, *, is_cut: bool) -> Outcome:
+    """A mutant whose time was cut short by the end of the run is neither killed nor alive."""
+    return "invalid" if is_cut and outcome == "timeout" else outcome
 
 
 def ids_of(item: pytest.Item) -> set[str]:

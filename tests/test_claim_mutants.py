@@ -7,7 +7,15 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from claim_mutants import Module, Mutant, apply_mutant, compile_mutant, find_mutants, load_functions
+from claim_mutants import (
+    Module,
+    Mutant,
+    apply_mutant,
+    compile_mutant,
+    find_mutants,
+    judged,
+    load_functions,
+)
 
 SOURCE = '''
 """Module."""
@@ -109,3 +117,10 @@ def test_compiling_a_mutant_leaves_the_tree_as_it_was():
         if isinstance(mutant.edit, tuple):
             compile_mutant(tree, mutant, "purse.py")
     assert ast.dump(tree) == before
+
+
+def test_a_mutant_that_the_end_of_the_run_cuts_short_is_not_counted_as_killed():
+    assert judged("timeout", is_cut=True) == "invalid"
+    assert judged("timeout", is_cut=False) == "timeout"
+    assert judged("survived", is_cut=True) == "survived"
+    assert judged("killed", is_cut=True) == "killed"
