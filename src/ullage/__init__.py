@@ -1,4 +1,4 @@
-"""The token economy of LLM agents: weigh what passes, write it down, narrow each door."""
+"""MCP gateway, token counter and context compaction that reduce what LLM agents spend."""
 
 TYPE_CHECKING = False  # `typing` would be imported by every start
 if TYPE_CHECKING:

@@ -145,7 +145,11 @@ def verb_parser(verb: str) -> argparse.ArgumentParser:
 
 def _parsers(*verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The parser of the whole command line and those of its verbs."""
-    parser = argparse.ArgumentParser(prog="ullage", description="The token economy of LLM agents.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="ullage",
+        description="Reduce the tokens that LLM agents spend on tools, results, history and model calls.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     found = dict[str, argparse.ArgumentParser]()
