@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from splintr import Tokenizer
 
 from ullage.tokens.count import Count, Method, drain
-from ullage.tokens.estimate import CALIBRATIONS, VOCABULARIES, Features, at_once, measure, measure_steps
+from ullage.tokens.estimate import CALIBRATIONS, VOCABULARIES, Calibration, Features, at_once, measure, measure_steps
 
 ENGINES = {name: Tokenizer.from_pretrained(name) for name in VOCABULARIES}
 PANGRAM = "The quick brown fox jumps over the lazy dog every morning at sunrise"
@@ -173,3 +173,30 @@ def test_one_word_said_again_and_again_has_a_band_as_wide_as_a_words_error(word:
     count = claude(word * 500)
     assert count.low < 0.72 * count.tokens
     assert count.high > 1.28 * count.tokens
+
+
+@pytest.mark.requirement("S2:count", "S3:method")
+@pytest.mark.parametrize(
+    ("tokens", "seen", "reach"),
+    [
+        (25.0, Features(characters=100, cl100k=25), 2.5 + 5.0),
+        (100.0, Features(characters=100, cl100k=100), 10.0 + 10.0 + 0.5 * 55),  # denser than any recorded text
+        (4.0, Features(characters=100, cl100k=4), 0.4 + 2.0 + 0.5 * 11),  # sparser
+        (25.0, Features(characters=100, cl100k=25, digits=10), 2.5 + 5.0 + 0.8),
+        (25.0, Features(characters=100, cl100k=20, foreign=5, sameness=25.0), 2.5 + 5.0 + (0.6 - 0.09) * 25 - 5),
+        (25.0, Features(characters=100, cl100k=25, sameness=2.0), 2.5 + 5.0),
+    ],
+)
+def test_an_estimate_reaches_farther_for_texts_unlike_the_recorded_ones(tokens: float, seen: Features, reach: float):
+    calibration = Calibration(weights={"cl100k": 1.0}, spread=0.1, jitter=1.0)
+    assert calibration.reach(tokens, seen) == pytest.approx(reach)
+
+
+@pytest.mark.requirement("S2:count", "S3:method")
+def test_an_estimate_is_never_below_what_its_digits_alone_take():
+    calibration = Calibration(weights={"cl100k": 1.0}, spread=0.0, jitter=0.0, monotony=0.0)
+    counted = calibration.count(Features(cl100k=2, digits=30, characters=30))
+    assert counted.tokens == 10
+    assert counted.low <= 10 <= counted.high
+    assert calibration.count(Features(characters=1)).tokens == 1
+    assert calibration.count(Features()).tokens == 0
