@@ -139,6 +139,7 @@ async def test_a_provider_that_cannot_be_reached_says_so_without_its_address(err
     assert "provider.test" not in failed.message
 
 
+@pytest.mark.requirement("S4:retry")
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [

@@ -507,3 +507,11 @@ def test_a_person_sees_every_line_of_the_difference():
 def test_names_with_spaces_are_quoted_in_the_command():
     change = replace(_change(_changed(description="Other")), name="buy it; now")
     assert "ullage trust shop 'buy it; now'" in tool_changed("x", change).suggestion
+
+
+@pytest.mark.requirement("U:pin")
+@pytest.mark.parametrize(("letters", "is_same"), [(100, True), (49_980, True), (50_000, False), (70_000, False)])
+def test_what_servers_write_anew_is_replaced_in_texts_of_up_to_fifty_thousand_letters(letters: int, *, is_same: bool):
+    first, later = (_changed(description=f"{'x' * letters} on 2026-11-{day}") for day in ("01", "02"))
+    assert (fingerprint(first, HERE) == fingerprint(later, HERE)) is is_same
+    assert fingerprint(first, HERE) == fingerprint(dict(first), HERE)
