@@ -136,7 +136,7 @@ def test_a_store_that_cannot_be_opened_is_something_wrong(work: Path, capsys: py
 
 def test_nothing_configured_and_nothing_enabled_are_both_said(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["doctor"]) == 0
-    assert "No servers stand behind Ullage yet." in capsys.readouterr().out
+    assert "Ullage has no servers yet." in capsys.readouterr().out
     write_toml(work / "ullage.toml", off={"command": "x", "disabled": True})
     assert main(["doctor"]) == 0
     assert steady(capsys.readouterr().out, work) == snapshot("""\

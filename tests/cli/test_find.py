@@ -109,7 +109,7 @@ ullage: Nothing is near this; try other words, or a server's name. Servers: ulla
 
 def test_whoever_has_no_servers_is_told_how_to_get_some(work: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["find", "open_pull_request"]) == 1
-    assert "No servers stand behind Ullage yet." in capsys.readouterr().err
+    assert "Ullage has no servers yet." in capsys.readouterr().err
 
 
 @pytest.mark.requirement("U:errors")

@@ -45,7 +45,7 @@ def test_the_decision_is_shown_without_a_key_and_without_asking(
     assert first.split() == ["1", "chat-premium", "openai:gpt-4o", "openai", "2,048", "0.6", "128,000"]
     assert "google (off)" in third
     assert "  language: pt (detected) -> chat-premium" in out.splitlines()
-    assert err == "17 tokens in the prompt; nobody was asked\n"
+    assert err == "17 tokens in the prompt; no model was asked\n"
 
 
 @pytest.mark.requirement("S4:examples")
@@ -128,7 +128,7 @@ def test_without_key_or_policy_the_decision_of_the_built_in_one_is_shown(
     rows = out.split("\n\n")[0].splitlines()[1:]
     assert "openai (off)" in rows[0]
     assert all("(off)" in row for row in rows)
-    assert err.endswith("nobody was asked\n")
+    assert err.endswith("no model was asked\n")
 
 
 def test_a_table_without_the_policys_model_is_told_both_names(work: Path, capsys: pytest.CaptureFixture[str]):

@@ -22,9 +22,9 @@ def test_a_first_run_without_servers_says_how_to_get_some(work: Path, capsys: py
     captured = capsys.readouterr()
     assert captured.out == snapshot("""\
 server  tools  tokens
-ullage      2     194
+ullage      2     201
 
-No servers stand behind Ullage yet. Put those of another program there:
+Ullage has no servers yet. Use those of another program:
   ullage scan               shows what your programs have
   ullage install codex      moves them; `ullage uninstall codex` gives them back
 or read a file of another program in place, with --include ~/.cursor/mcp.json,
@@ -47,13 +47,13 @@ server  tools  tokens
 dead        -       -
 notes       2      74  1 denied, 1 hidden
 off         -       -  disabled
-ullage      2     194
+ullage      2     201
 
 Not counted, because they did not answer (`ullage doctor` shows more):
   dead  ended with exit status 3; it last said: no such table
 
 74 tokens of definitions in every request without Ullage (o200k_base),
-444 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
+451 with it, instructions included: find_tool, call_tool, call_tool_write, count-tokens, read_result.
 """)
 
 
@@ -77,9 +77,9 @@ notes__long      45  write, ask  Sends a message to everybody who reads the chan
                 "ullage": """\
 tool          tokens
 count-tokens      96  read  Count the tokens of a text for a model. Replies with token_count and model, how…
-read_result       98  read  Read more of a cut result: from offset, by grep (regex), JSON path, or SQL on t…
+read_result      105  read  Read more of a cut result: from offset, by grep (regex), JSON path, or SQL on t…
 
-2 tools, 194 tokens
+2 tools, 201 tokens
 """,
             }
         )[server]
@@ -109,7 +109,7 @@ def test_an_unknown_server_is_told_the_known_ones(work: Path, capsys: pytest.Cap
         {
             "error_code": "UNKNOWN_RESOURCE",
             "message": "no server is called `nots`",
-            "suggestion": "leave the name out to see them all",
+            "suggestion": "leave out the name to list all of them",
             "available_options": ["dead", "notes", "off"],
         }
     )
@@ -184,7 +184,7 @@ def test_a_server_may_be_called_as_we_are(work: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("""\
 server        tools  tokens
 ullage            1      29
-ullage (own)      2     194
+ullage (own)      2     201
 """)
     assert main(["tools", "ullage"]) == 0
     assert "ullage__echo" in capsys.readouterr().out

@@ -140,7 +140,7 @@ def test_every_flag_and_variable_is_in_the_guide():
 
 
 def test_the_example_of_the_guide_is_valid(page: MakePage):
-    example = textwrap.dedent(GUIDE.partition("have.\n\n")[2].partition("\n`ullage doctor`")[0])
+    example = textwrap.dedent(GUIDE.partition("programs:\n\n")[2].partition("\n`ullage doctor`")[0])
     layer = read_ullage_toml(page(example, {"GITHUB_TOKEN": "x", "DOCS_TOKEN": "y", "SHOP_PASSWORD": "z"}))
     assert layer.issues == ()
     assert set(layer.servers) == {"github", "docs"}

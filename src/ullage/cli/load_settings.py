@@ -223,7 +223,7 @@ def chosen(loaded: Loaded, name: str | None) -> list[Server]:
     if name is not None and not servers:
         raise UnknownResource(
             f"no server is called `{name}`",
-            suggestion="leave the name out to see them all",
+            suggestion="leave out the name to list all of them",
             options=tuple(server.name for server in loaded.settings.servers),
         )
     return servers

@@ -137,7 +137,7 @@ class LineFormatter(logging.Formatter):
 
 
 NO_SERVERS = """\
-No servers stand behind Ullage yet. Put those of another program there:
+Ullage has no servers yet. Use those of another program:
   ullage scan               shows what your programs have
   ullage install codex      moves them; `ullage uninstall codex` gives them back
 or read a file of another program in place, with --include ~/.cursor/mcp.json,

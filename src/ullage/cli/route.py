@@ -230,7 +230,7 @@ def _route(settings: Settings, ask: Ask, *, as_json: bool) -> int:
     emit()
     for reason in route.rationale:
         emit(f"  {reason}")
-    say(f"{how_many(tokens, 'token')} in the prompt; nobody was asked")
+    say(f"{how_many(tokens, 'token')} in the prompt; no model was asked")
     return 0
 
 

@@ -303,7 +303,7 @@ def _behind(loaded: Loaded) -> list[str]:
     names += [f"folders {folders.name}" for folders in settings.retrieves]
     names += [f"models of {provider}" for provider in _delegated(settings)]
     if not names:
-        return [waiting_or(loaded, "No servers stand behind it yet: name some in ullage.toml, or with --include FILE.")]
+        return [waiting_or(loaded, "It has no servers yet: name some in ullage.toml, or with --include FILE.")]
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return [f"Behind it: {', '.join(names[:_NAMED])}{rest}.", *_to_be_asked(settings.default_database)]
 

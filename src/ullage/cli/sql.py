@@ -46,10 +46,10 @@ _SAMPLES = ("sample", "shop")
 _WIDEST = 60
 """Characters of a value in the table; `--json` and `--csv` have the whole of it."""
 _NO_DATABASES = """\
-No database is in the settings yet. Name one in an ullage.toml:
+No database is configured yet. Add one to an ullage.toml:
   [sources.shop]
   database = "postgresql://user@host/name"
-or look around in a sample: ullage sql sample"""
+or try the sample: ullage sql sample"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     loaded = read(arguments)
     if arguments.max_rows is not None and arguments.max_rows < 1:
-        raise InvalidArguments("there is no less than one row", suggestion="give --max-rows 1 or more")
+        raise InvalidArguments("`--max-rows` must be at least 1", suggestion="give --max-rows 1 or more")
     if arguments.name is None:
         return _databases(loaded, as_json=arguments.json)
     database = _chosen(loaded, arguments.name)
@@ -93,7 +93,7 @@ def _chosen(loaded: Loaded, name: str) -> DatabaseSettings:
         return DatabaseSettings(name=name, url=SAMPLE)
     raise UnknownResource(
         f"no database is called `{name}`",
-        suggestion="leave the name out to see them all",
+        suggestion="run `ullage sql` to list them",
         options=(*(database.name for database in databases), *([] if databases else _SAMPLES[:1])),
     )
 
