@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from approving import examine, load
 from delegate.policies import MODELS, POLICIES, policy
-from ullage.config import BUILT_IN, Budget, Flags, Folders, Loaded, Places, ProviderSettings, Timing
+from ullage.config import BUILT_IN, Budget, Flags, Folders, Issue, Loaded, Places, ProviderSettings, Timing
 from ullage.config.config_file import Page
 from ullage.config.ullage_toml import read_ullage_toml
 from ullage.errors import BadConfiguration
@@ -474,3 +475,11 @@ def test_folders_whose_files_are_sent_come_from_the_users_own_file_alone(desk: D
     assert first.endswith("/work")
     assert not first.startswith("~")
     assert second.endswith("/here")
+
+
+@pytest.mark.requirement("S4:config")
+def test_an_issue_is_one_line_with_its_place_where_it_has_one():
+    issue = Issue(severity="error", message="`cap` is no number", file="policy.toml", line=3, suggestion="write 5")
+    assert issue.sentence() == "policy.toml:3: `cap` is no number (write 5)"
+    assert replace(issue, line=None, suggestion="").sentence() == "policy.toml: `cap` is no number"
+    assert replace(issue, file=None, line=None).sentence() == "`cap` is no number (write 5)"

@@ -205,3 +205,13 @@ def test_processes_that_share_an_export_never_mix_their_lines(tmp_path: Path):
     assert tuple(heading) == COLUMNS
     assert len(rows) == 600
     assert all(len(row) == 3 for row in rows)
+
+
+@pytest.mark.requirement("S4:cost", "S4:usage")
+async def test_the_usage_of_an_answer_is_that_of_the_attempt_that_answered():
+    happening = await run(Scripted([httpx2.Response(401)]))
+    assert happening.outcome is not None
+    refused, answered = happening.attempts
+    assert refused.usage != answered.usage
+    assert (happening.outcome.usage, happening.outcome.usage_reported) == (answered.usage, answered.usage_reported)
+    assert happening.outcome.attempts == (refused, answered)

@@ -12,6 +12,8 @@ from ullage.ledger import Entry, Recorder, Recording, Total, Unrecorded, read_en
 from ullage.store import MIGRATIONS, Database
 from ullage.tokens import Method
 
+pytestmark = pytest.mark.requirement("U:ledger")
+
 START = datetime(2026, 11, 1, 12, 0, 0, 123456, tzinfo=UTC)
 WHOLE = Entry(
     time=START,

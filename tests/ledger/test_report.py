@@ -17,6 +17,8 @@ from ullage.ledger.rows import write_entries
 from ullage.models import Price, Usage
 from ullage.store import Database
 
+pytestmark = pytest.mark.requirement("U:ledger")
+
 START = datetime(2026, 3, 27, 20, 30, tzinfo=UTC)
 SPANS = ((None, None), (date(2026, 3, 28), date(2026, 3, 30)), (START + timedelta(minutes=70), None))
 ZONES = (UTC, ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata"), timezone(timedelta(hours=-8)))
