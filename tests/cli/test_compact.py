@@ -1,4 +1,4 @@
-"""`ullage compact` as a person meets it: what would be let go, and what is left."""
+"""`ullage compact` as a person meets it: what would be removed, and what is left."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_a_dry_run_says_what_would_be_let_go_and_touches_nothing(full: Path, cap
     lines = out.splitlines()
     assert lines[0].startswith("before  ⛁⛁")
     assert lines[1].startswith("after   ⛁")
-    assert lines[3].split() == ["what", "messages", "tokens", "let", "go"]
+    assert lines[3].split() == ["what", "messages", "tokens", "removed"]
     assert any(line.startswith("A prompt cache holds for ") for line in lines)
     assert max(map(len, lines)) <= 80
     assert err == "a dry run: nothing was written\n"
@@ -170,7 +170,7 @@ def test_a_list_or_a_body_is_written_as_it_was_with_fewer_words(
 def test_a_person_is_told_where_the_rest_is(full: Path, folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["compact", "full.jsonl", *SMALL, "-o", "less.jsonl"]) == 0
     said = capsys.readouterr().err
-    assert re.fullmatch(r"less.jsonl: \d+ messages; what was let go is in its archive, generation 1\n", said)
+    assert re.fullmatch(r"less.jsonl: \d+ messages; what was removed is in its archive, generation 1\n", said)
     (folder / "m.json").write_text(json.dumps(chat(14)), encoding="utf-8")
     assert main(["compact", "m.json", *SMALL, "-o", "less.json"]) == 0
     assert re.fullmatch(r"less.json: \d+ messages\n", capsys.readouterr().err)
@@ -203,7 +203,7 @@ def test_where_there_is_too_little_to_let_go_nothing_is_written(folder: Path, ca
     assert main(["compact", "s.jsonl", "-o", "less.jsonl"]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
-    assert err == "nothing was let go, and nothing written\n"
+    assert err == "nothing was removed, and nothing written\n"
     assert not (folder / "less.jsonl").exists()
 
 

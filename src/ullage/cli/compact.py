@@ -66,7 +66,7 @@ def destination(found: Found, output: Path | None) -> Path:
             return Path(found.file)
         raise InvalidArguments(
             f"`{found.file}` is not Ullage's own and is not changed",
-            suggestion="say where the rest goes: --output FILE; or see what would be let go: --dry-run",
+            suggestion="say where the rest goes: --output FILE; or see what would be removed: --dry-run",
         )
     if output.exists():
         raise InvalidArguments(f"`{output}` is there already", suggestion="name a file that is not there yet")
@@ -260,7 +260,7 @@ def _print(let_go: LetGo) -> None:
         emit(f"after   {render_line(let_go.after)}")
         emit()
         rows = [(_TIERS[shed.tier], f"{shed.messages:,}", shown_tokens(shed.tokens)) for shed in sheds]
-        titles, *lines = columns([("what", "messages", "tokens let go"), *rows], right=frozenset({1, 2}))
+        titles, *lines = columns([("what", "messages", "tokens removed"), *rows], right=frozenset({1, 2}))
         emit(dim(titles))
         for line in lines:
             emit(line)
@@ -294,11 +294,11 @@ def _cheaper(let_go: LetGo) -> str:
 
 def _ending(let_go: LetGo, done: Written | None, arguments: argparse.Namespace) -> str:
     if not let_go.work.compacted:
-        return "nothing was let go, and nothing written"
+        return "nothing was removed, and nothing written"
     if done is None:
         by = "" if arguments.summarizer is None else "; no model was asked, and a digest stands for its summary"
         return f"a dry run: nothing was written{by}"
     left = how_many(len(let_go.work.entries), "message")
     if done.generation is None:
         return f"{done.path}: {left}"
-    return f"{done.path}: {left}; what was let go is in its archive, generation {done.generation}"
+    return f"{done.path}: {left}; what was removed is in its archive, generation {done.generation}"

@@ -102,14 +102,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--tokens",
         metavar="FILE",
         type=Path,
-        help="with --http: bearer tokens, one NAME:TOKEN a line; beyond this machine one is needed",
+        help="with --http: file of bearer tokens, one NAME:TOKEN per line; beyond this machine one is needed",
     )
     parser.add_argument(
         "--allow-host",
         metavar="NAME[:PORT]",
         action="append",
         default=[],
-        help="with --http: another name under which it is reached, as behind a proxy; may be given again",
+        help="with --http: another host name that clients use, such as a proxy's; may be given again",
     )
     parser.add_argument(
         "--access-log",
@@ -117,7 +117,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="with --http: log a JSON line for each search, call and model call on standard error",
     )
     parser.add_argument(
-        "--sample", action="store_true", help="have a sample shop to ask, as source `shop`; made on first use"
+        "--sample", action="store_true", help="serve a sample database as source `shop`, created on first use"
     )
     parser.add_argument("--mode", choices=("auto", "search", "direct"), help="show tools behind find_tool, or directly")
     parser.add_argument("--model", metavar="NAME", help="the model whose tokens and window figures are about")

@@ -542,7 +542,7 @@ def _full(usage: ContextUsage, file: str) -> Iterator[Advice]:
         yield Advice(
             f"{shown_percent(usage.used, usage.context_window, 1)} of the window is used, and the threshold is "
             f"{usage.compact_threshold:g}%.",
-            f"`ullage compact {file} --dry-run` shows what would be let go.",
+            f"`ullage compact {file} --dry-run` shows what would be removed.",
         )
 
 
