@@ -174,8 +174,12 @@ def unsettled(messages: Sequence[Message], since: int) -> int:
 
 def beside(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
     """What must stand before those from `start` on for them to weigh what they weigh in the whole: the message before
-    them, and the calls that they answer."""
+    them, those of the same role that it follows, and the calls that they answer."""
     near = max(0, start - 1)
+    if start < len(messages) and messages[near].role == messages[start].role:
+        # Several become one in the prompt with some formats and models, and each weighs what it adds to those before.
+        while near and messages[near - 1].role == messages[near].role:
+            near -= 1
     wanted = set(_answered(messages[start:])) - set(_called(messages[near:]))
     found: list[Message] = []
     for at in range(near - 1, -1, -1):

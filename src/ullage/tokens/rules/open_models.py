@@ -686,21 +686,6 @@ def _keeps_thoughts(request: Request) -> bool:
     return isinstance(thinking, dict) and thinking.get("clear_thinking") is False
 
 
-def _joined_items(messages: tuple[Message, ...]) -> Iterator[Message]:
-    """The items of one answer, which the Responses API lists apart, in the last of them; the others are left empty."""
-    gathered: tuple[Part, ...] = ()
-    for place, message in enumerate(messages):
-        if message.role != "assistant":
-            yield message
-            continue
-        gathered += tuple(part for part in message.parts if not is_stored_id(part))
-        if place + 1 < len(messages) and messages[place + 1].role == "assistant":
-            yield Message(role="assistant", parts=())
-        else:
-            yield replace(message, parts=gathered)
-            gathered = ()
-
-
 def _asks_for_json(request: Request) -> bool:
     asked = request.output_schema
     return isinstance(asked, dict) and asked.get("type") != "text"
@@ -768,10 +753,21 @@ class _Scale:
         return _widened(self._written(self.template.shown + shown), 0.2)
 
     def messages(self, messages: tuple[Message, ...]) -> Iterator[Count]:
-        """One count a message; where the template merges a user's messages, a later one is what it adds."""
+        """One count a message. Where several become one in the prompt, a later one is what it adds: a user's messages
+        where the template merges them, and the items of one answer, which the Responses API lists apart."""
         before = ""
-        for message in _joined_items(messages) if self.format is Format.OPENAI_RESPONSES else messages:
+        answer: tuple[Part, ...] = ()
+        counted = ZERO
+        for message in messages:
             mine = self._content(message) if message.role == "user" else ""
+            if message.role == "assistant" and self.format is Format.OPENAI_RESPONSES:
+                answer += tuple(part for part in message.parts if not is_stored_id(part))
+                whole_answer = self._message(replace(message, parts=answer)) if answer else ZERO
+                added = _difference(whole_answer, counted)
+                yield _doubted(message, added) + _media(message, self.template.image)
+                before, counted = "", whole_answer
+                continue
+            answer, counted = (), ZERO
             if before and mine and self.template.merges is not None:
                 whole = before + self.template.merges + mine
                 added = self._plain(_difference(self.count(whole), self.count(before)))
@@ -783,8 +779,6 @@ class _Scale:
 
     def _message(self, message: Message) -> Count:
         template = self.template
-        if message.role == "assistant" and not message.parts and self.format is Format.OPENAI_RESPONSES:
-            return ZERO
         if message.role == "tool":
             return self._turn(total(self._results(message)))
         if any(isinstance(part, ToolResult) for part in message.parts):
