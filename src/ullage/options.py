@@ -145,7 +145,7 @@ class ResultRules:
     encode: bool = True
     servers: Mapping[str, ServerResults] = field(default_factory=dict[str, ServerResults])
     _known: dict[ToolOrigin, Handling] = field(
-        default_factory=dict["Origin", Handling], init=False, repr=False, compare=False
+        default_factory=dict[ToolOrigin, Handling], init=False, repr=False, compare=False
     )
     """What holds for tools that were called, where a call asks for nothing else."""
 
