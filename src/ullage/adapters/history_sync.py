@@ -79,22 +79,19 @@ class _Followed:
 
     def write(self, natives: Sequence[object], conversion: Conversion) -> list[object]:
         before, self._written = self._written, {}
-        for group in _of_one_origin(natives):
+        # Pieces that stand side by side are one message again.
+        groups = list[list[object]]()
+        for native in natives:
+            last = groups[-1][-1] if groups else None
+            if isinstance(native, Mirrored) and isinstance(last, Mirrored) and native.origin is last.origin:
+                groups[-1].append(native)
+            else:
+                groups.append([native])
+        of_one_origin = groups
+        for group in of_one_origin:
             key = tuple(map(id, group))
             self._written[key] = before.get(key) or (group, conversion.write(group))
         return [given for _, given in self._written.values()]
-
-
-def _of_one_origin(natives: Sequence[object]) -> list[list[object]]:
-    """Pieces that stand side by side are one message again."""
-    groups = list[list[object]]()
-    for native in natives:
-        last = groups[-1][-1] if groups else None
-        if isinstance(native, Mirrored) and isinstance(last, Mirrored) and native.origin is last.origin:
-            groups[-1].append(native)
-        else:
-            groups.append([native])
-    return groups
 
 
 def untouched(natives: Sequence[object]) -> object | None:
@@ -123,7 +120,14 @@ class Following:
         """What to send in place of a history, and what there is to say of it; `tell` may tell the context more."""
         followed = self._found(history)
         tell(followed.context)
-        self._take_in(followed, history)
+        known = followed.known(history)
+        for place, shown in enumerate(map(self.conversion.read, history[known:])):
+            # A report is of what was sent, and only of the last call do we know that.
+            if known and place == 0 and shown.usage is not None:
+                followed.context.observe(usage=shown.usage, answer=shown.natives)
+                continue
+            for number, native in enumerate(shown.natives):
+                followed.context.add(native, pinned=number in shown.pinned)
         prepared = await followed.context.prepare()
         given = followed.write(prepared.messages, self.conversion)
         followed.shown, followed.given = list(history), given
@@ -138,25 +142,13 @@ class Following:
             if nearest is not None and nearest.known(history):
                 self._followed.remove(nearest)
                 return nearest
-        return _Followed(context=self._begun())
-
-    def _begun(self) -> Context:
         context = self.begin()
         if context.session is not None:
             raise InvalidArguments(
                 "the context has a session, and the history is kept elsewhere", suggestion="leave `session` out"
             )
-        return context
-
-    def _take_in(self, followed: _Followed, history: Sequence[object]) -> None:
-        known = followed.known(history)
-        for place, shown in enumerate(map(self.conversion.read, history[known:])):
-            # A report is of what was sent, and only of the last call do we know that.
-            if known and place == 0 and shown.usage is not None:
-                followed.context.observe(usage=shown.usage, answer=shown.natives)
-                continue
-            for number, native in enumerate(shown.natives):
-                followed.context.add(native, pinned=number in shown.pinned)
+        begun = context
+        return _Followed(context=begun)
 
 
 def load(module: str, extra: str) -> Any:  # noqa: ANN401 - a module whose types are not there where it is not

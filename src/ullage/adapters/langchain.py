@@ -107,14 +107,10 @@ class _Work:
     def _told(self, context: Context) -> None:
         if self._request is None:
             return
-        context.instruct(_system(self._request.system_message))
+        context.instruct(None if self._request.system_message is None else str(self._request.system_message.text))
         context.offer([_tool(tool) for tool in self._request.tools])
         if context.summarizer is None:
             context.summarizer = cast("Summarizer", ChatSummarizer(self._request.model))
-
-
-def _system(message: Any) -> str | None:  # noqa: ANN401
-    return None if message is None else str(message.text)
 
 
 def _tool(tool: object) -> JsonObject:

@@ -145,14 +145,11 @@ class ModelSummarizer:
             conversation_id=None,
             prompt=None,
         )
-        return _answer(answer.output)
-
-
-def _answer(output: Sequence[Any]) -> SummaryAnswer:
-    said = [item for item in output if item.type == "message"]
-    parts = [part for item in said for part in item.content]
-    return SummaryAnswer(
-        text="".join(part.text for part in parts if part.type == "output_text"),
-        complete=all(item.status != "incomplete" for item in said),
-        refused=any(part.type == "refusal" for part in parts),
-    )
+        output = answer.output
+        said = [item for item in output if item.type == "message"]
+        parts = [part for item in said for part in item.content]
+        return SummaryAnswer(
+            text="".join(part.text for part in parts if part.type == "output_text"),
+            complete=all(item.status != "incomplete" for item in said),
+            refused=any(part.type == "refusal" for part in parts),
+        )

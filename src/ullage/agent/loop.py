@@ -134,7 +134,10 @@ class _Run:
     """Of the last call of the model."""
 
     async def events(self, prompt: str | Message | None) -> AsyncGenerator[Event, None]:
-        self._take_up()
+        # Gives the calls that an earlier run left without results such as say so.
+        left = unanswered(cast("tuple[Message, ...]", self.context.messages))
+        if left:
+            self.context.add(Message(role="tool", parts=tuple(map(cut_off, left))))
         if prompt is not None:
             self.context.add(Message(role="user", parts=(Text(prompt),)) if isinstance(prompt, str) else prompt)
         for step in range(1, self.max_steps + 1):
@@ -155,12 +158,6 @@ class _Run:
                 return
         yield self._end("steps", self.max_steps)
 
-    def _take_up(self) -> None:
-        """Gives the calls that an earlier run left without results such as say so."""
-        left = unanswered(cast("tuple[Message, ...]", self.context.messages))
-        if left:
-            self.context.add(Message(role="tool", parts=tuple(map(cut_off, left))))
-
     async def _step(self, step: int) -> AsyncGenerator[Event, None]:
         """One call of the model, and of the tools that it asks for."""
         offering = await self.offered.now()
@@ -178,7 +175,15 @@ class _Run:
             deadline=self.ask.deadline,
         )
         try:
-            yield _used(step, outcome)
+            used = Used(
+                step=step,
+                model=outcome.candidate.entry.model,
+                usage=outcome.usage,
+                reported=outcome.usage_reported,
+                cost=outcome.cost,
+                warnings=outcome.warnings,
+            )
+            yield used
             async with aclosing(_returned(work)) as events:
                 async for event in events:
                     yield event
@@ -197,7 +202,7 @@ class _Run:
                     async for event in events:
                         yield event
             except (ProviderFailed, TooLong) as failed:
-                if is_last or not _is_overflow(failed):
+                if is_last or not (isinstance(failed, TooLong) or failed.kind == "context_length"):
                     raise
                 self.context.overflowed(failed.message)
             else:
@@ -266,10 +271,6 @@ class _Run:
         return End(reason=reason, text=text, steps=steps)
 
 
-def _is_overflow(failed: ProviderFailed | TooLong) -> bool:
-    return isinstance(failed, TooLong) or failed.kind == "context_length"
-
-
 async def _returned(work: Calls) -> AsyncGenerator[Event, None]:
     for call in work.calls:
         yield Called(id=call.id or "", tool=work.offering.name_of(call.name), arguments=call.arguments)
@@ -277,14 +278,3 @@ async def _returned(work: Calls) -> AsyncGenerator[Event, None]:
         async for returned in returning:
             yield returned
         await returning.value()
-
-
-def _used(step: int, outcome: Outcome) -> Used:
-    return Used(
-        step=step,
-        model=outcome.candidate.entry.model,
-        usage=outcome.usage,
-        reported=outcome.usage_reported,
-        cost=outcome.cost,
-        warnings=outcome.warnings,
-    )

@@ -30,7 +30,7 @@ from ullage.delegate import cost_json, usage_json
 from ullage.errors import DeadlinePassed, InvalidArguments, UllageError, Unavailable, UnknownTool
 from ullage.messages import Media, Message, Part, Text, ToolCall, ToolDefinition, ToolResult
 from ullage.models import Cost, Usage
-from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Needs, Reply, Tool, ToolSource
+from ullage.tool import Block, Call, Caller, Json, JsonObject, Listing, Reply, Tool, ToolSource
 
 __all__ = [
     "Called",
@@ -183,7 +183,13 @@ _NOTHING = "(no output)"
 
 def parts_of(reply: Reply) -> tuple[Part, ...]:
     if reply.needs is not None:
-        return (Text(_unanswerable(reply.needs)),)
+        needs = reply.needs
+        methods = [one.get("method") for one in needs.requests.values() if isinstance(one, Mapping)]
+        asked = ", ".join(f"`{method}`" for method in methods if isinstance(method, str)) or "something"
+        unanswerable = (
+            f"Before it goes on the tool asks for {asked}, and nobody can be asked here. It was not carried out."
+        )
+        return (Text(unanswerable),)
     found = tuple(part for block in reply.content for part in _block(block))
     if not found and reply.structured is not None:
         return (Text(_json(reply.structured.value)),)
@@ -223,12 +229,6 @@ def _bytes(data: str, media_type: str) -> Part:
     if media_type in _PICTURES:
         return Media(kind="image", media_type=media_type, data=data)
     return Text(f"[{media_type}, about {len(data) * 3 // 4:,} bytes, which cannot be shown here]")
-
-
-def _unanswerable(needs: Needs) -> str:
-    methods = [one.get("method") for one in needs.requests.values() if isinstance(one, Mapping)]
-    asked = ", ".join(f"`{method}`" for method in methods if isinstance(method, str)) or "something"
-    return f"Before it goes on the tool asks for {asked}, and nobody can be asked here. It was not carried out."
 
 
 def _json(value: Json) -> str:
@@ -366,7 +366,15 @@ class Calls:
             reply = Reply.text(f"The tool failed: {type(error).__name__}: {error}", is_error=True)
         result = _result(call, parts_of(reply), is_error=reply.is_error or reply.needs is not None)
         self._results[number] = result
-        tell(_returned(call, self.offering.name_of(call.name), result, reply.meta))
+        returned = Returned(
+            id=call.id or "",
+            tool=self.offering.name_of(call.name),
+            text=text_in(result.parts),
+            media=sum(isinstance(part, Media) for part in result.parts),
+            is_error=result.is_error,
+            meta=reply.meta,
+        )
+        tell(returned)
 
     async def _reply(self, call: ToolCall) -> Reply:
         asked = Call(tool=call.name, arguments=_arguments(call), caller=self.caller, deadline=self.deadline)
@@ -389,17 +397,6 @@ def _arguments(call: ToolCall) -> JsonObject:
 
 def _result(call: ToolCall, parts: tuple[Part, ...], *, is_error: bool) -> ToolResult:
     return ToolResult(parts=parts, call_id=call.id, name=call.name, is_error=is_error)
-
-
-def _returned(call: ToolCall, tool: str, result: ToolResult, meta: JsonObject) -> Returned:
-    return Returned(
-        id=call.id or "",
-        tool=tool,
-        text=text_in(result.parts),
-        media=sum(isinstance(part, Media) for part in result.parts),
-        is_error=result.is_error,
-        meta=meta,
-    )
 
 
 def cut_off(call: ToolCall) -> ToolResult:

@@ -333,14 +333,6 @@ def _alert(alert: Alert) -> None:
     _log.warning("%s", alert.message)
 
 
-def _keep_quiet(settings: Settings) -> None:
-    """Lines for operators are for those who ask for them; without any handler Python would write them to standard
-    error."""
-    log = logging.getLogger("ullage.delegate")
-    if settings.delegate.log_level is None and not log.handlers:
-        log.addHandler(logging.NullHandler())
-
-
 def _settings_of_folder(environment: Mapping[str, str]) -> Settings:
     loaded = load(Flags(), environment, Path.cwd())
     for issue in loaded.pending_issues:
@@ -357,7 +349,11 @@ async def open_delegate(
     Raises `BadConfiguration` where there is nobody to ask. Budgets and the ledger are those of every other process.
     """
     chosen = _settings_of_folder(environment) if settings is None else settings
-    _keep_quiet(chosen)
+    # Lines for operators are for those who ask for them; without any handler Python would write them to standard
+    # error.
+    log = logging.getLogger("ullage.delegate")
+    if chosen.delegate.log_level is None and not log.handlers:
+        log.addHandler(logging.NullHandler())
     loss = "budgets hold for this process alone"
     database, _ = await anyio.to_thread.run_sync(open_store, chosen.store, loss)
     recording = None if database is None else Recording(database, keep_days=KEEP_DAYS)

@@ -66,7 +66,6 @@ from ullage.gateway import (
     Reference,
     References,
     ResultRules,
-    Rules,
     StoredForms,
     StoredUses,
     StoredVectors,
@@ -302,7 +301,13 @@ def _read(said: JsonObject) -> Decision | None:
 def fingerprint(settings: Settings, chosen: SettingsGateway) -> str:
     servers, databases = map(_server, settings.servers), map(_database, settings.databases)
     others = settings.delegate.is_wanted, tuple(one.name for one in settings.retrieves)
-    parts = [*servers, *databases, others, astuple(settings.own), _shown(chosen)]
+    parts = [
+        *servers,
+        *databases,
+        others,
+        astuple(settings.own),
+        (chosen.mode, chosen.direct_below, chosen.model, chosen.window),
+    ]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
@@ -312,10 +317,6 @@ def _server(server: Server) -> tuple[object, ...]:
 
 def _database(database: DatabaseSettings) -> tuple[object, ...]:
     return database.name, database.default, database.description
-
-
-def _shown(chosen: SettingsGateway) -> tuple[object, ...]:
-    return chosen.mode, chosen.direct_below, chosen.model, chosen.window
 
 
 OWN = "ullage"
@@ -404,12 +405,6 @@ class Kit:
         return any(member.own and member.name == server for member in self.merge.members)
 
 
-def _listed(own: Rules) -> Rules:
-    """The tools that find the others are all that a model sees of them, so they stay listed whatever is to be hidden;
-    what is denied is gone."""
-    return replace(own, hidden=tuple(name for name in own.hidden if name not in NAMES))
-
-
 def _pending(path: str) -> Missing:
     reason = "this project file waits for the user's approval; the user reviews and approves it with"
     return Missing(
@@ -425,6 +420,10 @@ def _plain_text(text: str) -> str:
 
 def find_settings(settings: Settings, client: str | None) -> FindSettings:
     chosen = settings.gateway_for(client)
+    # The tools that find the others are all that a model sees of them, so they stay listed whatever is to be
+    # hidden; what is denied is gone.
+    own = settings.own
+    listed = replace(own, hidden=tuple(name for name in own.hidden if name not in NAMES))
     return FindSettings(
         mode=chosen.mode,
         direct_below=chosen.direct_below,
@@ -433,7 +432,7 @@ def find_settings(settings: Settings, client: str | None) -> FindSettings:
         learn=settings.search.learn,
         join_calls=chosen.join_calls,
         start_wait=chosen.start_wait,
-        own=_listed(settings.own),
+        own=listed,
         pending=tuple(_pending(path) for path in settings.pending_files),
         # A name that has no profile decides nothing, so it shares what was decided for everybody.
         key=f"{client if client in settings.clients else ''}:{fingerprint(settings, chosen)}",
@@ -585,7 +584,11 @@ class Gateway:
                 *self.retrieving.members(folders, self.settings),
                 *self.servers.members(servers, wanted),
             ]
-            self._members = (self._own_member(), *members)
+            own = self.settings.own
+            unused = () if self.settings.may_cut else ("read_result",)
+            rules = replace(own, pinned=(*own.pinned, *LISTED), hidden=(*own.hidden, *unused))
+            own_member = Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
+            self._members = (own_member, *members)
             self.merge.replace(self._members)
             for client, merge in self._group_merges.items():
                 merge.replace(self._members_of(client))
@@ -617,12 +620,6 @@ class Gateway:
     def own_name(self) -> str:
         """What our own tools' server is called."""
         return self.settings.name_of_own(OWN)
-
-    def _own_member(self) -> Member:
-        own = self.settings.own
-        unused = () if self.settings.may_cut else ("read_result",)
-        rules = replace(own, pinned=(*own.pinned, *LISTED), hidden=(*own.hidden, *unused))
-        return Member(name=self.own_name, source=self._own, prefix="", rules=rules, own=True)
 
     def _members_of(self, client: str) -> list[Member]:
         """What a client sees: Ullage's own parts, and the servers of its groups."""

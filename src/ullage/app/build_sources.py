@@ -149,7 +149,9 @@ class Databases:
 
     def _refitted(self, database: DatabaseSettings, settings: Settings) -> LateDatabase:
         known = self._late.get(database.name)
-        if known is not None and _alike(known.settings, database):
+        if known is not None and (
+            replace(known.settings, default=database.default, came_from=database.came_from) == database
+        ):
             return known
         return LateDatabase(settings=database, sample=Path(settings.sample), weigh=self.weigh)
 
@@ -169,10 +171,6 @@ class Databases:
     async def close(self) -> None:
         for late in self._late.values():
             await late.close()
-
-
-def _alike(before: DatabaseSettings, now: DatabaseSettings) -> bool:
-    return replace(before, default=now.default, came_from=now.came_from) == now
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,14 +465,9 @@ class Servers:
     def _refitted(self, server: Server) -> Behind:
         known = self._behind.get(server.name)
         supervised = self.host.source(server)
-        if known is not None and _same(known.kept.server, server):
+        if known is not None and ((known.kept.server.key, known.kept.server.shared) == (server.key, server.shared)):
             return known
         return Behind(Kept(supervised, server, self.catalogue, spawn=self.spawn), supervised)
-
-
-def _same(before: Server, now: Server) -> bool:
-    """Whether it is the server it was, as far as starting it goes; its rules may differ."""
-    return (before.key, before.shared) == (now.key, now.shared)
 
 
 def _member(server: Server, behind: Behind) -> Member:

@@ -180,7 +180,8 @@ class _Importing:
             before = call.key
             self._rows.append(row)
             if len(self._rows) >= _BATCH:
-                self._write_rows()
+                rows, self._rows = self._rows, []
+                self.calls += self.database.write(partial(add_calls, calls=rows))
         if last:
             state |= {"last": last, "before": before}
         self._files.append(
@@ -208,10 +209,6 @@ class _Importing:
             picodollars=self.prices.picodollars(call),
             flags=_REPORTED,
         )
-
-    def _write_rows(self) -> None:
-        rows, self._rows = self._rows, []
-        self.calls += self.database.write(partial(add_calls, calls=rows))
 
     def write(self) -> None:
         """The rest, and with it how far each file was read: a process that ends before reads them again, and no call

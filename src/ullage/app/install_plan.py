@@ -341,7 +341,12 @@ def server_table(entry: ServerEntry) -> dict[str, object]:
         table["command"] = entry.command
         table["args"] = list(entry.arguments)
         if entry.directory is not None:
-            table["cwd"] = _absolute(entry.directory, entry.folder)
+            # A folder in which a server is started. One that is relative begins at the folder to which
+            # the entry belongs.
+            directory = entry.directory
+            folder = entry.folder
+            is_whole = folder is None or re.match(r"[/\\~$]|[A-Za-z]:", directory) is not None
+            table["cwd"] = directory if is_whole else f"{folder}/{directory}"
         if entry.environment:
             table["env"] = dict(entry.environment)
         if entry.inherited:
@@ -355,12 +360,6 @@ def server_table(entry: ServerEntry) -> dict[str, object]:
         **_rules_table(entry.rules),
     }
     return {**table, **{key: value for key, value in said.items() if value}}
-
-
-def _absolute(directory: str, folder: str | None) -> str:
-    """A folder in which a server is started. One that is relative begins at the folder to which the entry belongs."""
-    is_whole = folder is None or re.match(r"[/\\~$]|[A-Za-z]:", directory) is not None
-    return directory if is_whole else f"{folder}/{directory}"
 
 
 def _rules_table(rules: ToolRules) -> dict[str, object]:

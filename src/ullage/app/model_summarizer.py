@@ -7,7 +7,7 @@ whether the answer will do, is the context's affair.
 from dataclasses import dataclass
 
 from ullage.context import SummaryAnswer, SummaryRequest
-from ullage.delegate import Ask, Candidate, Delegate, Outcome, RouteRequest, route
+from ullage.delegate import Ask, Candidate, Delegate, RouteRequest, route
 from ullage.messages import Message, Text
 from ullage.tokens import patiently, unheard
 from ullage.tool import ANONYMOUS, Caller
@@ -63,11 +63,13 @@ class DelegateSummarizer:
                 prompt_tokens=await self._weigh(request),
             )
         )
+        cost = outcome.cost
+        dollars = None if cost is None or cost.total is None or cost.currency != "USD" else str(cost.total)
         return SummaryAnswer(
             text=outcome.completion.text,
             complete=outcome.completion.finish != "length",
             refused=outcome.completion.finish == "refusal",
-            cost=_dollars(outcome),
+            cost=dollars,
         )
 
     @property
@@ -81,8 +83,3 @@ class DelegateSummarizer:
         name = model if meter.models.get(model) is not None else unheard(model)
         texts = [await patiently(meter.steps(text, name)) for text in (request.instructions, request.text)]
         return sum(count.tokens for count in texts)
-
-
-def _dollars(outcome: Outcome) -> str | None:
-    cost = outcome.cost
-    return None if cost is None or cost.total is None or cost.currency != "USD" else str(cost.total)

@@ -17,11 +17,7 @@ def key_of(provider: ProviderSettings, environment: Mapping[str, str]) -> str | 
 
 def is_on(provider: ProviderSettings, environment: Mapping[str, str]) -> bool:
     key = key_of(provider, environment)
-    return provider.key_env is None or (key is not None and _may_be_sent(key))
-
-
-def _may_be_sent(key: str) -> bool:
-    return key.isascii() and key.isprintable() and " " not in key
+    return provider.key_env is None or (key is not None and (key.isascii() and key.isprintable() and " " not in key))
 
 
 def names_on(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -394,16 +394,13 @@ async def report_scan(plan: ScanPlan, gateway: Gateway, outcomes: Mapping[str, O
             )
     found = list[ClientScan]()
     for config in plan.clients:
-        surface = await _surface_of(gateway, config.program.name)
+        # What a request carries of Ullage itself.
+        client = config.program.name
+        served = gateway.serve(client)
+        listed = (await served.find.tools()).tools
+        surface = KnownServer(tools=tuple(listed), instructions=served.profile.identity.spoken() or "")
         found.append(await anyio.to_thread.run_sync(report_client, plan, config, known, outcomes, surface))
     return tuple(found)
-
-
-async def _surface_of(gateway: Gateway, client: str) -> KnownServer:
-    """What a request carries of Ullage itself."""
-    served = gateway.serve(client)
-    listed = (await served.find.tools()).tools
-    return KnownServer(tools=tuple(listed), instructions=served.profile.identity.spoken() or "")
 
 
 def report_client(

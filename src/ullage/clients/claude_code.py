@@ -143,7 +143,11 @@ def _said(lines: Sequence[JsonObject]) -> list[_Said]:
         if boundary is not None:
             one.boundary, boundary = boundary, None
         if record.get("type") == "assistant":
-            _note(one, table_at(record, "message"))
+            message = table_at(record, "message")
+            model = text_at(message, "model")
+            if model != _SYNTHETIC:
+                one.model = model
+                one.usage = read_usage(table_at(message, "usage"), Format.ANTHROPIC)
     return said
 
 
@@ -179,13 +183,6 @@ def _is_whole(one: _Said) -> bool:
     """A summary behind which turns stand that stayed."""
     told = table_at(one.boundary or {}, "compactMetadata")
     return bool(told.keys() & {"preservedMessages", "preservedSegment"})
-
-
-def _note(one: _Said, message: JsonObject) -> None:
-    model = text_at(message, "model")
-    if model != _SYNTHETIC:
-        one.model = model
-        one.usage = read_usage(table_at(message, "usage"), Format.ANTHROPIC)
 
 
 def _drafted(said: Sequence[_Said]) -> Draft:

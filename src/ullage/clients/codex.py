@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import cast
 
 from ullage.messages import Format, read_usage, table_at, tables_at, text_at, tokens_at
-from ullage.models import Usage
 from ullage.tool import Json, JsonObject
 
 from .conversation import Conversation, Document, Draft, moment
@@ -70,7 +69,16 @@ class _Reader:
             case "response_item":
                 self._item(payload, record.get("timestamp"))
             case "compacted":
-                self._compacted(payload, record.get("timestamp"))
+                at = record.get("timestamp")
+                made: list[object] = [_sent(item) for item in tables_at(payload, "replacement_history")]
+                kept = () if made else self._asked()
+                summary = {
+                    "type": "message",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": text_at(payload, "message") or ""}],
+                }
+                self.close()
+                self.draft.let_go(made or [summary], kept=kept, at=moment(at))
             case "token_usage_record":
                 self._used(table_at(payload, "usage"), record.get("timestamp"))
             case "event_msg":
@@ -82,7 +90,10 @@ class _Reader:
         if text_at(payload, "type") in _UNSENT:
             return
         place = self.draft.add(_sent(payload), moment(at))
-        if not _is_answer(payload):
+        is_answer = payload.get("role") == "assistant" or (
+            payload.get("type") == "reasoning" or str(payload.get("type")).endswith("_call")
+        )
+        if not is_answer:
             self._is_ended = True
         elif self._answer is None or self._is_ended:
             self.close()
@@ -96,7 +107,16 @@ class _Reader:
 
     def _used(self, said: JsonObject, at: Json) -> None:
         if self._answer is not None:
-            self.draft.answered(self._answer, _usage(said), self.model, moment(at))
+            # As the provider's, with two of its inner figures on the outside.
+            usage = read_usage(
+                {
+                    **said,
+                    "input_tokens_details": {"cached_tokens": said.get("cached_input_tokens")},
+                    "output_tokens_details": {"reasoning_tokens": said.get("reasoning_output_tokens")},
+                },
+                Format.OPENAI_RESPONSES,
+            )
+            self.draft.answered(self._answer, usage, self.model, moment(at))
         self._answer = None
 
     def _event(self, payload: JsonObject, at: Json) -> None:
@@ -110,13 +130,6 @@ class _Reader:
         if not self._is_recorded and total and total != self._billed:
             self._billed = total
             self._used(table_at(info, "last_token_usage"), at)
-
-    def _compacted(self, payload: JsonObject, at: Json) -> None:
-        made: list[object] = [_sent(item) for item in tables_at(payload, "replacement_history")]
-        kept = () if made else self._asked()
-        summary = {"type": "message", "role": "user", "content": [_text(text_at(payload, "message"))]}
-        self.close()
-        self.draft.let_go(made or [summary], kept=kept, at=moment(at))
 
     def _asked(self) -> list[int]:
         """Places of the user's messages; older versions kept these."""
@@ -139,28 +152,6 @@ def _sent(item: JsonObject) -> dict[str, Json]:
     return {key: value for key, value in item.items() if key not in _PRIVATE}
 
 
-def _text(text: str | None) -> Json:
-    return {"type": "input_text", "text": text or ""}
-
-
 def _kind(native: object) -> tuple[object, object]:
     item = cast("dict[str, Json]", native)
     return item.get("type"), item.get("role")
-
-
-def _is_answer(item: JsonObject) -> bool:
-    return item.get("role") == "assistant" or (
-        item.get("type") == "reasoning" or str(item.get("type")).endswith("_call")
-    )
-
-
-def _usage(said: JsonObject) -> Usage:
-    """As the provider's, with two of its inner figures on the outside."""
-    return read_usage(
-        {
-            **said,
-            "input_tokens_details": {"cached_tokens": said.get("cached_input_tokens")},
-            "output_tokens_details": {"reasoning_tokens": said.get("reasoning_output_tokens")},
-        },
-        Format.OPENAI_RESPONSES,
-    )

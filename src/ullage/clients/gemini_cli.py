@@ -5,7 +5,7 @@ the place of the first; `$set` replaces them all, which is how a session is take
 `$rewindTo` takes messages back. Results stand beside their calls, and in most versions as messages of their own too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -54,25 +54,22 @@ def _histories(records: Iterable[JsonObject]) -> list[list[JsonObject]]:
     for record in records:
         replaced = tables_at(table_at(record, "$set"), "messages") or tables_at(record, "messages")
         if replaced:
-            if _is_compression(histories[-1], replaced):
+            # Something is said in the place of what is gone; one message alone that is gone was a command
+            # to the program.
+            old = histories[-1]
+            before, after = ({text_at(one, "id") for one in each} for each in (old, replaced))
+            is_compression = len(before - after) > 1 and bool(after - before)
+            if is_compression:
                 histories.append([])
             histories[-1] = list(replaced)
         elif "$rewindTo" in record:
-            histories[-1] = _before(histories[-1], record["$rewindTo"])
+            messages = histories[-1]
+            identity = record["$rewindTo"]
+            place = next((index for index, one in enumerate(messages) if one.get("id") == identity), len(messages))
+            histories[-1] = list(messages[:place])
         elif text_at(record, "type") in _SAID:
             _put(histories[-1], record)
     return histories
-
-
-def _is_compression(old: Sequence[JsonObject], new: Sequence[JsonObject]) -> bool:
-    """Something is said in the place of what is gone; one message alone that is gone was a command to the program."""
-    before, after = ({text_at(one, "id") for one in each} for each in (old, new))
-    return len(before - after) > 1 and bool(after - before)
-
-
-def _before(messages: Sequence[JsonObject], identity: Json) -> list[JsonObject]:
-    place = next((index for index, one in enumerate(messages) if one.get("id") == identity), len(messages))
-    return list(messages[:place])
 
 
 def _put(messages: list[JsonObject], record: JsonObject) -> None:

@@ -162,7 +162,11 @@ def _answer_parts(parts: Sequence[JsonObject]) -> Iterator[Part]:
             case "text" if part.get("text"):
                 yield Text(text_at(part, "text") or "")
             case "reasoning":
-                yield Thinking(text=text_at(part, "text") or "", signature=_signature(part))
+                metadata = table_at(part, "metadata")
+                signature = text_at(table_at(metadata, "anthropic"), "signature") or text_at(
+                    table_at(metadata, "openai"), "reasoningEncryptedContent"
+                )
+                yield Thinking(text=text_at(part, "text") or "", signature=signature)
             case "tool":
                 arguments = json.dumps(
                     table_at(part, "state").get("input") or {}, ensure_ascii=False, separators=(",", ":")
@@ -170,13 +174,6 @@ def _answer_parts(parts: Sequence[JsonObject]) -> Iterator[Part]:
                 yield ToolCall(id=text_at(part, "callID"), name=text_at(part, "tool") or "", arguments=arguments)
             case _:
                 pass
-
-
-def _signature(part: JsonObject) -> str | None:
-    metadata = table_at(part, "metadata")
-    return text_at(table_at(metadata, "anthropic"), "signature") or text_at(
-        table_at(metadata, "openai"), "reasoningEncryptedContent"
-    )
 
 
 def _result(part: JsonObject) -> ToolResult:

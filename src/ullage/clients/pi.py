@@ -5,7 +5,7 @@ its lines are a tree; a compaction names the first of those that stayed.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ullage.messages import (
     Format,
@@ -48,7 +48,15 @@ def read(document: Document) -> Conversation:
     model = text_at(header, "modelId")
     for number, line in path:
         if line.get("type") == "compaction":
-            _let_go(draft, line, _first_kept(line, lines, places))
+            first = tokens_at(line, "firstKeptEntryIndex")
+            named = text_at(line, "firstKeptEntryId")
+            if named is not None:
+                first = next((number for number, one in enumerate(lines) if one.get("id") == named), None)
+            first_kept = [] if first is None else [place for number, place in places.items() if number >= first]
+            summary = summary_message(text_at(line, "summary") or "")
+            draft.let_go(
+                [summary], kept=first_kept, before=tokens_at(line, "tokensBefore"), at=moment(line.get("timestamp"))
+            )
         if line.get("type") == "model_change":
             model = text_at(line, "modelId")
         message = _message(line, answered)
@@ -73,19 +81,6 @@ def _path(lines: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
             break
         number = numbers.get(parent, number - 1)
     return path[::-1]
-
-
-def _first_kept(line: JsonObject, lines: Sequence[JsonObject], places: Mapping[int, int]) -> list[int]:
-    first = tokens_at(line, "firstKeptEntryIndex")
-    named = text_at(line, "firstKeptEntryId")
-    if named is not None:
-        first = next((number for number, one in enumerate(lines) if one.get("id") == named), None)
-    return [] if first is None else [place for number, place in places.items() if number >= first]
-
-
-def _let_go(draft: Draft, line: JsonObject, kept: Sequence[int]) -> None:
-    summary = summary_message(text_at(line, "summary") or "")
-    draft.let_go([summary], kept=kept, before=tokens_at(line, "tokensBefore"), at=moment(line.get("timestamp")))
 
 
 def _note(draft: Draft, place: int, line: JsonObject) -> None:
@@ -130,7 +125,13 @@ def _of_message(message: JsonObject, answered: set[str | None]) -> Message | Non
                 return None
             return Message(role="assistant", parts=tuple(kept)) if kept else None
         case "toolResult":
-            return Message(role="tool", parts=(_result(message),))
+            result = ToolResult(
+                parts=tuple(_parts(message)),
+                call_id=text_at(message, "toolCallId"),
+                name=text_at(message, "toolName"),
+                is_error=message.get("isError") is True,
+            )
+            return Message(role="tool", parts=(result,))
         case "bashExecution":
             return None if message.get("excludeFromContext") is True else _user([Text(shown_command(message))])
         case "branchSummary" | "compactionSummary":
@@ -141,15 +142,6 @@ def _of_message(message: JsonObject, answered: set[str | None]) -> Message | Non
 
 def _user(parts: Sequence[Part]) -> Message | None:
     return Message(role="user", parts=tuple(parts)) if parts else None
-
-
-def _result(message: JsonObject) -> ToolResult:
-    return ToolResult(
-        parts=tuple(_parts(message)),
-        call_id=text_at(message, "toolCallId"),
-        name=text_at(message, "toolName"),
-        is_error=message.get("isError") is True,
-    )
 
 
 def _parts(message: JsonObject) -> list[Part]:

@@ -153,7 +153,10 @@ def read_conversations(path: Path) -> list[Conversation]:
             suggestion="check the path and its permissions",
         ) from error
     if is_database(data):
-        return _some(read_database(path), path)
+        found = read_database(path)
+        if not found:
+            raise UnreadableFile(f"`{path}` holds no session yet")
+        return found
     stored = _stored(path, data)
     return [stored] if stored is not None else _read(data.decode("utf-8", "replace"), str(path), archived_at(path))
 
@@ -190,9 +193,3 @@ def _stored(path: Path, data: bytes) -> Conversation | None:
         return None
     whole = parse(data.decode("utf-8", "replace")).whole
     return read_stored(path, whole) if isinstance(whole, dict) and "messages" not in whole else None
-
-
-def _some(found: list[Conversation], path: Path) -> list[Conversation]:
-    if not found:
-        raise UnreadableFile(f"`{path}` holds no session yet")
-    return found

@@ -93,21 +93,19 @@ def read_own(document: Document, archived: Archived) -> Conversation:
     reader = _Reader(_format(header), text_at(header, "model"))
     reader.draft.unread["lines that are no JSON"] = document.broken
     reader.take(states_of(document.objects, archived))
+    # The window that the session ran in last, as far as it was noted.
+    lines = document.objects
+    noted = (tokens_at(one, "window") for one in reversed(lines) if one.get("type") in ("session", "window"))
+    window = next((tokens for tokens in noted if tokens), None)
     return reader.draft.finished(
         Conversation(
             program="ullage",
             format=reader.format,
             id=text_at(header, "id"),
             model=text_at(header, "model"),
-            window=_window(document.objects),
+            window=window,
         )
     )
-
-
-def _window(lines: Sequence[JsonObject]) -> int | None:
-    """The window that the session ran in last, as far as it was noted."""
-    noted = (tokens_at(one, "window") for one in reversed(lines) if one.get("type") in ("session", "window"))
-    return next((tokens for tokens in noted if tokens), None)
 
 
 def _format(header: JsonObject) -> Format:

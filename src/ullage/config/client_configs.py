@@ -305,25 +305,27 @@ def _nothing(page: Page, why: str) -> Layer:
 
 def _values(entry: Loose) -> dict[str, Any]:
     milliseconds = entry.take(seconds, "startup_timeout_ms")
+    # The variables that are written out in `env`, and those of `env_vars` that are set here.
+    named = entry.take(_variable_names, "env_vars") or ()
+    inherited = {name: f"${{{name}}}" for name in named if name in entry.page.environment}
+    environment = {**inherited, **(entry.take(pairs, "env") or {})} or None
+    # Those written out and those whose value is a variable's.
+    headers = entry.take(pairs, "http_headers") or {}
+    headers |= {name: f"${{{one}}}" for name, one in (entry.take(_variables, "env_http_headers") or {}).items()}
+    bearer = entry.take(_variable, "bearer_token_env_var")
+    headers = headers | ({"Authorization": f"Bearer ${{{bearer}}}"} if bearer else {}) or None
     return {
         "command": entry.take(text, "command"),
         "arguments": entry.take(texts, "args"),
-        "environment": _environment(entry),
+        "environment": environment,
         "directory": entry.take(text, "cwd"),
         "url": entry.take(text, "url"),
-        "headers": _headers(entry),
+        "headers": headers,
         "disabled": entry.take(flag, "enabled") is False,
         "start_timeout": entry.take(seconds, "startup_timeout_sec") or (milliseconds and milliseconds / 1000),
         "call_timeout": entry.take(seconds, "tool_timeout_sec"),
         "rules": _rules(entry),
     }
-
-
-def _environment(entry: Loose) -> dict[str, str] | None:
-    """The variables that are written out in `env`, and those of `env_vars` that are set here."""
-    named = entry.take(_variable_names, "env_vars") or ()
-    inherited = {name: f"${{{name}}}" for name in named if name in entry.page.environment}
-    return {**inherited, **(entry.take(pairs, "env") or {})} or None
 
 
 def _variable_names(value: object) -> tuple[str, ...] | None:
@@ -342,14 +344,6 @@ def _variable(value: object) -> str | None:
 def _variables(value: object) -> dict[str, str] | None:
     found = pairs(value)
     return found if found is not None and all(_variable(name) for name in found.values()) else None
-
-
-def _headers(entry: Loose) -> dict[str, str] | None:
-    """Those written out and those whose value is a variable's."""
-    headers = entry.take(pairs, "http_headers") or {}
-    headers |= {name: f"${{{one}}}" for name, one in (entry.take(_variables, "env_http_headers") or {}).items()}
-    bearer = entry.take(_variable, "bearer_token_env_var")
-    return headers | ({"Authorization": f"Bearer ${{{bearer}}}"} if bearer else {}) or None
 
 
 def _rules(entry: Loose) -> Rules:
@@ -504,6 +498,9 @@ def _mcp_json_values(entry: Loose) -> dict[str, Any]:
     http_url = entry.take(text, "httpUrl")
     enabled = entry.take(flag, "enabled")
     command, arguments, environment = _launch(entry)
+    only = _common(_wanted(entry.tools(key)) for key in ("includeTools", "enabledTools", "tools"))
+    denied = [name for key in ("excludeTools", "disabledTools") for name in entry.tools(key) or ()]
+    mcp_json_rules = narrowed(only=None if only is None else sorted(only), denied=denied)
     values = {
         "command": command,
         "arguments": arguments,
@@ -514,7 +511,7 @@ def _mcp_json_values(entry: Loose) -> dict[str, Any]:
         "transport": entry.take(transport, "type", "transport") or ("http" if http_url else None),
         "disabled": bool(entry.take(flag, "disabled")) or enabled is False,
         "description": entry.take(text, "description"),
-        "rules": _mcp_json_rules(entry),
+        "rules": mcp_json_rules,
     }
     if entry.path[:-1] == _OPENCODE:
         # `remote` is streamable HTTP or server-sent events, which its address says; its time-out is for the start.
@@ -523,7 +520,11 @@ def _mcp_json_values(entry: Loose) -> dict[str, Any]:
         values = {key: _mcp_json_variables(value) for key, value in values.items()}
         return {**values, "transport": declared, "start_timeout": waited and waited / 1000}
     entry.used |= {"source"} if entry.path[:-1] == _ZED else set()
-    return {**values, "call_timeout": _timeout(entry)}
+    given = entry.take(seconds, "timeout")
+    # Nobody means to wait less than a second: a small number is seconds whoever wrote it.
+    is_seconds = given is not None and (given < 1000 or _IN_SECONDS.search(entry.page.file))
+    timeout = given if given is None or is_seconds else given / 1000
+    return {**values, "call_timeout": timeout}
 
 
 def _launch(entry: Loose) -> tuple[str | None, tuple[str, ...] | None, dict[str, str] | None]:
@@ -553,19 +554,6 @@ def _mcp_json_variables(value: object) -> Any:  # noqa: ANN401 - a value of any 
     if isinstance(value, dict):
         return {key: _mcp_json_variables(one) for key, one in cast("dict[str, object]", value).items()}
     return value
-
-
-def _timeout(entry: Loose) -> float | None:
-    given = entry.take(seconds, "timeout")
-    # Nobody means to wait less than a second: a small number is seconds whoever wrote it.
-    is_seconds = given is not None and (given < 1000 or _IN_SECONDS.search(entry.page.file))
-    return given if given is None or is_seconds else given / 1000
-
-
-def _mcp_json_rules(entry: Loose) -> Rules:
-    only = _common(_wanted(entry.tools(key)) for key in ("includeTools", "enabledTools", "tools"))
-    denied = [name for key in ("excludeTools", "disabledTools") for name in entry.tools(key) or ()]
-    return narrowed(only=None if only is None else sorted(only), denied=denied)
 
 
 def _wanted(listed: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -126,6 +126,13 @@ def restrictions_of(layer: Layer) -> Layer:
     values = {key: layer.values[key] for key in _RESTRICTING_VALUES if key in layer.values}
     if layer.values.get("search.learn") is False:
         values["search.learn"] = False
+    disabled = {folded(name) for name, server in layer.servers.items() if server is not None and server.disabled}
+    restricting = replace(
+        layer.withheld,
+        rules={name: _holding_back(rules) for name, rules in layer.withheld.rules.items()},
+        off=frozenset((*layer.withheld.off, *disabled)),
+        on=frozenset(),
+    )
     return Layer(
         source=layer.source,
         values=values,
@@ -135,17 +142,7 @@ def restrictions_of(layer: Layer) -> Layer:
         is_foreign=layer.is_foreign,
         is_project=True,
         is_pending=True,
-        withheld=_restricting(layer),
-    )
-
-
-def _restricting(layer: Layer) -> Withheld:
-    disabled = {folded(name) for name, server in layer.servers.items() if server is not None and server.disabled}
-    return replace(
-        layer.withheld,
-        rules={name: _holding_back(rules) for name, rules in layer.withheld.rules.items()},
-        off=frozenset((*layer.withheld.off, *disabled)),
-        on=frozenset(),
+        withheld=restricting,
     )
 
 
@@ -199,17 +196,16 @@ def _ignored(layer: Layer, key: str, why: str) -> Issue:
 def restricted_rules(server: Server, project: Sequence[Layer]) -> Rules:
     """The rules of a user's server, with all that project files hold back of it."""
     names = names_of(server.name, [layer.withheld for layer in project])
-    parts = [replace(layer.withheld, rules=_all_holding_back(layer)) for layer in project]
+    parts = [
+        replace(layer.withheld, rules={name: _holding_back(rules) for name, rules in layer.withheld.rules.items()})
+        for layer in project
+    ]
     held = rules_of(server.name, names, parts, home=Withheld())
     bound = within(server.rules, held)
     hidden = (
         one for part in parts for name, rules in part.rules.items() if name == server.name for one in rules.hidden
     )
     return replace(bound, hidden=tuple(dict.fromkeys((*bound.hidden, *hidden))))
-
-
-def _all_holding_back(layer: Layer) -> dict[str, Rules]:
-    return {name: _holding_back(rules) for name, rules in layer.withheld.rules.items()}
 
 
 def is_switched_off(server: Server, layer: Layer) -> bool:

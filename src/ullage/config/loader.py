@@ -341,29 +341,23 @@ class Reloading:
                 fresh = await anyio.to_thread.run_sync(self.again, self.loaded, abandon_on_cancel=True)
             except Exception as error:  # noqa: BLE001 - a file that breaks a reader must not end the watching
                 seen = await _look(seen)
-                told = self._failed(error)
+                refused = (Issue(severity="error", message=f"the settings cannot be read: {type(error).__name__}"),)
+                before, self._refused = self._refused, refused
+                told = None if refused == before else Reload(loaded=self.loaded, refused=refused)
             else:
                 seen = fresh.stamps
                 told = self._taken(fresh)
             if told is not None:
                 yield told
 
-    def _failed(self, error: Exception) -> Reload | None:
-        refused = (Issue(severity="error", message=f"the settings cannot be read: {type(error).__name__}"),)
-        before, self._refused = self._refused, refused
-        return None if refused == before else Reload(loaded=self.loaded, refused=refused)
-
     def _taken(self, fresh: Loaded) -> Reload | None:
-        refused = _refusals(fresh)
+        # Errors, and files of other programs that nobody could read just now: their servers must not vanish
+        # for a typo.
+        unread = (issue for issue in fresh.issues if issue.severity == "problem" and issue.file in fresh.unread)
+        refused = (*fresh.errors, *unread)
         before, self._refused = self._refused, refused
         if refused:
             return None if refused == before else Reload(loaded=self.loaded, refused=refused)
         is_new = fresh.settings != self.loaded.settings
         self.loaded = fresh
         return Reload(loaded=fresh) if is_new else None
-
-
-def _refusals(fresh: Loaded) -> tuple[Issue, ...]:
-    """Errors, and files of other programs that nobody could read just now: their servers must not vanish for a typo."""
-    unread = (issue for issue in fresh.issues if issue.severity == "problem" and issue.file in fresh.unread)
-    return (*fresh.errors, *unread)

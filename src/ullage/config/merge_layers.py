@@ -149,18 +149,16 @@ def _policy(layers: Sequence[Layer], why: dict[str, str], today: date) -> "tuple
         if documents is not None:
             why["delegate.policy"] = layer.source
             policy, issues = judged(documents, layer.source, today)
-            if layer.is_project and any(_has_money(other) for other in layers if other.is_users):
-                return _unpriced(policy), (*issues, *_price_notes(policy, layer))
+            if layer.is_project and any(
+                any(budget.dollars is not None for budget in other.delegation.budgets.values())
+                for other in layers
+                if other.is_users
+            ):
+                return replace(
+                    policy, models={name: replace(one, price=None) for name, one in policy.models.items()}
+                ), (*issues, *_price_notes(policy, layer))
             return policy, issues
     return None, ()
-
-
-def _has_money(layer: Layer) -> bool:
-    return any(budget.dollars is not None for budget in layer.delegation.budgets.values())
-
-
-def _unpriced(policy: "Policy") -> "Policy":
-    return replace(policy, models={name: replace(one, price=None) for name, one in policy.models.items()})
 
 
 def _price_notes(policy: "Policy", layer: Layer) -> Iterator[Issue]:

@@ -36,7 +36,7 @@ from ullage.options import SAMPLE, DatabaseSettings, Rules, Server
 from .config_file import Places, project_folders, variables_in
 from .entries import Documents
 from .layers import USER_ONLY_SERVER_KEYS, USER_ONLY_VALUES, Delegation, Layer
-from .settings import Folders, ProviderSettings
+from .settings import Folders
 
 __all__ = [
     "PENDING_KEY",
@@ -519,17 +519,14 @@ def _folder_effect(name: str, folders: Folders) -> str:
 def _delegate_effects(delegation: Delegation) -> Iterator[str]:
     for name, provider in delegation.providers.items():
         if provider is not None:
-            yield _provider_effect(name, provider)
+            asked = ", ".join(sorted(provider.variables))
+            also = f"; ignored unless your own settings allow it to receive {asked}" if asked else ""
+            provider_effect = f"contact   {masked_url(provider.base_url)} with prompts (provider `{name}`{also})"
+            yield provider_effect
     if delegation.policy is not None:
         yield f"choose    models by its own policy: {_policy_summary(delegation.policy)}"
     for scope, budget in delegation.budgets.items():
         yield f"restrict  one {scope} to {_fields_of(budget)}"
-
-
-def _provider_effect(name: str, provider: ProviderSettings) -> str:
-    asked = ", ".join(sorted(provider.variables))
-    also = f"; ignored unless your own settings allow it to receive {asked}" if asked else ""
-    return f"contact   {masked_url(provider.base_url)} with prompts (provider `{name}`{also})"
 
 
 def _policy_summary(policy: Documents) -> str:

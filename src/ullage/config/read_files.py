@@ -313,7 +313,15 @@ class Reading:
         if unit.kind == "settings":
             yield self._inert_toml(unit)
         if unit.policy_files:
-            yield self._policy_layer(unit.policy_files[0].parent, unit)
+            pages = self._policy_pages(unit.policy_files[0].parent, unit)
+            documents, issues = of_files(*pages) if pages is not None else (None, ())
+            policy_layer = Layer(
+                source=str(unit.policy_files[0].parent),
+                delegation=Delegation(policy=documents),
+                issues=issues,
+                is_project=True,
+            )
+            yield policy_layer
         for path in (unit.root,) if unit.kind == "servers" else unit.includes:
             text = _text_of(unit, path)
             if text is not None:
@@ -379,11 +387,6 @@ class Reading:
             if text is not None:
                 pages.append(self._page(path, text, environment={}))
         return (pages[0], pages[1]) if len(pages) == len(FILES) else None
-
-    def _policy_layer(self, folder: Path, unit: Unit) -> Layer:
-        pages = self._policy_pages(folder, unit)
-        documents, issues = of_files(*pages) if pages is not None else (None, ())
-        return Layer(source=str(folder), delegation=Delegation(policy=documents), issues=issues, is_project=True)
 
     # -- Other programs' files
 

@@ -83,16 +83,15 @@ def read_retrieves(document: Table, findings: Findings) -> Iterator[tuple[str, F
         if not (table.get("folders") or table.get("files")) and len(findings.issues) == before:
             findings.error(f"`{'.'.join(path)}` has neither `folders` nor `files`", path, "name what is to be searched")
         if len(findings.issues) == before:
-            yield path[-1], _folders(path, values, findings)
-
-
-def _folders(path: Path, values: dict[str, Any], findings: Findings) -> Folders:
-    placed: dict[str, Any] = {
-        name: tuple(findings.page.absolute(entry) for entry in values[name])
-        for name in ("folders", "files")
-        if name in values
-    }
-    return Folders(name=path[-1], came_from=f"{findings.page.file} [{'.'.join(path)}]", **{**values, **placed})
+            placed: dict[str, Any] = {
+                name: tuple(findings.page.absolute(entry) for entry in values[name])
+                for name in ("folders", "files")
+                if name in values
+            }
+            folders = Folders(
+                name=path[-1], came_from=f"{findings.page.file} [{'.'.join(path)}]", **{**values, **placed}
+            )
+            yield path[-1], folders
 
 
 _RULES = ("allow", "ask", "deny", "read_only", "writing", "pinned", "hidden", "only")

@@ -441,7 +441,13 @@ class Parting:
         self._groups = groups(self._messages, self.reading.pairing, self.reading.text_results)
         self._weights = tail_weights(entries)
         self._group_at = [group for group in self._groups for _ in group]
-        self._bound = _bound(entries, self.reading.pairing)
+        # The places of single messages that stay wherever a history is cut.
+        pairing = self.reading.pairing
+        messages = [entry.message for entry in entries]
+        pinned = (place for place, entry in enumerate(entries) if entry.pinned)
+        spoken = range(leading(messages))
+        latest = [place for place, one in enumerate(messages) if is_instruction(one)][-1:]
+        self._bound = frozenset((*pinned, *spoken, *latest, *_open(messages, pairing)))
         self._turn = max((place for place, one in enumerate(self._messages) if speaks(one)), default=-1)
 
     @property
@@ -490,15 +496,6 @@ def tail_weights(entries: Sequence[Entry]) -> list[int]:
     """By place: what weighs from there on to the end; one more than there are entries."""
     backwards = accumulate((entry.weight.tokens for entry in reversed(entries)), initial=0)
     return list(backwards)[::-1]
-
-
-def _bound(entries: Sequence[Entry], pairing: Pairing) -> frozenset[int]:
-    """The places of single messages that stay wherever a history is cut."""
-    messages = [entry.message for entry in entries]
-    pinned = (place for place, entry in enumerate(entries) if entry.pinned)
-    spoken = range(leading(messages))
-    latest = [place for place, one in enumerate(messages) if is_instruction(one)][-1:]
-    return frozenset((*pinned, *spoken, *latest, *_open(messages, pairing)))
 
 
 def _open(messages: Sequence[Message], pairing: Pairing) -> Iterator[int]:

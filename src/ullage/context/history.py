@@ -303,12 +303,16 @@ class Keeping:
     ) -> tuple[tuple[Entry, ...], int]:
         """What is left, under the ids it has now, and the generation. Raises `SessionChanged` where the file is no
         longer what `before` was, `StoreFailed` where it cannot be written; nothing is lost by either."""
-        there = [entry for entry in before if not self._is_made(entry)]
+        there = [entry for entry in before if not (entry.record is None and id(entry.native) in self._made)]
         snapshot = self._session.records[: len(there)]
         if [record.id for record in snapshot] != [entry.record for entry in there]:
             raise SessionChanged(f"somebody else has let go of messages in `{self._session.path}` meanwhile")
         same = {id(entry): record for entry, record in zip(there, snapshot, strict=True)}
-        values = [same.get(id(entry)) or _draft(entry) for entry in after]
+        values = [
+            same.get(id(entry))
+            or Draft(message=plain(entry.native), kind=entry.kind, pinned=entry.pinned, of=entry.record)
+            for entry in after
+        ]
         made = self._session.replace(0, len(there), values, snapshot=snapshot, meta=_meta(sheds))
         records = self._session.records
         self._taken = self._look(records)
@@ -324,9 +328,6 @@ class Keeping:
         neutral = self._session.format is Format.ULLAGE
         return from_json(dict(record.message)) if neutral else record.message
 
-    def _is_made(self, entry: Entry) -> bool:
-        return entry.record is None and id(entry.native) in self._made
-
     def _look(self, records: tuple[Record, ...]) -> Mends:
         """Looks for what the file has lost, where the numbers of its messages have gaps. What was let go leaves some
         too, so most often there is nothing."""
@@ -339,7 +340,10 @@ class Keeping:
 
     def _mended(self, records: tuple[Record, ...]) -> Mends:
         try:
-            messages = self._messages(records)
+            written, known = self._written(records), self._read
+            read = {one.id: known.get(one.id) or read_message(one.message, written) for one in records}
+            self._read = read
+            messages = [read[record.id] for record in records]
         except UnreadableRequest:
             # It will be said when it is weighed.
             return _NO_MENDS
@@ -362,12 +366,6 @@ class Keeping:
             lost,
         )
 
-    def _messages(self, records: Sequence[Record]) -> list[Message]:
-        written, known = self._written(records), self._read
-        read = {one.id: known.get(one.id) or read_message(one.message, written) for one in records}
-        self._read = read
-        return [read[record.id] for record in records]
-
     def _written(self, records: Sequence[Record]) -> Format:
         self._format = self._format or detect_messages([one.message for one in records], model=self._session.model)
         return self._format
@@ -383,10 +381,6 @@ def _gaps(records: Sequence[Record]) -> Iterator[tuple[int, range]]:
 
 def _same(made: Made, known: Made | None) -> Made:
     return known if known is not None and known == made else made
-
-
-def _draft(entry: Entry) -> Draft:
-    return Draft(message=plain(entry.native), kind=entry.kind, pinned=entry.pinned, of=entry.record)
 
 
 def _under(entry: Entry, record: Record) -> Entry:
@@ -465,7 +459,10 @@ class History:
         """A format that nobody said is told from the messages, and again when there are more."""
         written = self._format or detect_messages(self.messages, model=self.model)
         if self._scale is None or self._scale.format is not written:
-            again = [_coming(entry) for entry in self.entries]
+            again = [
+                Coming(native=entry.native, pinned=entry.pinned, kind=entry.kind, record=entry.record)
+                for entry in self.entries
+            ]
             self.entries, self.coming = (), [*again, *self.coming]
             self.anchored, self._fixed, self.sent = None, None, 0
             self._scale = Scale(self._meter, self.model, written)
@@ -533,10 +530,6 @@ class History:
 def _known(entry: Entry, coming: Coming) -> Entry:
     kind = entry.kind if coming.kind == "message" else coming.kind
     return replace(entry, pinned=coming.pinned, kind=kind, record=coming.record)
-
-
-def _coming(entry: Entry) -> Coming:
-    return Coming(native=entry.native, pinned=entry.pinned, kind=entry.kind, record=entry.record)
 
 
 def _is_same(entry: Entry, other: Entry) -> bool:

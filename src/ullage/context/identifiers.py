@@ -272,7 +272,10 @@ class Sightings:
                 for text in slices(said.text):
                     self._read(text, said.seen, place)
                     yield
-                self._read_whole(said, place)
+                # A short argument is one value, though it may be several words.
+                whole = said.text.strip()
+                if said.seen == Seen.ARGUMENT and 1 < len(whole) <= _SHORT:
+                    self.add(whole, Seen.WHOLE | Seen.ARGUMENT, place, name=said.name)
 
     def _read(self, text: str, seen: int, place: int) -> None:
         for word, times in words(text).items():
@@ -298,12 +301,6 @@ class Sightings:
         for name, value in named_values(text):
             self.add(value, seen | Seen.NAMED, place, name=name)
             self.add(name, Seen.FIELD, place)
-
-    def _read_whole(self, said: _Said, place: int) -> None:
-        """A short argument is one value, though it may be several words."""
-        whole = said.text.strip()
-        if said.seen == Seen.ARGUMENT and 1 < len(whole) <= _SHORT:
-            self.add(whole, Seen.WHOLE | Seen.ARGUMENT, place, name=said.name)
 
     def add(self, word: str, seen: int, place: int, *, times: int = 0, name: str | None = None) -> Sighting:
         """`times` is 0 where the word was counted elsewhere."""
@@ -357,12 +354,10 @@ def _values(value: Json, seen: int) -> Iterator[_Said]:
         elif isinstance(one, list):
             waiting.extend((name, inner) for inner in one)
         elif isinstance(one, str | int | float) and not isinstance(one, bool):
-            yield _said_under(name, str(one), seen)
-
-
-def _said_under(name: str | None, text: str, seen: int) -> _Said:
-    is_body = seen == Seen.ARGUMENT and (len(text) > _BODY or "\n" in text)
-    return _Said(seen=Seen.BODY if is_body else seen, text=text, name=name)
+            text = str(one)
+            is_body = seen == Seen.ARGUMENT and (len(text) > _BODY or "\n" in text)
+            said_under = _Said(seen=Seen.BODY if is_body else seen, text=text, name=name)
+            yield said_under
 
 
 _FORM: Mapping[Kind, float] = {
@@ -424,16 +419,6 @@ def points(word: str, sighting: Sighting, messages: int) -> float | None:
     if (kind is Kind.WORD and not seen & _MEANT) or (kind is Kind.NAME and not seen & _MEANT_NAME):
         return None
     age = log1p(messages - 1 - sighting.last) / log(1000)
-    return _FORM[kind] + _of_places(seen) + _of_use(kind, sighting) - _AGE * age - _cost(kind, word)
-
-
-@lru_cache(maxsize=4_096)
-def _of_places(seen: int) -> float:
-    only_read = seen | Seen.NAMED == Seen.RESULT | Seen.NAMED
-    return sum(worth for place, worth in _RANKING_PLACE.items() if place & seen) + (_ONLY_READ if only_read else 0.0)
-
-
-def _of_use(kind: Kind, sighting: Sighting) -> float:
     total = _ONCE if sighting.times == 1 else 0.0
     if sighting.seen & Seen.WHOLE and kind in _PLAIN:
         total += _PLAIN_WHOLE
@@ -441,12 +426,16 @@ def _of_use(kind: Kind, sighting: Sighting) -> float:
         total += _IDENTIFYING
     if sighting.seen & Seen.EARLIER:
         total -= _RANK * sighting.rank
-    return total
-
-
-def _cost(kind: Kind, word: str) -> float:
+    of_use = total
     length = _PATH_LENGTH if kind in (Kind.PATH, Kind.LINK) else _LENGTH
-    return length * log(1 + len(word) / 5) - _DIGIT * sum(map(str.isdigit, word))
+    cost = length * log(1 + len(word) / 5) - _DIGIT * sum(map(str.isdigit, word))
+    return _FORM[kind] + _of_places(seen) + of_use - _AGE * age - cost
+
+
+@lru_cache(maxsize=4_096)
+def _of_places(seen: int) -> float:
+    only_read = seen | Seen.NAMED == Seen.RESULT | Seen.NAMED
+    return sum(worth for place, worth in _RANKING_PLACE.items() if place & seen) + (_ONLY_READ if only_read else 0.0)
 
 
 _FULL = 0.98
@@ -506,7 +495,15 @@ def identifier_steps(  # noqa: PLR0913
     records = yield from records_of(messages if related is None else related)
     records = [*(one for text in earlier for one in read_records(text, records)), *records]
     spoken = {word for found in (said.found, staying.found) for word, seen in found.items() if seen.seen & _SPOKEN}
-    part = room / max(1, _gauged(messages, earlier))
+    # About how many tokens messages have, and had of which only a ledger is left.
+    texts = (part.parts if isinstance(part, ToolResult) else (part,) for one in messages for part in one.parts)
+    parts = (part for inner in texts for part in inner)
+    size = sum(
+        len(part.text if isinstance(part, Text) else part.arguments if isinstance(part, ToolCall) else "")
+        for part in parts
+    )
+    gauged = (size + _STANDS_FOR * sum(map(len, earlier))) // _CHARACTERS
+    part = room / max(1, gauged)
     share = min(_RECORDS, _ALONE * part if alone else _BESIDE * part**2)
     lines = yield from fit_records(records, spoken, int(share * room), count)
     told = "\n".join(lines)
@@ -523,17 +520,6 @@ def identifier_steps(  # noqa: PLR0913
     ]
     listed = yield from _fitted(items, left, count)  # A word has a token at least.
     return "\n".join(filter(None, (told, listed)))
-
-
-def _gauged(messages: Sequence[Message], earlier: Sequence[str]) -> int:
-    """About how many tokens messages have, and had of which only a ledger is left."""
-    texts = (part.parts if isinstance(part, ToolResult) else (part,) for one in messages for part in one.parts)
-    parts = (part for inner in texts for part in inner)
-    size = sum(
-        len(part.text if isinstance(part, Text) else part.arguments if isinstance(part, ToolCall) else "")
-        for part in parts
-    )
-    return (size + _STANDS_FOR * sum(map(len, earlier))) // _CHARACTERS
 
 
 def _recall(said: Sightings, ledger: str) -> None:

@@ -205,7 +205,10 @@ class _Form:
             return True
         if self.strict and _STAMP.search(key):
             return False
-        return not isinstance(value, bool) and (self.names(key) or (not self.bare and _is_coded(value)))
+        return not isinstance(value, bool) and (
+            self.names(key)
+            or (not self.bare and (isinstance(value, str) and " " not in value and kind_of(value) in _CODES))
+        )
 
     def tells(self, value: Json) -> bool:
         """Whether a value of an object is a word of its state (`economy`, `round_trip`): short, and often needed."""
@@ -213,11 +216,6 @@ class _Form:
 
     def names(self, key: str) -> bool:
         return bool((_BARE if self.bare else _NAMING if self.strict else _IDENTIFYING).search(key))
-
-
-def _is_coded(value: Json) -> bool:
-    """Whether a value looks like one that names something, whatever its key is."""
-    return isinstance(value, str) and " " not in value and kind_of(value) in _CODES
 
 
 def read_structure(text: str) -> Json:
@@ -436,7 +434,13 @@ def write_value(  # noqa: PLR0913
 
 def _write_form(value: Json, form: _Form) -> str:
     if isinstance(value, dict) and form.depth:
-        return _write_object(value, form)
+        if _is_keyed(value):
+            return _write_list([_with_key(key, cast("dict[str, Json]", one)) for key, one in value.items()], form)
+        parts = (
+            (key, str(inner) if form.tells(inner) else _write_under(key, inner, form)) for key, inner in value.items()
+        )
+        shown = [f"{key}={text}" for key, text in parts if text]
+        return f"{{{', '.join(shown)}}}" if shown else ""
     if isinstance(value, list) and form.depth:
         return _write_list(value, form)
     return _write_scalar(value)
@@ -454,14 +458,6 @@ def _write_scalar(value: Json) -> str:
     if len(text) > _WORD:
         return ""
     return f'"{text}"' if " " in text and _DELIMITER.search(text) else text
-
-
-def _write_object(held: Mapping[str, Json], form: _Form) -> str:
-    if _is_keyed(held):
-        return _write_list([_with_key(key, cast("dict[str, Json]", one)) for key, one in held.items()], form)
-    parts = ((key, str(inner) if form.tells(inner) else _write_under(key, inner, form)) for key, inner in held.items())
-    shown = [f"{key}={text}" for key, text in parts if text]
-    return f"{{{', '.join(shown)}}}" if shown else ""
 
 
 def _write_under(key: str, value: Json, form: _Form) -> str:

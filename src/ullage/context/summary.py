@@ -310,7 +310,14 @@ class Judge:
         return self._of_kind(text, instructions) or self._of_size(text) or text
 
     def _of_kind(self, text: str, instructions: str) -> Fault | None:
-        if _is_empty(text):
+        # Headings with nothing under them are nothing, too.
+        is_empty = all(
+            _NOTHING.fullmatch(line)
+            for items in read_sections(text).values()
+            for item in items
+            for line in item.split("\n")
+        )
+        if is_empty:
             return Fault(reason="the answer was empty")
         if _CALL.match(text) or _is_json(text):
             return Fault(reason="the answer was a call or JSON and no prose")
@@ -341,16 +348,6 @@ def _bare(text: str) -> str:
     text = text[thought.end() :].strip() if thought else text
     wrapped = _WRAPPED.fullmatch(text)
     return (wrapped[1] or wrapped[3] or "").strip() if wrapped and not _CALL.match(text) else text
-
-
-def _is_empty(text: str) -> bool:
-    """Headings with nothing under them are nothing, too."""
-    return all(
-        _NOTHING.fullmatch(line)
-        for items in read_sections(text).values()
-        for item in items
-        for line in item.split("\n")
-    )
 
 
 def _is_json(text: str) -> bool:

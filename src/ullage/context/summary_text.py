@@ -373,22 +373,18 @@ class Piece:
 
 
 def pieces(messages: Sequence[Message]) -> list[Piece]:
-    names = _names(messages)
+    # The tools that gave the results of each message, by place and number.
+    found: dict[int, dict[int, str]] = {}
+    for one in pair(messages).answered:
+        if one.call is not None and one.result is not None:
+            found.setdefault(one.place, {})[one.nth] = one.call.name
+    names = found
     return [
         Piece(who=who, text=text, worth=worth * (1 + _NEWEST * (place + 1) / len(messages)))
         for place, message in enumerate(messages)
         for who, text, worth in _told(message, names.get(place, {}))
         if text.strip()
     ]
-
-
-def _names(messages: Sequence[Message]) -> Mapping[int, dict[int, str]]:
-    """The tools that gave the results of each message, by place and number."""
-    found: dict[int, dict[int, str]] = {}
-    for one in pair(messages).answered:
-        if one.call is not None and one.result is not None:
-            found.setdefault(one.place, {})[one.nth] = one.call.name
-    return found
 
 
 def _told(message: Message, names: Mapping[int, str]) -> Iterator[tuple[str, str, float]]:

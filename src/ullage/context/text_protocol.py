@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from json import dumps, loads
 from typing import Any, cast
 
-from ullage.messages import Message, Part, Text, ToolCall, ToolResult, join_texts
+from ullage.messages import Message, Text, ToolCall, ToolResult, join_texts
 
 from .tool_pairs import Answered, Call, is_placeholder, spoken_in
 
@@ -131,7 +131,11 @@ def text_results(messages: Sequence[Message]) -> tuple[Answered, ...]:
             return False
         return (is_labelled and reply.place in labelled) or (always and _is_data(reply.text))
 
-    return tuple(_answered(reply) for reply in replies if is_output(reply))
+    return tuple(
+        Answered(place=reply.place, call=reply.call, result=ToolResult(parts=(Text(reply.text),)), as_text=True)
+        for reply in replies
+        if is_output(reply)
+    )
 
 
 def read_as_tools(messages: Sequence[Message], results: Sequence[Answered] | None = None) -> tuple[Message, ...]:
@@ -148,20 +152,17 @@ def read_as_tools(messages: Sequence[Message], results: Sequence[Answered] | Non
         if call is not None and read[call.place] is messages[call.place]:
             spoken = messages[call.place]
             made = ToolCall(name=call.name, arguments=call.arguments, id=identity)
-            read[call.place] = replace(spoken, parts=(*_without_action(spoken), made))
+            text = join_texts(spoken.parts)
+            found = _action(text)
+            rest = text if found is None else text[: found.start].rstrip()
+            others = tuple(part for part in spoken.parts if not isinstance(part, Text))
+            without_action = (*((Text(rest),) if rest.strip() else ()), *others)
+            read[call.place] = replace(spoken, parts=(*without_action, made))
         elif call is not None:
             identity = next(part.id for part in read[call.place].parts if isinstance(part, ToolCall)) or identity
         result = replace(one.result, call_id=identity, name=call.name if call else None)
         read[one.place] = Message(role="tool", parts=(result,))
     return tuple(read)
-
-
-def _without_action(message: Message) -> tuple[Part, ...]:
-    text = join_texts(message.parts)
-    found = _action(text)
-    rest = text if found is None else text[: found.start].rstrip()
-    others = tuple(part for part in message.parts if not isinstance(part, Text))
-    return (*((Text(rest),) if rest.strip() else ()), *others)
 
 
 def _replies(messages: Sequence[Message]) -> list[_Reply]:
@@ -178,10 +179,6 @@ def _replies(messages: Sequence[Message]) -> list[_Reply]:
             if text.strip():
                 found.append(_Reply(place, text, call, _lead(text), _last(text)))
     return found
-
-
-def _answered(reply: _Reply) -> Answered:
-    return Answered(place=reply.place, call=reply.call, result=ToolResult(parts=(Text(reply.text),)), as_text=True)
 
 
 def _shared(acts: Sequence[_Reply], edge: str) -> frozenset[str]:

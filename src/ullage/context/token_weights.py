@@ -235,7 +235,7 @@ def _turn(messages: Sequence[Message], since: int) -> int:
     asked, first = any(map(_may_ask, new)), since
     for at in range(since - 1, -1, -1):
         message = messages[at]
-        if message.role == "user" and (not asked or _asks(message)):
+        if message.role == "user" and (not asked or (not _holds(message.parts, ToolResult) and _says(message))):
             break
         if _holds(message.parts, Thinking):
             first = at
@@ -252,10 +252,6 @@ def _brings_nothing(message: Message) -> bool:
 
 def _may_ask(message: Message) -> bool:
     return not _holds(message.parts, ToolResult) or _says(message)
-
-
-def _asks(message: Message) -> bool:
-    return not _holds(message.parts, ToolResult) and _says(message)
 
 
 def _says(message: Message) -> bool:
@@ -596,7 +592,13 @@ class Anchored:
         """Along the line on which the reports lie; as unsure as our own weight of what is new or no longer there."""
         own = fixed.total + summed(entries)
         tokens = max(0, round(self.tokens.tokens + self.slope * (own.tokens - self.own.tokens)))
-        moved = _anchor_moved(self.entries, entries) / max(1, own.tokens)
+        # What the entries weigh that are in one and not in the other.
+        before = self.entries
+        was, there = {id(entry) for entry in before}, {id(entry) for entry in entries}
+        gone = (entry.weight.tokens for entry in before if id(entry) not in there)
+        new = (entry.weight.tokens for entry in entries if id(entry) not in was)
+        anchor_moved = sum(gone) + sum(new)
+        moved = anchor_moved / max(1, own.tokens)
         low, high = (round(min(1.0, moved) * reach) for reach in (own.tokens - own.low, own.high - own.tokens))
         return Count(tokens=tokens, method=Method.CALIBRATED, low=max(0, tokens - low), high=tokens + high)
 
@@ -625,7 +627,12 @@ def observe(  # noqa: PLR0913 - what was sent, what came back, and what was know
     if reported is None or not _is_plausible(reported, own, before.weigh(fixed, sent) if before else None):
         return before
     if before is not None:
-        _teach(scale, before, reported, fixed, sent)
+        # What grew since, as the provider counts it and as we do.
+        known = len(before.entries)
+        if fixed == before.fixed and tuple(sent[:known]) == before.entries:
+            ours = summed(sent[known:])
+            if ours.tokens >= _LESSON:
+                scale.learn(ours, max(1, reported - before.tokens.tokens))
     told = Count(tokens=reported, method=Method.ANCHORED, low=reported, high=reported)
     least = (own.tokens, reported)
     return Anchored(
@@ -659,20 +666,3 @@ def _reply(scale: Scale, usage: Usage, answer: Sequence[Entry]) -> Count:
     if not own.low <= said <= own.high:
         return own
     return Count(tokens=said, method=Method.ANCHORED, low=max(0, said - _REPLY_BAND), high=said + _REPLY_BAND)
-
-
-def _teach(scale: Scale, before: Anchored, reported: int, fixed: Fixed, sent: Sequence[Entry]) -> None:
-    """What grew since, as the provider counts it and as we do."""
-    known = len(before.entries)
-    if fixed == before.fixed and tuple(sent[:known]) == before.entries:
-        ours = summed(sent[known:])
-        if ours.tokens >= _LESSON:
-            scale.learn(ours, max(1, reported - before.tokens.tokens))
-
-
-def _anchor_moved(before: Sequence[Entry], now: Sequence[Entry]) -> int:
-    """What the entries weigh that are in one and not in the other."""
-    was, there = {id(entry) for entry in before}, {id(entry) for entry in now}
-    gone = (entry.weight.tokens for entry in before if id(entry) not in there)
-    new = (entry.weight.tokens for entry in now if id(entry) not in was)
-    return sum(gone) + sum(new)

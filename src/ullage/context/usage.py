@@ -219,7 +219,11 @@ def usage_of(  # noqa: PLR0913 - what is known of a history, each from another f
     window = window_of(scale.meter.models, scale.model, said=options.context_window, learnt=learnt)
     own = fixed.total + summed(entries)
     used = own if anchored is None else anchored.weigh(fixed, entries)
-    shares = _shares(entries)
+    found: dict[Category, int] = {}
+    for entry in entries:
+        for category, tokens in entry.shares.items():
+            found[category] = found.get(category, 0) + tokens
+    shares = found
     weighed = _Parts(
         system=fixed.system_prompt.tokens + shares.pop("system", 0),
         tools=fixed.tool_definitions.tokens,
@@ -258,14 +262,6 @@ class _Parts:
         explained = min(used, own.high)
         parts = apportioned(explained, (self.system, self.tools, self.messages))
         return _Parts(system=parts[0] + used - explained, tools=parts[1], messages=parts[2])
-
-
-def _shares(entries: Sequence[Entry]) -> dict[Category, int]:
-    found: dict[Category, int] = {}
-    for entry in entries:
-        for category, tokens in entry.shares.items():
-            found[category] = found.get(category, 0) + tokens
-    return found
 
 
 def _threshold(options: Options, window: Window) -> float:
@@ -311,7 +307,15 @@ _CELLS = 10
 
 def render(usage: ContextUsage) -> str:
     """The bar and what the window is spent on."""
-    return "\n".join((f"{_bar(usage)}  {title(usage)}", "", *_lines(usage), *_notes(usage)))
+    notes = list[str]()
+    if usage.overflow:
+        notes.append(f"  More than the window holds: {tokens(usage.overflow)} tokens are over.")
+    if not usage.resolved:
+        notes.append(
+            f"  The window of `{usage.model}` is not known; {tokens(usage.context_window)} tokens are assumed."
+        )
+    notes = ["", *notes] if notes else []
+    return "\n".join((f"{_bar(usage)}  {title(usage)}", "", *_lines(usage), *notes))
 
 
 def render_line(usage: ContextUsage) -> str:
@@ -376,17 +380,6 @@ def _lines(usage: ContextUsage) -> list[str]:
     ]
 
 
-def _notes(usage: ContextUsage) -> list[str]:
-    notes = list[str]()
-    if usage.overflow:
-        notes.append(f"  More than the window holds: {tokens(usage.overflow)} tokens are over.")
-    if not usage.resolved:
-        notes.append(
-            f"  The window of `{usage.model}` is not known; {tokens(usage.context_window)} tokens are assumed."
-        )
-    return ["", *notes] if notes else []
-
-
 def _render_threshold(usage: ContextUsage) -> str:
     return f"{usage.compact_threshold:.0f}%"
 
@@ -420,7 +413,14 @@ def render_grid(usage: ContextUsage, *, colour: bool = False) -> str:
 def draw_grid(usage: ContextUsage, paint: Paint) -> str:
     """The picture with its marks painted by someone else."""
     slices = _slices(usage)
-    cells = _cells(slices, usage.context_window, paint)
+    # A cell at least for whatever there is; the free space gives it.
+    window = usage.context_window
+    *used, free, answer = slices
+    size = _ROWS * _COLUMNS
+    filled = [one for one in used for _ in range(max(1, round(size * one.number / window)))][:size]
+    kept = min(size - len(filled), round(size * answer.number / window))
+    whole = [*filled, *([free] * (size - len(filled) - kept)), *([answer] * kept)]
+    cells = [paint(one.mark, one.colour) for one in whole]
     rows = [" ".join(cells[at : at + _COLUMNS]) for at in range(0, _ROWS * _COLUMNS, _COLUMNS)]
     legend = [title(usage), "", *(_legend(one, usage.context_window, paint) for one in slices)]
     blank = " " * (2 * _COLUMNS - 1)
@@ -446,16 +446,6 @@ def _slices(usage: ContextUsage) -> list[_Slice]:
     free = _Slice(mark="⛶", name="Free space", number=max(0, usage.free - kept), colour=_GREY)
     answer = _Slice(mark=_KEPT, name="Kept for the answer", number=kept, colour=_GREY)
     return [one for one in used if one.number > 0] + [free, answer]
-
-
-def _cells(slices: Sequence[_Slice], window: int, paint: Paint) -> list[str]:
-    """A cell at least for whatever there is; the free space gives it."""
-    *used, free, answer = slices
-    size = _ROWS * _COLUMNS
-    filled = [one for one in used for _ in range(max(1, round(size * one.number / window)))][:size]
-    kept = min(size - len(filled), round(size * answer.number / window))
-    whole = [*filled, *([free] * (size - len(filled) - kept)), *([answer] * kept)]
-    return [paint(one.mark, one.colour) for one in whole]
 
 
 def _legend(one: _Slice, window: int, paint: Paint) -> str:

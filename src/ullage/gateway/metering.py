@@ -104,16 +104,13 @@ class OpenCalls:
                 raise
             raise shutting_down() from None
         finally:
-            self._leave(task)
-
-    def _leave(self, task: "asyncio.Task[object]") -> None:
-        if self._running[task] > 1:
-            self._running[task] -= 1
-        else:
-            del self._running[task]
-        if task in self._cancelled:
-            self._cancelled.discard(task)
-            task.uncancel()
+            if self._running[task] > 1:
+                self._running[task] -= 1
+            else:
+                del self._running[task]
+            if task in self._cancelled:
+                self._cancelled.discard(task)
+                task.uncancel()
 
     def end(self) -> None:
         """End every call that is running and every later one with an error."""
@@ -209,7 +206,12 @@ def size_data(rows: int, columns: int, *, truncated: bool = False) -> dict[str, 
 
 async def _size(reply: Reply) -> _Size | None:
     if reply.structured is not None:
-        return await _size_of_value(reply.structured.value)
+        value = reply.structured.value
+        if is_small(value, values=_VALUES, letters=_LETTERS):
+            found = find_table(value)
+        else:
+            found = await anyio.to_thread.run_sync(find_table, value)
+        return None if found is None else (found.row_count, found.column_count)
     text = _only_text(reply)
     return None if text is None else await _size_of_text(text)
 
@@ -221,27 +223,15 @@ def _only_text(reply: Reply) -> str | None:
     return text if isinstance(text, str) else None
 
 
-async def _size_of_value(value: Json) -> _Size | None:
-    if is_small(value, values=_VALUES, letters=_LETTERS):
-        found = find_table(value)
-    else:
-        found = await anyio.to_thread.run_sync(find_table, value)
-    return None if found is None else (found.row_count, found.column_count)
-
-
 async def _size_of_text(text: str) -> _Size | None:
     if len(text) > _AT_ONCE and text.lstrip()[:1] in ("[", "{"):
-        return await _size_of_long(text)
+        # By its longest list of objects, where that is most of the text.
+        longest = await patiently(scan(text))
+        if longest is None or not longest.columns or not longest.is_most_of(text):
+            return None
+        return longest.count, len(longest.columns)
     found = find_table_in(text) if len(text) <= _AT_ONCE else await anyio.to_thread.run_sync(find_table_in, text)
     return None if found is None else (found.row_count, found.column_count)
-
-
-async def _size_of_long(text: str) -> _Size | None:
-    """By its longest list of objects, where that is most of the text."""
-    longest = await patiently(scan(text))
-    if longest is None or not longest.columns or not longest.is_most_of(text):
-        return None
-    return longest.count, len(longest.columns)
 
 
 _FOR_THE_CLIENT = frozenset({"_meta", "annotations", "icons"})
@@ -326,7 +316,9 @@ def _shown_block(block: Block) -> Iterator[str | Media | Unwritten]:
     elif kind == "resource" and isinstance(resource, dict):
         yield from _shown_resource(resource)
     else:
-        yield Unwritten(_without_binary(block))
+        left_out = _FOR_THE_CLIENT.union(_BINARY if "mimeType" in block else ())
+        without_binary = {key: value for key, value in block.items() if key not in left_out}
+        yield Unwritten(without_binary)
 
 
 def _shown_resource(resource: JsonObject) -> Iterator[str | Media]:
@@ -345,11 +337,6 @@ def _media(kind: Literal["image", "audio"], holder: JsonObject, key: str) -> Med
         media_type=media_type if isinstance(media_type, str) else None,
         data=data if isinstance(data, str) else None,
     )
-
-
-def _without_binary(block: Block) -> dict[str, Json]:
-    left_out = _FOR_THE_CLIENT.union(_BINARY if "mimeType" in block else ())
-    return {key: value for key, value in block.items() if key not in left_out}
 
 
 _STRIDE = 4_096

@@ -264,7 +264,9 @@ def find_flags(
     }
     look_alikes = {_skeleton(name): name for name in foreign}
     servers = [name for name in (others or {}) if name != server]
-    mentions = _telling_names(foreign.keys() - own)
+    # Names that can only mean a tool; those that may be ordinary words are left out.
+    names = foreign.keys() - own
+    mentions = frozenset(name for name in names if len(name) >= 5 and re.search(r"[a-z](?:_|(?=[A-Z]))\w", name))
     flags: list[Flag] = []
     for tool in tools:
         texts = list(_texts_of_tool(tool))
@@ -483,7 +485,15 @@ def _search(sentence: str) -> tuple[tuple[int, str, float], ...]:
 def _hits(texts: Iterable[_Text]) -> Iterator[_Hit]:
     for one in texts:
         if has_invisible(one.text):
-            yield _hidden_hit(one)
+            # Invisible characters. A few zero-width spaces in prose are what copying from a web page
+            # leaves behind.
+            without = _STRAY.sub("", one.text)
+            is_stray = (
+                one.where.endswith("description") and len(one.text) - len(without) <= 3 and not has_invisible(without)
+            )
+            words = decode_hidden(one.text) or _around_invisible(one.text)
+            hidden_hit = _Hit(0.6 if is_stray else 1.0, "hidden_text", one.where, words, "hidden")
+            yield hidden_hit
         if len(one.text) < _SHORTEST:
             continue
         plain: set[int] = set()
@@ -514,14 +524,6 @@ def _signal_hits(where: str, reading: str, text: str, plain: set[int]) -> Iterat
                 # What shows only after decoding was meant not to be seen.
                 weight = min(1.0, signal.weight + 0.3)
                 yield _Hit(weight, "encoded_text", where, f"{words} ({reading})", f"{signal.name}:{reading}", at)
-
-
-def _hidden_hit(one: _Text) -> _Hit:
-    """Invisible characters. A few zero-width spaces in prose are what copying from a web page leaves behind."""
-    without = _STRAY.sub("", one.text)
-    is_stray = one.where.endswith("description") and len(one.text) - len(without) <= 3 and not has_invisible(without)
-    words = decode_hidden(one.text) or _around_invisible(one.text)
-    return _Hit(0.6 if is_stray else 1.0, "hidden_text", one.where, words, "hidden")
 
 
 def _around_invisible(text: str) -> str:
@@ -556,12 +558,6 @@ def _skeleton(name: str) -> str:
     return folded.replace("I", "l").replace("1", "l").replace("|", "l").replace("0", "o").lower().replace("rn", "m")
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two descriptions say the same in nearly the same words."""
-    first, second = (set(_WORD.findall(text.lower())) for text in (one, other))
-    return bool(first & second) and len(first & second) / len(first | second) >= _ALIKE
-
-
 def _share_words(one: str, other: str) -> bool:
     """Whether the names of two servers have a word in common, as two servers for the same product do."""
     first, second = ({word for word in re.split(r"[\W_]+", name.lower()) if len(word) > 2} for name in (one, other))
@@ -583,18 +579,17 @@ def _name_hits(
         yield _Hit(1.0, "shadowing", "name", tool.name, "mixed scripts")
     twin = foreign.get(tool.name)
     if twin is not None:
-        is_copy = _alike(tool.description or "", twin.tool.description or "") and not _share_words(server, twin.server)
+        one = tool.description or ""
+        other = twin.tool.description or ""
+        first, second = (set(_WORD.findall(text.lower())) for text in (one, other))
+        alike = bool(first & second) and len(first & second) / len(first | second) >= _ALIKE
+        is_copy = alike and not _share_words(server, twin.server)
         weight, words = (1.0, f"{tool.name}, as of `{twin.server}`") if is_copy else (0.2, tool.name)
         yield _Hit(weight, "shadowing", "name", words, "same name")
         return
     name = look_alikes.get(_skeleton(tool.name))
     if name is not None and name.lower() != tool.name.lower():
         yield _Hit(1.0, "shadowing", "name", f"{tool.name} looks like {name}", "look-alike name")
-
-
-def _telling_names(names: Iterable[str]) -> frozenset[str]:
-    """Names that can only mean a tool; those that may be ordinary words are left out."""
-    return frozenset(name for name in names if len(name) >= 5 and re.search(r"[a-z](?:_|(?=[A-Z]))\w", name))
 
 
 def _foreign_hits(texts: Sequence[_Text], names: frozenset[str], servers: Sequence[str]) -> Iterator[_Hit]:

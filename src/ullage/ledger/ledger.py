@@ -116,7 +116,9 @@ class Recording:
             elif len(self._queue) in {1, _BATCH}:
                 self._changed.notify_all()
             if self._thread is None and not self._is_closing:
-                self._start()
+                # A daemon: a process that ends without closing its ledger must not hang on it.
+                self._thread = threading.Thread(target=self._run, name="ullage-ledger", daemon=True)
+                self._thread.start()
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was recorded so far is written or lost; False where that takes longer."""
@@ -139,24 +141,16 @@ class Recording:
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self.stop)
 
-    def _start(self) -> None:
-        # A daemon: a process that ends without closing its ledger must not hang on it.
-        self._thread = threading.Thread(target=self._run, name="ullage-ledger", daemon=True)
-        self._thread.start()
-
     def _run(self) -> None:
         while batch := self._next_batch():
             self._save(batch)
             self._say()
             if self._keep_days is not None and time.monotonic() >= self._prune_at and not self._is_closing:
-                self._prune(self._keep_days)
-
-    def _prune(self, keep_days: float) -> None:
-        self._prune_at = time.monotonic() + _PRUNE_EVERY
-        try:
-            prune(self._database, keep_days=keep_days, now=datetime.now(UTC))
-        except StoreFailed as error:
-            _log.warning("the ledger was not pruned: %s", error.message)
+                self._prune_at = time.monotonic() + _PRUNE_EVERY
+                try:
+                    prune(self._database, keep_days=self._keep_days, now=datetime.now(UTC))
+                except StoreFailed as error:
+                    _log.warning("the ledger was not pruned: %s", error.message)
 
     def _say(self) -> None:
         """Of losses, from where a log that takes its time holds nobody up: at the first, and at the end."""

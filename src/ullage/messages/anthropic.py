@@ -47,6 +47,10 @@ def read(body: Mapping[str, Json]) -> Request:
     if is_converse(body):
         body = rewrite_converse(body)
     model, system = body.get("model"), body.get("system")
+    # What the answer must look like: `output_format`, or since 2026 `output_config.format`.
+    config = body.get("output_config")
+    newer = config.get("format") if isinstance(config, dict) else None
+    output_schema = body.get("output_format") if newer is None else newer
     return Request(
         format=Format.ANTHROPIC,
         model=model if isinstance(model, str) else None,
@@ -54,16 +58,9 @@ def read(body: Mapping[str, Json]) -> Request:
         messages=tuple(map(read_message, items_of(body.get("messages")))),
         tools=tuple(map(_read_tool, items_of(body.get("tools")))),
         tool_choice=body.get("tool_choice"),
-        output_schema=_output_schema(body),
+        output_schema=output_schema,
         settings={key: value for key, value in body.items() if key not in _READ_KEYS},
     )
-
-
-def _output_schema(body: Mapping[str, Json]) -> Json:
-    """What the answer must look like: `output_format`, or since 2026 `output_config.format`."""
-    config = body.get("output_config")
-    newer = config.get("format") if isinstance(config, dict) else None
-    return body.get("output_format") if newer is None else newer
 
 
 def read_message(message: Json) -> Message:

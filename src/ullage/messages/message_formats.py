@@ -274,17 +274,13 @@ def read_request(body: Mapping[str, Any], format: Format | None = None) -> Reque
             options=tuple(Format),
         )
     if format is not None:
-        _must_be(body, format)
+        # Another format's messages would be read as none at all.
+        others = sorted(body.keys() & _HELD_IN_ANY)
+        if others and not body.keys() & _HELD_IN[format]:
+            raise UnreadableRequest(
+                f"the body has `{others[0]}` and is no `{format}` request",
+                suggestion="name the format it is in, or none: it is told from its shape",
+                options=tuple(Format),
+            )
     body = unwrap_count_tokens(body)
     return _REQUEST_READERS[detect_format(body) if format is None else format](body)
-
-
-def _must_be(body: Mapping[str, Any], format: Format) -> None:  # noqa: A002
-    """Another format's messages would be read as none at all."""
-    others = sorted(body.keys() & _HELD_IN_ANY)
-    if others and not body.keys() & _HELD_IN[format]:
-        raise UnreadableRequest(
-            f"the body has `{others[0]}` and is no `{format}` request",
-            suggestion="name the format it is in, or none: it is told from its shape",
-            options=tuple(Format),
-        )

@@ -222,6 +222,8 @@ def read_chat(body: Mapping[str, Json]) -> Request:
     """The request in neutral parts; every key that is not understood goes to `settings`."""
     model = body.get("model")
     tools = (*items_of(body.get("tools")), *items_of(body.get("functions")))
+    # A mark that the texts are to be continued or embedded, and not messages to be answered.
+    completion = {key: True for key in ("prompt", "input") if key in body and "messages" not in body}
     return Request(
         format=Format.OPENAI_CHAT,
         model=model if isinstance(model, str) else None,
@@ -229,13 +231,8 @@ def read_chat(body: Mapping[str, Json]) -> Request:
         tools=tuple(map(read_tool, tools)),
         tool_choice=body.get("tool_choice", body.get("function_call")),
         output_schema=body.get("response_format"),
-        settings={key: value for key, value in body.items() if key not in _READ_KEYS} | _completion(body),
+        settings={key: value for key, value in body.items() if key not in _READ_KEYS} | completion,
     )
-
-
-def _completion(body: Mapping[str, Json]) -> dict[str, Json]:
-    """A mark that the texts are to be continued or embedded, and not messages to be answered."""
-    return {key: True for key in ("prompt", "input") if key in body and "messages" not in body}
 
 
 def read_tool(tool: Json) -> ToolDefinition:
@@ -285,18 +282,15 @@ def _read_parts(message: Mapping[str, Json]) -> Iterator[Part]:
     yield from thoughts or read_reasoning_details(message.get("reasoning_details"))
     yield from read_content(message.get("content"))
     for image in items_of(message.get("images")):
-        yield _read_image(image)
+        # One of Ollama's `images`, which are base64 without a word of their type.
+        read_image = Media(kind="image", data=image) if isinstance(image, str) else Unknown({"images": [image]})
+        yield read_image
     refusal = message.get("refusal")
     if refusal:
         yield Text(refusal) if isinstance(refusal, str) else Unknown({"refusal": refusal})
     for call in (*items_of(message.get("tool_calls")), *items_of(message.get("function_call"))):
         yield from _read_call(call)
     yield from extras(message, _MESSAGE_KEYS)
-
-
-def _read_image(image: Json) -> Part:
-    """One of Ollama's `images`, which are base64 without a word of their type."""
-    return Media(kind="image", data=image) if isinstance(image, str) else Unknown({"images": [image]})
 
 
 def _read_call(call: Json) -> Iterator[Part]:
@@ -384,7 +378,12 @@ def read_responses_message(item: Json) -> Message:
     if isinstance(kind, str) and kind in _CALLS:
         return Message(role="assistant", parts=tuple(_read_responses_call(item, _CALLS[kind])))
     if isinstance(kind, str) and kind in _OUTPUTS:
-        return Message(role="tool", parts=(_read_output(item),))
+        call_id, output = item.get("call_id"), item.get("output")
+        read_output = ToolResult(
+            parts=read_content([output] if isinstance(output, dict) else output),
+            call_id=call_id if isinstance(call_id, str) else None,
+        )
+        return Message(role="tool", parts=(read_output,))
     if kind == "reasoning":
         return Message(role="assistant", parts=tuple(_read_reasoning(item)))
     return Message(role="assistant", parts=(Unknown(item),))
@@ -408,14 +407,6 @@ def _read_responses_call(item: Mapping[str, Json], key: str) -> Iterator[Part]:
         name=name, arguments=read_arguments(item.get(key)), id=identity if isinstance(identity, str) else None
     )
     yield from extras(item, _CALL_KEYS)
-
-
-def _read_output(item: Mapping[str, Json]) -> ToolResult:
-    call_id, output = item.get("call_id"), item.get("output")
-    return ToolResult(
-        parts=read_content([output] if isinstance(output, dict) else output),
-        call_id=call_id if isinstance(call_id, str) else None,
-    )
 
 
 def _read_reasoning(item: Mapping[str, Json]) -> Iterator[Part]:

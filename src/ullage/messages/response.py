@@ -52,7 +52,12 @@ def _chat_usage(said: JsonObject) -> Usage:
     prompt, completion = tokens_at(said, "prompt_tokens"), tokens_at(said, "completion_tokens")
     total = tokens_at(said, "total_tokens")
     if prompt is not None and completion is not None and total is not None:
-        prompt, completion = _with_unnamed(said, prompt, completion, total)
+        # What only the total holds was used too: thoughts beside the completion with xAI and with Gemini on
+        # this wire, a recording beside the prompt with Mistral, which then says how long it was.
+        unnamed = max(0, total - prompt - completion)
+        prompt, completion = (
+            (prompt + unnamed, completion) if "prompt_audio_seconds" in said else (prompt, completion + unnamed)
+        )
     details = table_at(said, "prompt_tokens_details")
     cached = tokens_at(details, "cached_tokens")
     return _sound(
@@ -62,13 +67,6 @@ def _chat_usage(said: JsonObject) -> Usage:
         cache_write=tokens_at(details, "cache_write_tokens"),
         reasoning=tokens_at(table_at(said, "completion_tokens_details"), "reasoning_tokens"),
     )
-
-
-def _with_unnamed(said: JsonObject, prompt: int, completion: int, total: int) -> tuple[int, int]:
-    """What only the total holds was used too: thoughts beside the completion with xAI and with Gemini on this wire, a
-    recording beside the prompt with Mistral, which then says how long it was."""
-    unnamed = max(0, total - prompt - completion)
-    return (prompt + unnamed, completion) if "prompt_audio_seconds" in said else (prompt, completion + unnamed)
 
 
 def _responses_usage(said: JsonObject) -> Usage:

@@ -133,7 +133,8 @@ def speaker_anthropic(message: Item) -> str | None:
 def refused_anthropic(messages: Sequence[Item]) -> Iterator[str]:
     for place, message in enumerate(messages):
         yield from _empty(message, last=place == len(messages) - 1)
-    turns = _turns(messages)
+    said = (message for message in messages if speaker_anthropic(message) is not None)
+    turns = turns_of(said, lambda message: text_of(message.get("role")), _blocks)
     for before, turn in pairwise((_NOTHING, *turns, _NOTHING)):
         yield from _unpaired(before, turn)
     yield from _unpaired_on_server(turns)
@@ -152,11 +153,6 @@ def altered_anthropic(messages: Sequence[Item], original: Sequence[Item]) -> Ite
         for call in _calls(_blocks(message))[:1]:
             if len(_valid_anthropic_thoughts(message)) < whole.get(call, 0):
                 yield f"the thinking before the call `{call}` is missing"
-
-
-def _turns(messages: Sequence[Item]) -> list[Turn]:
-    said = (message for message in messages if speaker_anthropic(message) is not None)
-    return turns_of(said, lambda message: text_of(message.get("role")), _blocks)
 
 
 def _blocks(message: Item) -> list[Item]:

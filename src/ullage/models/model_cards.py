@@ -387,7 +387,7 @@ class ModelTable:
         """`gpt-4o-2031-01-01` is a `gpt-4o` of a day we do not know. A date on a bare maker's name says nothing."""
         asked = fold(bare)
         for stem in undated(asked):
-            if stem in self._index and _is_model(stem):
+            if stem in self._index and ("-" in stem or any(map(str.isdigit, stem))):
                 position = self._nearest_release(stem, asked)
                 return None if position is None else (position, "dated")
         return None
@@ -461,11 +461,6 @@ def _index(cards: list[_RawCard]) -> dict[str, int]:
             if "/" in name:
                 index.setdefault(fold(name.rpartition("/")[2]), position)
     return index
-
-
-def _is_model(stem: str) -> bool:
-    """Whether a name says more than its maker's: it has a digit or several words."""
-    return "-" in stem or any(map(str.isdigit, stem))
 
 
 def _date(name: str, stem: str) -> str | None:

@@ -212,12 +212,6 @@ def _end_groups(registered: "Mapping[int, int]") -> None:
         time.sleep(pause)
 
 
-def _parse(entries: "Iterable[str]") -> "dict[int, int]":
-    """Entries `PID:START`; a `pending-N` stands for a process that was being started, which only its mark can find."""
-    pairs = [entry.partition(":") for entry in entries]
-    return {int(pid): int(started or 0) for pid, _, started in pairs if pid.isdigit() and int(pid) > 1}
-
-
 def _watch() -> list[str]:
     """Collects entries from standard input until it is closed, as the shell does where there is one."""
     entries: dict[str, None] = {}
@@ -239,7 +233,11 @@ def main(words: list[str]) -> None:
     else:
         owner, entries = words[0], words[1:]
     if entries:
-        sweep(owner, _parse(entries))
+        # Entries `PID:START`; a `pending-N` stands for a process that was being started, which only its mark
+        # can find.
+        pairs = [entry.partition(":") for entry in entries]
+        parse = {int(pid): int(started or 0) for pid, _, started in pairs if pid.isdigit() and int(pid) > 1}
+        sweep(owner, parse)
 
 
 if __name__ == "__main__":

@@ -85,9 +85,6 @@ class _Pattern:
         first, last = self.segments[0], self.segments[-1]
         if first is None and last is not None and len(self.segments) == _ANYWHERE:
             return last.match(parts[-1]) is not None
-        return self._reaches_end(parts)
-
-    def _reaches_end(self, parts: Parts) -> bool:
         reached = self._beyond({0})
         for part in parts:
             reached = self._beyond({after for at in reached for after in self._step(at, part)})
@@ -609,7 +606,13 @@ class FileRoots:
     def _read(self, path: str, most: int) -> tuple[Path, str, bytes]:
         """Where a file lies, its path from its root, and what it holds."""
         root, parts = self._place(path)
-        _check_name(path, parts)
+        asked = Path(path).parts
+        for names in (parts, tuple(part for part in asked if part not in ("/", "..", "."))):
+            if names and _covers(_EXCLUDED, names):
+                raise Denied(
+                    f"`{path[:200]}` is called as secrets and machinery are, and is not read",
+                    suggestion="give the part that matters in the prompt, if it may be sent",
+                )
         _check_ignored(path, root, parts)
         content = _file_roots_content(path, root, parts, most)
         self._check_secrets(path, content)
@@ -648,16 +651,6 @@ class FileRoots:
 def _check_number(names: tuple[str, ...], argument: str) -> None:
     if len(names) > _MOST_FILES:
         raise InvalidArguments(f"`{argument}` has more than {_MOST_FILES}", suggestion="ask in several calls")
-
-
-def _check_name(path: str, parts: Parts) -> None:
-    asked = Path(path).parts
-    for names in (parts, tuple(part for part in asked if part not in ("/", "..", "."))):
-        if names and _covers(_EXCLUDED, names):
-            raise Denied(
-                f"`{path[:200]}` is called as secrets and machinery are, and is not read",
-                suggestion="give the part that matters in the prompt, if it may be sent",
-            )
 
 
 def _covers(patterns: Patterns, parts: Parts) -> bool:

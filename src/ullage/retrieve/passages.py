@@ -203,24 +203,28 @@ class PassageIndex:
         self._ids[slot] = None
         self._length -= self._lengths[slot]
         if len(self._ids) > 2 * len(self._slots) + _HOLES:
-            self._close_ranks()
+            # Numbers the passages anew, in their order and without holes.
+            kept = [slot for slot, name in enumerate(self._ids) if name is not None]
+            moved = dict(zip(kept, range(len(kept)), strict=True))
+            self._postings = {term: found for term, words in self._postings.items() if (found := _moved(words, moved))}
+            self._lengths = array("I", [self._lengths[slot] for slot in kept])
+            self._ids = [self._ids[slot] for slot in kept]
+            self._slots = {name: slot for slot, name in enumerate(self._ids) if name is not None}
 
     def scores(self, query: str) -> dict[str, float]:
         """How near each passage is that shares a term with the query, by id."""
         totals = [0.0] * len(self._ids)
         for term, times in Counter(terms(query)).most_common(_MOST_TERMS):
             words = self._living(term)
-            self._add_up(totals, words, math.sqrt(times) * self._rarity(len(words)))
+            # Adds what one term gives to each passage that has it: more of the same counts less and less.
+            worth = math.sqrt(times) * self._rarity(len(words))
+            lengths = self._lengths
+            least = _SATURATION * (1 - _LENGTH)
+            scale = _SATURATION * _LENGTH * len(self._slots) / (self._length or 1)
+            for word in words:
+                slot, count = word >> 8, word & 0xFF
+                totals[slot] += worth * count / (count + least + scale * lengths[slot])
         return {name: total for name, total in zip(self._ids, totals, strict=True) if total and name is not None}
-
-    def _add_up(self, totals: list[float], words: list[int], worth: float) -> None:
-        """Adds what one term gives to each passage that has it: more of the same counts less and less."""
-        lengths = self._lengths
-        least = _SATURATION * (1 - _LENGTH)
-        scale = _SATURATION * _LENGTH * len(self._slots) / (self._length or 1)
-        for word in words:
-            slot, count = word >> 8, word & 0xFF
-            totals[slot] += worth * count / (count + least + scale * lengths[slot])
 
     def _living(self, term: str) -> list[int]:
         """The postings of a term. Numbers, since a list of pairs would give the collector work."""
@@ -229,15 +233,6 @@ class PassageIndex:
 
     def _rarity(self, holders: int) -> float:
         return math.log(1 + (len(self._slots) - holders + 0.5) / (holders + 0.5))
-
-    def _close_ranks(self) -> None:
-        """Numbers the passages anew, in their order and without holes."""
-        kept = [slot for slot, name in enumerate(self._ids) if name is not None]
-        moved = dict(zip(kept, range(len(kept)), strict=True))
-        self._postings = {term: found for term, words in self._postings.items() if (found := _moved(words, moved))}
-        self._lengths = array("I", [self._lengths[slot] for slot in kept])
-        self._ids = [self._ids[slot] for slot in kept]
-        self._slots = {name: slot for slot, name in enumerate(self._ids) if name is not None}
 
 
 def _counted(document: Document) -> Counter[str]:

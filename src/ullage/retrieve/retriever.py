@@ -139,7 +139,7 @@ class Collection:
         scores = self.index.scores(query).items()
         if path is not None:
             meant = self._meant(path)
-            scores = [(citation, score) for citation, score in scores if _path(citation) in meant]
+            scores = [(citation, score) for citation, score in scores if citation.rpartition(":")[0] in meant]
         best = nsmallest(limit, ((-score, citation) for citation, score in scores))
         return tuple(_place(citation) for score, citation in best if score <= _NEAR * best[0][0])
 
@@ -200,26 +200,21 @@ class Collection:
     def _take(self, file: File) -> bool:
         """Whether there was room for it."""
         self._forget(file.path)
-        if self._is_full(file.stamp.size):
+        bounds = self.settings.bounds
+        fits = file.stamp.size > self.settings.max_file_bytes or self._bytes + file.stamp.size <= bounds.bytes
+        is_full = not fits or self._passages >= bounds.passages
+        if is_full:
             return False
         lines = read_lines(file.root.folder, file.parts, self.settings.max_file_bytes)
         if isinstance(lines, Unread):
             self._known[file.path] = _Known(file, unread=lines)
             return True
-        self._keep(file, lines)
-        return True
-
-    def _is_full(self, size: int) -> bool:
-        bounds = self.settings.bounds
-        fits = size > self.settings.max_file_bytes or self._bytes + size <= bounds.bytes
-        return not fits or self._passages >= bounds.passages
-
-    def _keep(self, file: File, lines: list[str]) -> None:
         texts = {span: "\n".join(lines[span.start : span.end]) for span in cut(lines, _suffix(file.parts[-1]))}
         citations = tuple(self._add(file.path, span, text) for span, text in texts.items() if text.strip())
         self._known[file.path] = _Known(file, citations)
         self._passages += len(citations)
         self._bytes += file.stamp.size if citations else 0
+        return True
 
     def _add(self, path: str, span: Span, text: str) -> str:
         citation = Place(path=path, first=span.start + 1, last=span.end).citation
@@ -234,10 +229,6 @@ class Collection:
             self.index.remove(citation)
         self._passages -= len(known.citations)
         self._bytes -= known.stamp.size if known.citations else 0
-
-
-def _path(citation: str) -> str:
-    return citation.rpartition(":")[0]
 
 
 def _place(citation: str) -> Place:
@@ -312,11 +303,11 @@ class FolderRetriever:
                 suggestion="leave `path` out, or name a file, a folder or a pattern such as `*.md`",
                 options=self._collection.tops()[:_SHOWN],
             )
-        return Found(places, (*self._unfinished(), *self._collection.notes()))
-
-    def _unfinished(self) -> tuple[str, ...]:
         read = self._collection.files
-        return () if self._is_done else (f"the folders are still being read, {read} files so far: ask again for more",)
+        unfinished = (
+            () if self._is_done else (f"the folders are still being read, {read} files so far: ask again for more",)
+        )
+        return Found(places, (*unfinished, *self._collection.notes()))
 
     def _look(self, until: float) -> None:
         """Goes on with the look that was left off, or begins a new one where the last is old."""

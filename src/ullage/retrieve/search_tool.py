@@ -28,7 +28,7 @@ from ullage.errors import InvalidArguments, UnknownHandle, UnknownTool
 from ullage.table import Weigh, clean, fit
 from ullage.tool import Call, Caller, Json, JsonObject, Listing, Reply, Tool
 
-from .retriever import Found, Passage, Place, Query, Retriever
+from .retriever import Passage, Place, Query, Retriever
 
 __all__ = [
     "BUDGET",
@@ -178,7 +178,9 @@ class Handles:
 
     def keep(self, principal: str, places: _Places) -> str:
         own = self._held.pop(principal, {})
-        handle = self._handle(principal, places)
+        told = "\n".join((principal, *(place.citation for place in places)))
+        digest = hmac.digest(self.key, told.encode("utf-8", "surrogatepass"), "sha256")
+        handle = PREFIX + str(int.from_bytes(digest, "big"))[-_DIGITS:]
         own.pop(handle, None)
         self._held[principal] = {**own, handle: places}
         _let_go(self._held[principal], _EACH)
@@ -194,11 +196,6 @@ class Handles:
                 suggestion="search again with `retrieve.search`, and give the handle it then names",
             )
         return places
-
-    def _handle(self, principal: str, places: _Places) -> str:
-        told = "\n".join((principal, *(place.citation for place in places)))
-        digest = hmac.digest(self.key, told.encode("utf-8", "surrogatepass"), "sha256")
-        return PREFIX + str(int.from_bytes(digest, "big"))[-_DIGITS:]
 
 
 def _let_go(held: dict[str, _Places] | dict[str, dict[str, _Places]], most: int) -> None:
@@ -244,7 +241,12 @@ class RetrieveSource:
         asked = read(call.arguments)
         found = await self.retriever.search(Query(text=asked.query, path=asked.path, deadline=call.deadline))
         passages = shown_as(await self.retriever.read(found.places))
-        return await self._reply(call.caller, asked, found, passages)
+        caller = call.caller
+        places = tuple(passage.place for passage in passages)
+        handle = self.handles.keep(caller.principal, places) if places else None
+        footer = _footer(len(places), handle, found.notes)
+        shown = await self._fitted(passages, footer, caller, asked.max_tokens)
+        return Reply.text(shown.text, meta={META: _told(shown.places, handle, found.notes)})
 
     async def passages(self, handles: tuple[str, ...], caller: Caller, max_tokens: int) -> str:
         """What stands now at the places that the handles stand for, cited, within so many tokens.
@@ -254,13 +256,6 @@ class RetrieveSource:
         opened = [place for handle in handles for place in self.handles.open(caller.principal, handle)]
         passages = shown_as(await self.retriever.read(tuple(dict.fromkeys(opened))))
         return (await self._fitted(passages, lambda _: "", caller, max_tokens)).text
-
-    async def _reply(self, caller: Caller, asked: Arguments, found: Found, passages: tuple[Passage, ...]) -> Reply:
-        places = tuple(passage.place for passage in passages)
-        handle = self.handles.keep(caller.principal, places) if places else None
-        footer = _footer(len(places), handle, found.notes)
-        shown = await self._fitted(passages, footer, caller, asked.max_tokens)
-        return Reply.text(shown.text, meta={META: _told(shown.places, handle, found.notes)})
 
     async def _fitted(self, passages: tuple[Passage, ...], footer: Footer, caller: Caller, budget: int) -> Shown:
         weigh = self.weigh(caller)

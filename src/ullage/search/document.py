@@ -119,7 +119,9 @@ def _parameters(schema: "JsonObject", depth: int) -> Iterator[tuple[str, str]]:
     if not isinstance(properties, dict) or not depth:
         return
     for name, inner in properties.items():
-        yield name, _description(inner)
+        text = inner.get("description") if isinstance(inner, dict) else None
+        description = text if isinstance(text, str) else ""
+        yield name, description
         yield from _inside(inner, depth - 1)
 
 
@@ -129,11 +131,6 @@ def _inside(schema: "Json", depth: int) -> Iterator[tuple[str, str]]:
         items = schema.get("items")
         if isinstance(items, dict):
             yield from _parameters(items, depth)
-
-
-def _description(schema: "Json") -> str:
-    text = schema.get("description") if isinstance(schema, dict) else None
-    return text if isinstance(text, str) else ""
 
 
 if TYPE_CHECKING:

@@ -110,7 +110,13 @@ def _read_encoder(folder: Path) -> "Encoder":
     vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
     if len(vocabulary) != int(pieces):
         raise ValueError("its vocabulary is not whole")
-    return Encoder(digest=digest, pieces=WordPiece(vocabulary), network=_network(file))
+    # On one thread: a second one makes texts of this length no quicker, and costs more in all.
+    runtime = _extra("onnxruntime")
+    runtime.disable_telemetry_events()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    network = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    return Encoder(digest=digest, pieces=WordPiece(vocabulary), network=network)
 
 
 def _sha256(file: Path) -> str:
@@ -119,15 +125,6 @@ def _sha256(file: Path) -> str:
 
     with file.open("rb") as data:
         return file_digest(data, "sha256").hexdigest()
-
-
-def _network(file: Path) -> Any:  # noqa: ANN401 - its types are only there where the extra is
-    """On one thread: a second one makes texts of this length no quicker, and costs more in all."""
-    runtime = _extra("onnxruntime")
-    runtime.disable_telemetry_events()
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
 
 def _extra(module: str) -> Any:  # noqa: ANN401 - a module whose types are not there where it is not

@@ -146,7 +146,9 @@ class Names:
         self.documents = documents
         places = places_before(documents, () if before is None else before.documents)
         self.texts: list[bytes] = [
-            _text(document) if before is None or old < 0 else before.texts[old]
+            (_spaced(_parts(document.server)) + _NAME + _spaced(_parts(document.name)))
+            if before is None or old < 0
+            else before.texts[old]
             for document, old in zip(documents, places.tolist(), strict=True)
         ]
         new = np.flatnonzero(places < 0).tolist()
@@ -174,18 +176,18 @@ class Names:
     def _in_part(self, query: str, words: list[str]) -> Iterator[NDArray[np.int64]]:
         """Places whose name goes on where the query ends, or begins before it; the server's words may lead."""
         if words:
-            yield self._from_a_word_on(_spaced(words))
+            # Places where these words stand in the name, or in server and name and not in the server
+            # alone.
+            spaced = _spaced(words)
+            places, starts = self._lines.find(spaced)
+            servers = self._servers[places]
+            in_server, in_name = starts + len(spaced) <= servers, starts >= servers
+            across = places[~in_server & ~in_name]
+            from_a_word_on = np.concatenate([places[in_name], np.setdiff1d(across, places[in_server])])
+            yield from_a_word_on
             together = "".join(words)
             if len(together) >= _LEAST_INSIDE and not any(map(str.isspace, query.strip())):
                 yield self._together.find(together.encode())[0]
-
-    def _from_a_word_on(self, spaced: bytes) -> NDArray[np.int64]:
-        """Places where these words stand in the name, or in server and name and not in the server alone."""
-        places, starts = self._lines.find(spaced)
-        servers = self._servers[places]
-        in_server, in_name = starts + len(spaced) <= servers, starts >= servers
-        across = places[~in_server & ~in_name]
-        return np.concatenate([places[in_name], np.setdiff1d(across, places[in_server])])
 
     def _among_others(self, query: str) -> Iterator[NDArray[np.int32]]:
         """Places whose name stands in the query as one word that is made of several. One with a capital letter first,
@@ -202,11 +204,6 @@ class Names:
             if len(places):
                 return places
         return np.zeros(0, dtype=np.int32)
-
-
-def _text(document: Document) -> bytes:
-    """The words of server and name, with a space before every word and a mark between the two."""
-    return _spaced(_parts(document.server)) + _NAME + _spaced(_parts(document.name))
 
 
 def _parts(name: str) -> list[str]:

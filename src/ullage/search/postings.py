@@ -225,13 +225,24 @@ class Postings:
     def __init__(self, documents: Sequence[Document], before: "Postings | None" = None) -> None:
         """What was counted of documents that stayed as they were is taken over."""
         self.counted = count(documents, None if before is None else before.counted)
-        starts = _starts(self.counted.keys)
+        # Where the keys of one term in one document begin.
+        pairs = pairs_of(self.counted.keys)
+        starts = np.flatnonzero(np.diff(pairs, prepend=~pairs[:1]))
         terms = terms_of(self.counted.keys[starts])
         holders = np.bincount(terms, minlength=len(self.counted.numbers))
         self._ends = np.cumsum(holders)
         """Of each term's postings."""
-        self._rarities = self._rarity(holders)
-        self._scales = _scales(self.counted.lengths)
+        # By the standard library's logarithm, once for each number of holders: numpy's differs between
+        # machines.
+        number, (different, which) = len(self.documents), np.unique(holders, return_inverse=True)
+        self._rarities = np.array([math.log(1 + (number - held + 0.5) / (held + 0.5)) for held in different.tolist()])[
+            which
+        ]
+        # What one occurrence in each field of each document weighs: less, the longer the field is beside
+        # others.
+        lengths = self.counted.lengths
+        total = np.maximum(lengths.sum(axis=0), 1)
+        self._scales = np.array([*_WEIGHTS.values()]) / (1 - _LENGTH + _LENGTH * lengths * len(lengths) / total)
         self._places = np.empty(len(starts), dtype=np.int32)
         self._impacts = np.empty(len(starts), dtype=np.float64)
         """What a term gives to a document, for a query that wants it once."""
@@ -287,11 +298,6 @@ class Postings:
         fields = fields_of(keys)
         return dict(zip(fields.tolist(), (counts_of(keys) * self._scales[place, fields]).tolist(), strict=True))
 
-    def _rarity(self, holders: NDArray[np.int64]) -> _PostingsNumbers:
-        """By the standard library's logarithm, once for each number of holders: numpy's differs between machines."""
-        number, (different, which) = len(self.documents), np.unique(holders, return_inverse=True)
-        return np.array([math.log(1 + (number - held + 0.5) / (held + 0.5)) for held in different.tolist()])[which]
-
     def _work_out(self, starts: NDArray[np.int64], terms: NDArray[np.int64]) -> None:
         """Fills in places and impacts: more of the same term counts less and less."""
         keys = self.counted.keys
@@ -304,18 +310,6 @@ class Postings:
             )
             self._impacts[some] = self._rarities[terms[some]] * (shares / (shares + _SATURATION))
             self._places[some] = places[starts[some] - first]
-
-
-def _starts(keys: Keys) -> NDArray[np.int64]:
-    """Where the keys of one term in one document begin."""
-    pairs = pairs_of(keys)
-    return np.flatnonzero(np.diff(pairs, prepend=~pairs[:1]))
-
-
-def _scales(lengths: NDArray[np.int64]) -> _PostingsNumbers:
-    """What one occurrence in each field of each document weighs: less, the longer the field is beside others."""
-    total = np.maximum(lengths.sum(axis=0), 1)
-    return np.array([*_WEIGHTS.values()]) / (1 - _LENGTH + _LENGTH * lengths * len(lengths) / total)
 
 
 def _portions(size: int) -> Iterator[slice]:

@@ -127,7 +127,13 @@ class Reranker:
         if not seen.places:
             return found
         self._compare_clauses(seen, found)
-        found[:, _SERVER] = self._best_of_server(seen)
+        # The best fused score of any candidate of the same server: tools that are needed together live
+        # together.
+        best: dict[str, float] = {}
+        servers = [self._documents[place].server for place in seen.places]
+        for server, score in zip(servers, seen.fused.tolist(), strict=True):
+            best[server] = max(score, best.get(server, 0.0))
+        found[:, _SERVER] = np.array([best[server] for server in servers])
         found[:, _WORDS] = seen.words
         asked, tells = self._words.query_words(seen.query)
         if len(asked):
@@ -148,14 +154,6 @@ class Reranker:
         strength = (nearest / nearest.max())[:, None] ** 3
         found[:, _CLAUSE] = scores.max(axis=0) - seen.fused
         found[:, _STRONG_CLAUSE] = (strength * scores).max(axis=0) - seen.fused
-
-    def _best_of_server(self, seen: Candidates) -> _Numbers:
-        """The best fused score of any candidate of the same server: tools that are needed together live together."""
-        best: dict[str, float] = {}
-        servers = [self._documents[place].server for place in seen.places]
-        for server, score in zip(servers, seen.fused.tolist(), strict=True):
-            best[server] = max(score, best.get(server, 0.0))
-        return np.array([best[server] for server in servers])
 
     def _compare(self, seen: Candidates, asked: _Rows, tells: NDArray[np.float32], found: _Numbers) -> None:
         """Fills in what single words say."""
@@ -283,7 +281,9 @@ def fuse(totals: Scores, nearness: Nearness | None, use: Scores, weight: float =
     best_total, nearest = float(totals.max()), float(near.max())
     share = weight / (weight + best_total) if nearest else 0.0
     worth = (1 - share) / best_total if best_total else 0.0
-    found = (totals > 0) | (near >= _floor(len(totals)))
+    # What shares no word with the query must be nearer than chance would bring one of so many documents.
+    floor = max(_LEAST, _GROWTH * math.log(len(totals)) - _START)
+    found = (totals > 0) | (near >= floor)
     words, meaning = worth * totals, np.where(found, near * (share / nearest if nearest else 0.0), 0.0)
     return Fused(
         scores=words + meaning + use,
@@ -311,8 +311,3 @@ def closer_look(fused: Fused, places: Sequence[int], gains: Scores, weight: floa
         share=weight * fused.share,
         worth=weight * fused.worth,
     )
-
-
-def _floor(number: int) -> float:
-    """What shares no word with the query must be nearer than chance would bring one of so many documents."""
-    return max(_LEAST, _GROWTH * math.log(number) - _START)

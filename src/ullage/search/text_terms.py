@@ -90,11 +90,11 @@ class _Endings(dict[str, str]):
 
     def __init__(self, rules: str) -> None:
         super().__init__((old, new) for old, _, new in (rule.partition(":") for rule in rules.split()))
-        self.sizes = {last: self._sizes_of(last) for last in {ending[-1] for ending in self}}
+        self.sizes = {
+            last: tuple(sorted({len(ending) for ending in self if ending.endswith(last)}, reverse=True))
+            for last in {ending[-1] for ending in self}
+        }
         """Of the endings with that last letter: the longest that fits is the one that counts. Most words have none."""
-
-    def _sizes_of(self, last: str) -> tuple[int, ...]:
-        return tuple(sorted({len(ending) for ending in self if ending.endswith(last)}, reverse=True))
 
 
 _PLURALS = _Endings("sses:ss ies:i ss:ss s:")
@@ -127,7 +127,10 @@ def _porter(word: str) -> str:
     word = _swap(word, _MIDDLE_ENDINGS, _ONCE)
     if not word.endswith("ion") or word.endswith(("sion", "tion")):
         word = _swap(word, _LAST_ENDINGS, _TWICE)
-    return _without_last_letter(word)
+    rest = word[:-1]
+    if word.endswith("e") and _ONCE.search(rest) and (_TWICE.search(rest) or not _SHORT_END.search(rest)):
+        return rest
+    return rest if word.endswith("ll") and _TWICE.search(word) else word
 
 
 def _swap(word: str, endings: _Endings, needed: re.Pattern[str] | None) -> str:
@@ -146,25 +149,14 @@ def _without_ed_or_ing(word: str) -> str:
     for ending in ("ed", "ing"):
         rest = word.removesuffix(ending)
         if rest != word and _HAS_VOWEL.search(rest):
-            return _mended(rest)
+            # What stood before `ed` or `ing`: `creat` was `create`, `stopp` was `stop`, `fil` was `file`.
+            if rest.endswith(("at", "bl", "iz")):
+                return rest + "e"
+            if _DOUBLED.search(rest):
+                return rest[:-1]
+            once = _ONCE.search(rest) and not _TWICE.search(rest)
+            return rest + "e" if once and _SHORT_END.search(rest) else rest
     return word
-
-
-def _mended(word: str) -> str:
-    """What stood before `ed` or `ing`: `creat` was `create`, `stopp` was `stop`, `fil` was `file`."""
-    if word.endswith(("at", "bl", "iz")):
-        return word + "e"
-    if _DOUBLED.search(word):
-        return word[:-1]
-    once = _ONCE.search(word) and not _TWICE.search(word)
-    return word + "e" if once and _SHORT_END.search(word) else word
-
-
-def _without_last_letter(word: str) -> str:
-    rest = word[:-1]
-    if word.endswith("e") and _ONCE.search(rest) and (_TWICE.search(rest) or not _SHORT_END.search(rest)):
-        return rest
-    return rest if word.endswith("ll") and _TWICE.search(word) else word
 
 
 _ENGLISH = """
@@ -378,7 +370,10 @@ _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n\s*\n|\n\s*[-*•]\s+|。")
 
 def aspects(document: Document) -> tuple[str, ...]:
     """One text each, in the order of `ASPECTS`."""
-    head, rest = _parted(document.description[:_LONG_DESCRIPTION])
+    # The first sentence, and what follows it.
+    description = document.description[:_LONG_DESCRIPTION]
+    first, *others = sentences(description) or [""]
+    head, rest = first[:_LONG_HEAD], " ".join((first[_LONG_HEAD:], *others)).strip()
     return (
         " ".join(word for word in _words(_without_owner(document.server)) if word not in _SAYS_NOTHING),
         " ".join(_words(document.name)),
@@ -391,12 +386,6 @@ def aspects(document: Document) -> tuple[str, ...]:
 def sentences(text: str) -> list[str]:
     """The sentences and the points of a list, each on one line."""
     return [" ".join(sentence.split()) for sentence in _SENTENCE.split(text.strip()) if sentence and sentence.strip()]
-
-
-def _parted(description: str) -> tuple[str, str]:
-    """The first sentence, and what follows it."""
-    first, *others = sentences(description) or [""]
-    return first[:_LONG_HEAD], " ".join((first[_LONG_HEAD:], *others)).strip()
 
 
 def _without_owner(server: str) -> str:

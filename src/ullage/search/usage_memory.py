@@ -59,14 +59,14 @@ def need_of(query: str, holds: Callable[[str], bool]) -> Need:
     term."""
     if query.isascii() and len(query.split()) == 1 and len(parts(query)) > 1:
         return Need()
-    known = {term: want for term, want in wanted(query).items() if _tells(term) and holds(term)}
+    known = {
+        term: want
+        for term, want in wanted(query).items()
+        if (term not in _WEAK_TERMS and not term.isdecimal()) and holds(term)
+    }
     asked = [term for term, want in known.items() if want.asked][:_MOST_TERMS]
     kin = (term for term, want in known.items() if asked and not want.asked)
     return Need(frozenset(asked), frozenset(kin))
-
-
-def _tells(term: str) -> bool:
-    return term not in _WEAK_TERMS and not term.isdecimal()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

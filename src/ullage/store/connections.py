@@ -317,19 +317,16 @@ class Engine(Protocol):
 def open_engine(address: Address, *, patience: float) -> Engine:
     if address.path is None:
         return _PostgresEngine(_postgresql(address, patience))
-    _make_file(address.path)
-    _use_write_ahead_log(address.path, patience)
-    return _SqliteEngine(address.path, patience)
-
-
-def _make_file(path: Path) -> None:
-    """Makes folder and file for their owner alone. An existing file is not touched: to open and close it here would
-    drop the locks that this process may already hold on it."""
+    # Makes folder and file for their owner alone. An existing file is not touched: to open and close it here
+    # would drop the locks that this process may already hold on it.
+    path = address.path
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    _use_write_ahead_log(address.path, patience)
+    return _SqliteEngine(address.path, patience)
 
 
 def _use_write_ahead_log(path: Path, patience: float) -> None:
@@ -369,7 +366,15 @@ class _SqliteEngine:
                 yield SqliteConnection(connection)
                 connection.execute("COMMIT")
             except BaseException:
-                self._undo(connection)
+                # A connection that cannot even undo is not used again.
+                try:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                except sqlite3.Error:
+                    with suppress(sqlite3.Error):
+                        connection.close()
+                else:
+                    self._idle.append(connection)
                 raise
             self._idle.append(connection)
         finally:
@@ -389,17 +394,6 @@ class _SqliteEngine:
             connection.close()
             raise
         return connection
-
-    def _undo(self, connection: sqlite3.Connection) -> None:
-        """A connection that cannot even undo is not used again."""
-        try:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            with suppress(sqlite3.Error):
-                connection.close()
-        else:
-            self._idle.append(connection)
 
 
 class _PostgresEngine:

@@ -9,7 +9,7 @@ By a function it is given, in steps where the text may be long. It never counts 
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ullage.tokens import Steps, drain
@@ -153,16 +153,13 @@ class _Fitting:
 
     def text(self, rows: int) -> str:
         footer = self.footer(rows, self._is_all(rows))
-        return _joined([*_if_any(self.header), *self.lines[:rows], *_if_any(footer)])
+        lines = [*_if_any(self.header), *self.lines[:rows], *_if_any(footer)]
+        is_begun = (number > 0 and not isinstance(line, Continued) for number, line in enumerate(lines))
+        return "".join(f"\n{line}" if begun else line for begun, line in zip(is_begun, lines, strict=True))
 
     def fitted(self, rows: int) -> Fitted:
         is_all = self._is_all(rows)
         return Fitted(text=self.text(rows), tokens=self.weights[rows, is_all], rows=rows, complete=is_all)
-
-
-def _joined(lines: Sequence[str]) -> str:
-    is_begun = (number > 0 and not isinstance(line, Continued) for number, line in enumerate(lines))
-    return "".join(f"\n{line}" if begun else line for begun, line in zip(is_begun, lines, strict=True))
 
 
 def _if_any(line: str) -> list[str]:

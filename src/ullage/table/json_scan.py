@@ -363,14 +363,13 @@ class _Notes:
                 self.spacing *= 2
         self.count += 1
         if self.columns is not None:
-            self._note_keys(self.columns, record.value)
-
-    def _note_keys(self, columns: dict[str, None], value: Json) -> None:
-        if not isinstance(value, dict):
-            self.columns = None
-        elif not value.keys() <= columns.keys():
-            columns.update(dict.fromkeys(value))
-            self.columns = columns if len(columns) <= _COLUMNS else None
+            columns = self.columns
+            value = record.value
+            if not isinstance(value, dict):
+                self.columns = None
+            elif not value.keys() <= columns.keys():
+                columns.update(dict.fromkeys(value))
+                self.columns = columns if len(columns) <= _COLUMNS else None
 
     def scanned(self, path: Path, start: int, end: int) -> Scanned:
         return Scanned(

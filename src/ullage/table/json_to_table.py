@@ -87,7 +87,10 @@ def find_table_in(text: str) -> Found | None:
 
 def _of_list(value: list[Json], path: Path) -> Found | None:
     if value and _are_objects(value):
-        return _of_objects(value, path)
+        columns = tuple(dict.fromkeys(chain.from_iterable(value)))
+        if sum(map(len, value)) < _FILLED * len(value) * len(columns):
+            return None
+        return _found(path, columns, cast("list[Json]", value), len(columns))
     return _of_lists(value, path) if len(value) > 1 and _are_lists(value) else None
 
 
@@ -97,13 +100,6 @@ def _are_objects(value: list[Json]) -> TypeGuard[list[dict[str, Json]]]:
 
 def _are_lists(value: list[Json]) -> TypeGuard[list[list[Json]]]:
     return isinstance(value[0], list) and all(isinstance(row, list) for row in value)
-
-
-def _of_objects(rows: list[dict[str, Json]], path: Path) -> Found | None:
-    columns = tuple(dict.fromkeys(chain.from_iterable(rows)))
-    if sum(map(len, rows)) < _FILLED * len(rows) * len(columns):
-        return None
-    return _found(path, columns, cast("list[Json]", rows), len(columns))
 
 
 def _of_lists(rows: list[list[Json]], path: Path) -> Found | None:

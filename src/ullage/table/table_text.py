@@ -343,7 +343,10 @@ _HEADING = re.compile(r"(.*)\[([0-9]+)\]:\Z", re.DOTALL)
 
 def decode(text: str) -> Json:
     try:
-        return _decode(text)
+        lines = text.split("\n")
+        if text[:1] in ("{", "["):
+            return _document(lines)
+        return json.loads(text) if len(lines) == 1 else list(_table(lines))
     except (ValueError, LookupError, TypeError) as error:
         raise _misread(text) from error
 
@@ -356,32 +359,22 @@ def read_row(line: str) -> Row:
         raise _misread(line) from error
 
 
-def _decode(text: str) -> Json:
-    lines = text.split("\n")
-    if text[:1] in ("{", "["):
-        return _document(lines)
-    return json.loads(text) if len(lines) == 1 else list(_table(lines))
-
-
 def _document(lines: list[str]) -> Json:
     """JSON on the first line, and below it each table under where it belongs and how many rows it has."""
     outer: Json = json.loads(lines[0])
     number = 1
     while number < len(lines):
-        path, rows = _heading(lines[number])
+        line = lines[number]
+        match = _HEADING.match(line)
+        if match is None:
+            raise _misread(line)
+        path, rows = read_path(match[1]), int(match[2])
         table = lines[number + 1 : number + 2 + rows]
         if len(table) != rows + 1:
             raise _misread(lines[number])
         _put(outer, path, _table(table))
         number += 2 + rows
     return outer
-
-
-def _heading(line: str) -> tuple[Path, int]:
-    match = _HEADING.match(line)
-    if match is None:
-        raise _misread(line)
-    return read_path(match[1]), int(match[2])
 
 
 def _put(outer: Any, path: Path, table: list[Json]) -> None:  # noqa: ANN401 — a wrong step raises where it is taken

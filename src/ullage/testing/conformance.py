@@ -24,7 +24,6 @@ from ullage.tool import (
     Reply,
     ResourceSource,
     Subscribed,
-    Tool,
     ToolSource,
     Watched,
 )
@@ -53,16 +52,12 @@ async def check_source(source: ToolSource, sample: Call) -> Reply:
     names = [name for tool in first.tools for name in (tool.name, *tool.aliases)]
     assert len(set(names)) == len(names), "two tools share a name or an alias"
     for tool in first.tools:
-        _check_tool(tool)
+        assert tool.input_schema.get("type") == "object", f"the schema of `{tool.name}` does not say type object"
+        assert tool.description, f"`{tool.name}` has no description: a model cannot know what it is for"
     await _check_unknown(source)
     reply = await source.call(sample)
     assert reply.needs is None or not reply.content, "a reply either answers or needs something, not both"
     return reply
-
-
-def _check_tool(tool: Tool) -> None:
-    assert tool.input_schema.get("type") == "object", f"the schema of `{tool.name}` does not say type object"
-    assert tool.description, f"`{tool.name}` has no description: a model cannot know what it is for"
 
 
 async def _check_unknown(source: ToolSource) -> None:

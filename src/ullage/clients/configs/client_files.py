@@ -103,13 +103,25 @@ def replace_file(path: str, before: bytes | None, after: bytes, *, new_mode: int
     try:
         _check_unchanged(target, before)
         if before is None:
-            _link_new(aside, target)
+            # Puts a new file in its place, unless another one has come there.
+            try:
+                os.link(aside, target)
+            except FileExistsError as error:
+                raise FileChanged(f"`{target}` was made by another program meanwhile") from error
+            except OSError:
+                # A file system without hard links.
+                os.replace(aside, target)  # noqa: PTH105
         else:
             os.replace(aside, target)  # noqa: PTH105
     finally:
         with contextlib.suppress(OSError):
             os.unlink(aside)  # noqa: PTH108
-    _sync_folder(target)
+    with contextlib.suppress(OSError):
+        descriptor = os.open(os.path.dirname(target), os.O_RDONLY)  # noqa: PTH120
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def remove_file(path: str, before: bytes) -> None:
@@ -148,26 +160,6 @@ def _write_aside(target: str, content: bytes, mode: int, owner: tuple[int, int] 
             os.unlink(aside)  # noqa: PTH108
         raise
     return aside
-
-
-def _link_new(aside: str, target: str) -> None:
-    """Puts a new file in its place, unless another one has come there."""
-    try:
-        os.link(aside, target)
-    except FileExistsError as error:
-        raise FileChanged(f"`{target}` was made by another program meanwhile") from error
-    except OSError:
-        # A file system without hard links.
-        os.replace(aside, target)  # noqa: PTH105
-
-
-def _sync_folder(target: str) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(os.path.dirname(target), os.O_RDONLY)  # noqa: PTH120
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextlib.contextmanager

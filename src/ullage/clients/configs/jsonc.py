@@ -56,7 +56,9 @@ def edit_jsonc(text: str, edits: Sequence[Edit]) -> str:
         EditRefused: it cannot be read, or the edited text would not say exactly what it should.
     """
     try:
-        expected, newline = apply_edits(parse_jsonc(text), edits), _newline_of(text)
+        found = _NEWLINE.search(text)
+        newline_of = found[0] if found else "\n"
+        expected, newline = apply_edits(parse_jsonc(text), edits), newline_of
         if not text[cast("re.Match[str]", _BLANK.match(text)).end() :]:
             # Nothing but blanks and comments: the object goes behind them.
             changed = f"{text}{_render(expected, '  ', '', newline)}{newline}" if expected else text
@@ -267,11 +269,6 @@ def _render(value: object, unit: str, indent: str, newline: str) -> str:
     """A value as JSON over several lines."""
     lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
     return f"{newline}{indent}".join(lines)
-
-
-def _newline_of(text: str) -> str:
-    found = _NEWLINE.search(text)
-    return found[0] if found else "\n"
 
 
 def _indent_at(text: str, at: int) -> str:

@@ -260,7 +260,15 @@ def unwind(lines: Sequence[Line], archived: Archived, to: int = 0) -> Unwound:
         before = archived(latest)
         if before is None or generation_of(before) >= latest.number:
             return Unwound(lines=tuple(lines), generation=latest.number, undone=tuple(undone), missing=latest)
-        lines = _undone(lines, latest, before)
+        # By ids, so that a line that was lost in between does not cost its neighbour.
+        replaced = frozenset(latest.ids)
+        result: list[Line] = []
+        for line in lines:
+            if line.generation is latest:
+                result += before
+            elif line.id not in replaced:
+                result.append(line)
+        lines = result
         undone.append(latest)
     return Unwound(lines=tuple(lines), generation=generation_of(lines), undone=tuple(undone))
 
@@ -268,18 +276,6 @@ def unwind(lines: Sequence[Line], archived: Archived, to: int = 0) -> Unwound:
 def _latest(lines: Sequence[Line]) -> Generation | None:
     found = [line.generation for line in lines if line.generation is not None]
     return max(found, key=lambda generation: generation.number, default=None)
-
-
-def _undone(lines: Sequence[Line], latest: Generation, before: Sequence[Line]) -> list[Line]:
-    """By ids, so that a line that was lost in between does not cost its neighbour."""
-    replaced = frozenset(latest.ids)
-    result: list[Line] = []
-    for line in lines:
-        if line.generation is latest:
-            result += before
-        elif line.id not in replaced:
-            result.append(line)
-    return result
 
 
 _Lines = Sequence[Line]

@@ -238,14 +238,13 @@ def recalled(found: Sequence[Passage], *, skip: int, limit: int, room: int, coun
 def _recalled_cut(passage: Passage, room: int, count: Callable[[str], int], footer: str) -> Passage:
     """As many of its first lines as fit, or of its first line as many characters."""
     lines, (line, *_) = range(1, passage.text.count("\n") + 1), passage.text.split("\n")
-    heads = [*(line[:end] for end in range(_STEP, len(line), _STEP)), *(_first(passage.text, end) for end in lines)]
+    heads = [
+        *(line[:end] for end in range(_STEP, len(line), _STEP)),
+        *("\n".join(passage.text.split("\n", end)[:end]) for end in lines),
+    ]
     number = bisect_right(heads, room, key=lambda head: count(_recalled_text([replace(passage, text=head)], footer)))
     head = heads[number - 1] if number else ""
     return replace(passage, text=head, last=passage.last if passage.piece else passage.first + head.count("\n"))
-
-
-def _first(text: str, lines: int) -> str:
-    return "\n".join(text.split("\n", lines)[:lines])
 
 
 def _within(text: str, room: int, count: Callable[[str], int]) -> str:
@@ -398,7 +397,15 @@ class Recollection:
             for one in new:
                 self._held[one.id] = tuple(passages_of(one, calls))
                 for passage in self._held[one.id]:
-                    self._index.add(_document(passage))
+                    self._index.add(
+                        Document(
+                            id=passage.id,
+                            name="",
+                            server=passage.speaker,
+                            title=passage.about,
+                            description=passage.text,
+                        )
+                    )
 
     def ready(self) -> None:
         """Does beforehand what whoever asks first after a change would wait for."""
@@ -412,7 +419,16 @@ class Recollection:
 
     def find(self, query: str) -> tuple[Passage, ...]:
         """Best first; the same query finds the same as long as the same is held."""
-        named, scores = _names(query), self._index.scores(query)
+        # What is quoted, words that look like somebody's identifier, and the whole where it says more than
+        # these.
+        quoted = [found.strip() for found in _QUOTED.findall(query)]
+        words = [word.strip(_EDGES) for word in _QUOTED.sub(" ", query).split()]
+        names = [*quoted, *filter(_is_name, words)]
+        alone = bool(names) and all(map(_is_name, filter(None, words)))
+        phrase = [query.strip()] if not alone and len(words) > 1 else []
+        kept = (name.casefold() for name in (*phrase, *names) if _LEAST <= len(name) <= _LONGEST)
+        names = _Names(tuple(dict.fromkeys(kept)), alone)
+        named, scores = names, self._index.scores(query)
         least = _NEAR * max(scores.values(), default=0.0)
         passages = (passage for held in self._held.values() for passage in held)
         ranked = [_Ranked.of(passage, named, scores.get(passage.id, 0.0)) for passage in passages]
@@ -468,20 +484,5 @@ def _stands(name: str, text: str) -> int:
     return 2 if re.search(f"{start}{re.escape(name)}{end}", text) else 1
 
 
-def _names(query: str) -> _Names:
-    """What is quoted, words that look like somebody's identifier, and the whole where it says more than these."""
-    quoted = [found.strip() for found in _QUOTED.findall(query)]
-    words = [word.strip(_EDGES) for word in _QUOTED.sub(" ", query).split()]
-    names = [*quoted, *filter(_is_name, words)]
-    alone = bool(names) and all(map(_is_name, filter(None, words)))
-    phrase = [query.strip()] if not alone and len(words) > 1 else []
-    kept = (name.casefold() for name in (*phrase, *names) if _LEAST <= len(name) <= _LONGEST)
-    return _Names(tuple(dict.fromkeys(kept)), alone)
-
-
 def _is_name(word: str) -> bool:
     return bool(_NAME.search(word))
-
-
-def _document(passage: Passage) -> Document:
-    return Document(id=passage.id, name="", server=passage.speaker, title=passage.about, description=passage.text)

@@ -21,7 +21,7 @@ so that a replaced span cannot carry words of the server's choosing.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -140,7 +140,7 @@ def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
     if key in _EXAMPLE_VALUES:
         return _normalised_example(value, places)
     if isinstance(value, list) and key in _UNORDERED:
-        return _sorted(value)
+        return sorted(value, key=lambda one: json.dumps(one, sort_keys=True))
     if key in _LITERAL:
         return value
     if isinstance(value, dict) and key in _NAMED:
@@ -168,7 +168,3 @@ def _normalised_example(value: Json, places: Places) -> Json:
     if isinstance(value, list):
         return [_normalised_example(one, places) for one in value]
     return {key: _normalised_example(one, places) for key, one in value.items()} if isinstance(value, dict) else value
-
-
-def _sorted(values: Iterable[Json]) -> list[Json]:
-    return sorted(values, key=lambda one: json.dumps(one, sort_keys=True))

@@ -224,7 +224,10 @@ class Kept:
         except Exception as error:  # noqa: BLE001 - one source's mistake must not end the group it runs in
             asking.error = SourceFailed(f"`{self.server.name}` broke with {type(error).__name__} at listing its tools")
         finally:
-            self._finish(asking)
+            self._asking = None
+            self.problem = None if asking.error is None else asking.error.message
+            self._pacing.finished(anyio.current_time())
+            asking.done.set()
         # Not where this was cancelled: the group is ending, and would cancel the next one too, and so on.
         if self._is_stale and not self._is_closed:
             self._ask_after_change()
@@ -241,12 +244,6 @@ class Kept:
         announced, self._is_announced = self._is_announced, False
         if announced or before is None or before.revision != stored.listing.revision:
             self._tell(Change("tools", is_announced=announced))
-
-    def _finish(self, asking: _Asking) -> None:
-        self._asking = None
-        self.problem = None if asking.error is None else asking.error.message
-        self._pacing.finished(anyio.current_time())
-        asking.done.set()
 
     def _ask_after_change(self) -> None:
         """After a pause, in which further changes gather."""
@@ -333,21 +330,19 @@ class Kept:
     async def call(self, call: Call) -> Reply:
         will_start = self._confirmed_starts is None or not self._is_connected
         if self._stored is not None and will_start and self.server.definition_changes == "hold":
-            await self._confirm_before(call)
+            # Has the source list its tools before a call that would start it, within the call's own time.
+            # A source that runs and cannot list them is called all the same: what it is known to offer is
+            # what was accepted.
+            with anyio.CancelScope(deadline=math.inf if call.deadline is None else call.deadline):
+                try:
+                    await self.refresh()
+                except UllageError:
+                    if not self._is_connected:
+                        raise
         change = None if self._stored is None else self._stored.withheld.get(call.tool)
         if (change := change or self._unlisted.get(call.tool)) is not None:
             raise tool_changed(call.tool, change)
         return await self._through(self._source.call(call))
-
-    async def _confirm_before(self, call: Call) -> None:
-        """Has the source list its tools before a call that would start it, within the call's own time. A source that
-        runs and cannot list them is called all the same: what it is known to offer is what was accepted."""
-        with anyio.CancelScope(deadline=math.inf if call.deadline is None else call.deadline):
-            try:
-                await self.refresh()
-            except UllageError:
-                if not self._is_connected:
-                    raise
 
     async def resources(self) -> tuple[JsonObject, ...]:
         return await self._through(self._source.resources())

@@ -161,7 +161,7 @@ class Renewal:
         """The tools as listed, with everything that is known of those already known; `old` itself where no definition
         differs. A server that lists the same tools in another order has changed nothing that a model should read
         again."""
-        if _hashes(old) == Counter(fresh.definition_hash for fresh in listed):
+        if Counter(stored.definition_hash for stored in old) == Counter(fresh.definition_hash for fresh in listed):
             return old
         known = _by_name(old)
         return tuple(self._renewed(known.get(fresh.tool.name), fresh, server_id) for fresh in listed)
@@ -193,10 +193,6 @@ class Renewal:
         if fresh.definition_hash not in self.weights:
             self.weights[fresh.definition_hash] = self.weigh(definition_text(fresh.tool))
         return self.weights[fresh.definition_hash]
-
-
-def _hashes(tools: Iterable[StoredTool]) -> Counter[str]:
-    return Counter(stored.definition_hash for stored in tools)
 
 
 def _by_name(tools: Iterable[StoredTool]) -> dict[str, list[StoredTool]]:
@@ -420,7 +416,10 @@ class Catalogue:
 
     def _offered(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None) -> tuple[Offered, ...]:
         of_tools = self.baselines.offer(server, "tool", ((tool.name, definition(tool)) for tool in tools))
-        return of_tools + self.baselines.offer(server, "instructions", [("", _instructions(introduction))])
+        # What of a server's introduction a model may read.
+        said = {} if introduction is None else {"instructions": introduction.instructions, "title": introduction.title}
+        instructions = {key: text for key, text in said.items() if text is not None}
+        return of_tools + self.baselines.offer(server, "instructions", [("", instructions)])
 
     def _legacy(self, server: Server) -> tuple[Offered, ...]:
         """What the catalogue has of a server that has no baseline yet: as it is configured, else under its name."""
@@ -561,12 +560,6 @@ class _Exchange:
         is_changed = is_new or new is not old
         stored = Stored.of(row.id, new, self.introduction, changed=is_changed)
         return stored, is_new, is_changed or self.introduction != row.introduction
-
-
-def _instructions(introduction: Introduction | None) -> JsonObject:
-    """What of a server's introduction a model may read."""
-    said = {} if introduction is None else {"instructions": introduction.instructions, "title": introduction.title}
-    return {key: text for key, text in said.items() if text is not None}
 
 
 def _load(connection: Connection, server: Server) -> Stored | None:

@@ -220,15 +220,13 @@ def fitting(  # noqa: PLR0913
         return _fitted(spoken, entry, checker, key, budget, must_heal=must_heal)
     except InvalidArguments:
         schema = entry.tool.input_schema
-        if not _is_its_own(spoken, entry) or not checker.check(key, schema, dict(spoken.said), budget).fits:
+        properties = _properties(entry.tool.input_schema)
+        is_its_own = (
+            spoken.read_from == "parameters" and "parameters" in properties and not spoken.holds_any(properties)
+        )
+        if not is_its_own or not checker.check(key, schema, dict(spoken.said), budget).fits:
             raise
         return Fitting(arguments=spoken.said, healed=(*spoken.notes, "`parameters` read as the tool's own parameter"))
-
-
-def _is_its_own(spoken: Spoken, entry: Entry) -> bool:
-    """Whether what stood under `parameters` may be the tool's parameter of that name."""
-    properties = _properties(entry.tool.input_schema)
-    return spoken.read_from == "parameters" and "parameters" in properties and not spoken.holds_any(properties)
 
 
 def _fitted(  # noqa: PLR0913
@@ -324,18 +322,16 @@ class Aside:
             try:
                 return fitting(spoken, entry, checker, key, StepBudget(AT_ONCE), must_heal=True)
             except OutOfSteps:
-                self._remember(key)
+                # A definition that took too many steps once is checked in the worker thread from then
+                # on.
+                if len(self._slow) >= _SLOW:
+                    self._slow.clear()
+                self._slow.add(key)
         async with self._one_at_a_time():
             try:
                 return await anyio.to_thread.run_sync(fitting, spoken, entry, self._checker, key)
             except OutOfSteps:
                 return await anyio.to_thread.run_sync(unvalidated, spoken, entry)
-
-    def _remember(self, key: str) -> None:
-        """A definition that took too many steps once is checked in the worker thread from then on."""
-        if len(self._slow) >= _SLOW:
-            self._slow.clear()
-        self._slow.add(key)
 
     def _one_at_a_time(self) -> anyio.Lock:
         """Made late: a lock belongs to the event loop that is running."""
@@ -368,7 +364,12 @@ class Calling:
         spoken = read_call(call.arguments)
         entry, spoken = await self._meant(spoken, settings.start_wait)
         if call.tool == CALL.name and not settings.join_calls and not entry.is_read_only:
-            raise _wrong_door(entry)
+            wrong_door = InvalidArguments(
+                f"`{entry.listed}` is not known to be read-only, and `{CALL.name}` runs only what is",
+                suggestion=f"Call it with `{CALL_WRITE.name}` and the same arguments.",
+                options=NAMES[2:],
+            )
+            raise wrong_door
         spoken, budget = _budgeted(spoken, entry)
         await self.hashes.find([entry.tool])
         fit = await self.aside.fitting(spoken, entry, self.checker, self.hashes.of(entry.tool))
@@ -376,7 +377,11 @@ class Calling:
             self.limits.warn(entry.listed, f"arguments of `{entry.listed}` are passed on unvalidated: {fit.unchecked}")
         meta = call.meta if budget is None else {**call.meta, BUDGET: budget}
         reply = await self.inner.call(replace(call, tool=entry.listed, arguments=fit.arguments, meta=meta))
-        return _noted(reply, fit)
+        notes: Mapping[str, Json] = {
+            **({HEALED: list[Json](fit.healed)} if fit.healed else {}),
+            **({UNCHECKED: fit.unchecked} if fit.unchecked else {}),
+        }
+        return replace(reply, meta={**reply.meta, **notes}) if notes else reply
 
     async def _meant(self, spoken: Spoken, wait: float) -> tuple[Entry, Spoken]:
         view = await self.inner.view()
@@ -433,19 +438,3 @@ def _budgeted(spoken: Spoken, entry: Entry) -> tuple[Spoken, int | None]:
 def _unknown(error: UnknownTool) -> InvalidArguments:
     """`call_tool` itself is known; that its argument names no tool is a failed result, no error of the protocol."""
     return InvalidArguments(error.message, suggestion=error.suggestion, options=error.options)
-
-
-def _wrong_door(entry: Entry) -> InvalidArguments:
-    return InvalidArguments(
-        f"`{entry.listed}` is not known to be read-only, and `{CALL.name}` runs only what is",
-        suggestion=f"Call it with `{CALL_WRITE.name}` and the same arguments.",
-        options=NAMES[2:],
-    )
-
-
-def _noted(reply: Reply, fit: Fitting) -> Reply:
-    notes: Mapping[str, Json] = {
-        **({HEALED: list[Json](fit.healed)} if fit.healed else {}),
-        **({UNCHECKED: fit.unchecked} if fit.unchecked else {}),
-    }
-    return replace(reply, meta={**reply.meta, **notes}) if notes else reply

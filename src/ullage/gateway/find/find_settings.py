@@ -229,15 +229,12 @@ def _lines(view: View) -> Iterator[_Line]:
     for name in view.servers or tuple(entries):
         found = entries.get(name, [])
         if found and (not found[0].member.own or found[0].member.description):
-            yield _Line(name=_one_line(name), tools=len(found), description=_description(found))
+            member = found[0].member
+            said = _one_line(member.description or "") or _one_line(_said(member))
+            description = said or _one_line(", ".join(entry.original for entry in found[:_NAMES_SHOWN]))
+            yield _Line(name=_one_line(name), tools=len(found), description=description)
         elif name in missing:
             yield _Line(name=_one_line(name), tools=None, description="")
-
-
-def _description(entries: Sequence[Entry]) -> str:
-    member = entries[0].member
-    said = _one_line(member.description or "") or _one_line(_said(member))
-    return said or _one_line(", ".join(entry.original for entry in entries[:_NAMES_SHOWN]))
 
 
 def _one_line(text: str) -> str:

@@ -22,7 +22,7 @@ from ullage.tool import Call, Caller, Change, Json, JsonObject, Listener, Listin
 from ..access_rules import Consent
 from ..merge.tool_names import key
 from ..merge.tool_view import Member, View, denied_error, only_unprefixed
-from ..tool_source import Passing, Work, revision_of
+from ..tool_source import Passing, revision_of
 from .call_tool import HEALED, Calling
 from .find_metrics import Figures
 from .find_reply import Carried
@@ -120,7 +120,11 @@ class Find(Passing[Searched]):
             return reply
         finally:
             if self._was_listed and not self._figures.record_known_definitions(call.caller):
-                await self._soon(partial(self._write_definitions, call.caller))
+                work = partial(self._write_definitions, call.caller)
+                if self._around.spawn is None:
+                    await work()
+                else:
+                    self._around.spawn(work)
 
     async def _answer(self, call: Call) -> Reply:
         if call.tool not in NAMES:
@@ -341,12 +345,6 @@ class Find(Passing[Searched]):
     def _tell(self, change: Change) -> None:
         for listener in tuple(self._listeners):
             listener(change)
-
-    async def _soon(self, work: Work) -> None:
-        if self._around.spawn is None:
-            await work()
-        else:
-            self._around.spawn(work)
 
 
 def _listed(view: View, surface: Surface, settings: FindSettings) -> tuple[Tool, ...]:

@@ -467,7 +467,12 @@ class Validators:
     def check(self, key: str, schema: JsonObject, arguments: Json, budget: StepBudget) -> Verdict:
         """What `Checker.check` says."""
         self._spending.budget = budget
-        validator = self._validator(key, schema, budget)
+        found = self._validators.get(key)
+        if found is None:
+            found = self._validators[key] = self._compile(dict(schema), budget)
+            if len(self._validators) > self._most:
+                self._validators.popitem(last=False)
+        validator = found
         if isinstance(validator, str):
             return Verdict(unchecked=validator)
         return self._ask(validator, quiet(arguments, budget), budget)
@@ -486,18 +491,12 @@ class Validators:
         except Exception as error:  # noqa: BLE001 — whatever a foreign schema raises, the call is not to blame
             return Verdict(unchecked=f"the schema cannot be read ({type(error).__name__})")
 
-    def _validator(self, key: str, schema: JsonObject, budget: StepBudget) -> Validator | str:
-        found = self._validators.get(key)
-        if found is None:
-            found = self._validators[key] = self._compile(dict(schema), budget)
-            if len(self._validators) > self._most:
-                self._validators.popitem(last=False)
-        return found
-
     def _compile(self, schema: Schema, budget: StepBudget) -> Validator | str:
         if depth_exceeds(schema, _DEEPEST):
             return "the schema is nested too deeply"
-        declared = _declared(schema)
+        # The dialect that the schema says it is written in; a newer one for what nobody has heard of.
+        known = isinstance(schema.get("$schema"), str)
+        declared = validator_for(schema, default=Draft202012Validator) if known else Draft202012Validator
         trouble = next(troubles(schema, budget, is_old=declared in _OLD), None)
         return trouble or self._dialect(declared)(undeclared(schema, budget))
 
@@ -513,9 +512,3 @@ def _counted(errors: Iterator[ValidationError], budget: StepBudget) -> Iterator[
     for error in errors:
         budget.spend(_ERROR)
         yield error
-
-
-def _declared(schema: Schema) -> type[Validator]:
-    """The dialect that the schema says it is written in; a newer one for what nobody has heard of."""
-    known = isinstance(schema.get("$schema"), str)
-    return validator_for(schema, default=Draft202012Validator) if known else Draft202012Validator

@@ -151,18 +151,18 @@ def _do_the_same(one: Entry, other: Entry) -> bool:
     if _name(one) != _name(other) or one.is_read_only != other.is_read_only:
         return False
     if one.server == other.server:
-        return _are_the_same(one, other)
-    return _take_the_same(one.tool, other.tool) and _say_the_same(one, other)
-
-
-def _take_the_same(one: Tool, other: Tool) -> bool:
-    """Whether a call of one is a call of the other, but for what may be left out."""
-    ones, others = _parameters(one), _parameters(other)
-    return (
-        _required(one) == _required(other)
+        return (
+            _description(one) == _description(other)
+            and one.tool.input_schema == other.tool.input_schema
+            and parts(one.original) == parts(other.original)
+        )
+    ones, others = _parameters(one.tool), _parameters(other.tool)
+    take_the_same = (
+        _required(one.tool) == _required(other.tool)
         and _are_alike(ones.keys(), others.keys())
         and all(_type(ones[name]) == _type(others[name]) for name in ones.keys() & others.keys())
     )
+    return take_the_same and _say_the_same(one, other)
 
 
 def _say_the_same(one: Entry, other: Entry) -> bool:
@@ -212,14 +212,6 @@ def _name_words(name: str, server: str) -> tuple[str, ...]:
     """The words of a tool's name in any order, without its server's where others remain."""
     words = parts(name)
     return tuple(sorted([word for word in words if word not in server_words(server)] or words)) or (name,)
-
-
-def _are_the_same(one: Entry, other: Entry) -> bool:
-    return (
-        _description(one) == _description(other)
-        and one.tool.input_schema == other.tool.input_schema
-        and parts(one.original) == parts(other.original)
-    )
 
 
 def _description(entry: Entry) -> str:
@@ -415,7 +407,11 @@ def _tokens(value: Json, budget: int) -> int:
     number = parsed(value) if isinstance(value, str) else value
     if number is None:
         return budget
-    if isinstance(number, bool) or not isinstance(number, int | float) or _is_nan(number):
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int | float)
+        or (isinstance(number, float) and math.isnan(number))
+    ):
         raise InvalidArguments("`max_tokens` must be a number", suggestion=f"Leave it out for {budget}.")
     if number < LEAST_BUDGET:
         raise InvalidArguments(
@@ -423,11 +419,6 @@ def _tokens(value: Json, budget: int) -> int:
             suggestion=f"Give {LEAST_BUDGET} or more, or leave it out.",
         )
     return int(min(number, _MOST_TOKENS))
-
-
-def _is_nan(number: float) -> bool:
-    """Asked of no integer: it may be too large for a float."""
-    return isinstance(number, float) and math.isnan(number)
 
 
 def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
@@ -467,16 +458,11 @@ def _found(search: Search, query: Query, scope: Scope, entries: Mapping[str, Ent
     named = whole + [hit.document.id for hit in hits if hit.named >= Named.AMONG_OTHERS]
     scores = {hit.document.id: hit.score for hit in (*alone, *hits)}
     found = {listed: Ranked(listed=listed, named=True, score=scores[listed]) for listed in named}
-    if whole and _is_only_a_name(scope.text):
+    if whole and (_QUERY_ONE_WORD.fullmatch(scope.text) is not None and len(parts(scope.text)) > 1):
         return found
     near = {hit.document.id: Ranked(listed=hit.document.id, score=hit.score) for hit in hits}
     rest = {listed: Ranked(listed=listed, near=False) for listed in _of_servers(scope, entries)}
     return found | _without(found, near) | _without(found | near, rest)
-
-
-def _is_only_a_name(text: str) -> bool:
-    """One word that is made of several, as nobody speaks: `create_issue`, `github.createIssue`."""
-    return _QUERY_ONE_WORD.fullmatch(text) is not None and len(parts(text)) > 1
 
 
 def _without(known: Mapping[str, Ranked], others: Mapping[str, Ranked]) -> dict[str, Ranked]:
@@ -618,7 +604,9 @@ class Searching:
         return await self._ranked_once(asked, heard)
 
     async def _ranked_once(self, asked: Asked, heard: dict[str, Hit] | None) -> tuple[Lesson, tuple[Ranked, ...]]:
-        lesson = await self._begin(asked)
+        index = await self._shelf.index(asked.view, asked.settings.index)
+        learning = self._learning if asked.settings.learn else None
+        lesson = await begin(learning, asked.query.text, index, asked.view, asked.caller)
 
         def search(text: str, limit: int) -> Sequence[Hit]:
             hits = lesson.search(text, limit)
@@ -629,11 +617,6 @@ class Searching:
 
         return lesson, await _rank(search, asked, self._entries(asked.view))
 
-    async def _begin(self, asked: Asked) -> Lesson:
-        index = await self._shelf.index(asked.view, asked.settings.index)
-        learning = self._learning if asked.settings.learn else None
-        return await begin(learning, asked.query.text, index, asked.view, asked.caller)
-
     def _entries(self, view: View) -> dict[str, Entry]:
         return self._by_name.of((view,), lambda: {entry.listed: entry for entry in view.entries})
 
@@ -642,7 +625,12 @@ class Searching:
         known = self._candidates.of_model(self._figures.model(asked.caller), baseline)
         reading = self._reading.of((asked.view,), lambda: _readers(asked.view))
         candidates = [
-            known(form, _about(each, writes=doors and each.listed not in reading), weigh) for (each, _), form in found
+            known(
+                form,
+                About(named=each.named, near=each.near, writes=(doors and each.listed not in reading), also=each.also),
+                weigh,
+            )
+            for (each, _), form in found
         ]
         hint = _withheld(asked) or (_strayed(asked) if found else _hint(asked.view))
         beside = Beside((*asked.settings.pending, *asked.view.missing), hint)
@@ -667,10 +655,6 @@ async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> t
 def _readers(view: View) -> frozenset[str]:
     """The tools that change nothing."""
     return frozenset(entry.listed for entry in view.entries if entry.is_read_only)
-
-
-def _about(each: Ranked, *, writes: bool) -> About:
-    return About(named=each.named, near=each.near, writes=writes, also=each.also)
 
 
 def _withheld(asked: Asked) -> str | None:

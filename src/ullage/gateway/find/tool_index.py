@@ -162,7 +162,14 @@ class Indexing:
             return Indexed(HybridIndex(documents, before=before), {})
         edition = embedder.edition
         fresh = [*_fresh(entries, documents, edition, before)]
-        keys = {} if self.cache is None else _keys(fresh)
+        keys = (
+            {}
+            if self.cache is None
+            else {
+                entry.listed: (entry.server, definition_hash(replace(entry.tool, name=entry.original)))
+                for entry in fresh
+            }
+        )
         read = ((listed, unpacked(data, edition)) for listed, data in self._kept(keys))
         vectors = {listed: vector for listed, vector in read if vector is not None}
         if len(fresh) - len(vectors) > most:
@@ -198,13 +205,6 @@ def _fresh(
     held = {} if known is None or known.edition != edition else {one.id: one for one in known.documents}
     pairs = zip(entries, documents, strict=True)
     return (entry for entry, document in pairs if not entry.member.own and held.get(document.id) != document)
-
-
-def _keys(entries: Iterable[Entry]) -> dict[str, VectorKey]:
-    """By listed name; the hash is that of the definition as its server has it."""
-    return {
-        entry.listed: (entry.server, definition_hash(replace(entry.tool, name=entry.original))) for entry in entries
-    }
 
 
 _AT_ONCE = 50
@@ -342,7 +342,7 @@ class Shelf:
         await self._whole(view, kind)
         await self._hashes.find(entry.tool for entry in view.entries)
         keys, absent = await anyio.to_thread.run_sync(self._without_forms, view)
-        for some in _portions(absent):
+        for some in (absent[start : start + _AT_ONCE] for start in range(0, len(absent), _AT_ONCE)):
             await anyio.to_thread.run_sync(self._forms.make, {key: keys[key] for key in some})
 
     def _without_forms(self, view: View) -> tuple[Mapping[str, Tool], Sequence[str]]:
@@ -367,7 +367,3 @@ def _weight(entry: Entry, weigh: "Weigh", *, stored: bool) -> int:
     if stored and entry.token_count:
         return entry.token_count
     return weigh(definition_text(entry.tool)).tokens
-
-
-def _portions(keys: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE))

@@ -88,7 +88,13 @@ class Learning:
         """What earlier uses are worth to tools, for a search by this caller."""
         if not need:
             return {}
-        uses = await self._uses(caller.principal)
+        principal = caller.principal
+        read = self._read.get(principal)
+        if read is None or self._clock() - read.at >= _STALE:
+            read = _Read(await self._load(principal), self._clock())
+            self._read[principal] = read
+        _trim(self._read, principal, _PRINCIPALS)
+        uses = read.uses
         return uses.bonuses(need, seconds(self._now()))
 
     def showed(self, caller: Caller, need: "Need", tools: "Iterable[Used]") -> None:
@@ -108,17 +114,16 @@ class Learning:
         search = next((one for one in reversed(searches) if tool in one.shown), None)
         if search is not None and tool not in search.credited:
             search.credited.add(tool)
-            await self._learn(caller.principal, search.need, tool)
-
-    async def _learn(self, principal: str, need: "Need", tool: "Used") -> None:
-        now = seconds(self._now())
-        if principal in self._read:
-            self._read[principal].uses.add(need, tool, now)
-        self._unsaved.append((principal, need.terms, tool, now))
-        if self._spawn is None:
-            await self.save()
-        else:
-            self._spawn(self.save)
+            principal = caller.principal
+            need = search.need
+            now = seconds(self._now())
+            if principal in self._read:
+                self._read[principal].uses.add(need, tool, now)
+            self._unsaved.append((principal, need.terms, tool, now))
+            if self._spawn is None:
+                await self.save()
+            else:
+                self._spawn(self.save)
 
     async def save(self) -> None:
         """Writes what is not yet written; also to be called at the end, which may come before the background does."""
@@ -132,14 +137,6 @@ class Learning:
                     self._unsaved.clear()
                 if self._unsaved and self._unsaved[0] is use:
                     self._unsaved.popleft()
-
-    async def _uses(self, principal: str) -> "Uses":
-        read = self._read.get(principal)
-        if read is None or self._clock() - read.at >= _STALE:
-            read = _Read(await self._load(principal), self._clock())
-            self._read[principal] = read
-        _trim(self._read, principal, _PRINCIPALS)
-        return read.uses
 
     async def _load(self, principal: str) -> "Uses":
         from ullage.search import Uses

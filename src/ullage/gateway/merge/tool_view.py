@@ -229,7 +229,11 @@ class View:
             # Of several databases, prefer the one whose tools are listed.
             found = tuple(entry for entry in found if not entry.member.rules.is_hidden(entry.original)) or found
         if not found and (absent := self._absent(name, owner)) is not None and absent.has_failed:
-            raise _listing_failed(absent)
+            listing_failed = SourceFailed(
+                f"the tools of server `{absent.server}` are not known: {absent.brief}",
+                suggestion="Do without it for now; a server that failed is tried again after a while.",
+            )
+            raise listing_failed
         if len(found) != 1:
             raise self._unknown_tool(name, owner, found)
         if found[0].access == "deny":
@@ -297,13 +301,6 @@ def _missing_hint(missing: Sequence[Missing]) -> str:
         return ""
     named = "; ".join(f"`{one.server}` ({one.brief})" for one in missing[:_MOST_OPTIONS])
     return f" Not known are the tools of {named}."
-
-
-def _listing_failed(absent: Missing) -> SourceFailed:
-    return SourceFailed(
-        f"the tools of server `{absent.server}` are not known: {absent.brief}",
-        suggestion="Do without it for now; a server that failed is tried again after a while.",
-    )
 
 
 def denied_error(entry: Entry) -> Denied:

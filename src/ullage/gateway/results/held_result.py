@@ -191,20 +191,18 @@ def boundary(text: str, start: int, limit: int, *, is_json: bool = False) -> int
     if space > start + (limit - start) // 2:
         return space
     for place in range(limit, max(start + 1, limit - _BACK), -1):
-        if not _belongs(text[place - 1], text[place]):
+        before = text[place - 1]
+        after = text[place]
+        belongs = (
+            _JOINING in (before, after)
+            or unicodedata.combining(after) > 0
+            or unicodedata.category(after) in ("Mn", "Me", "Mc")
+            or "\U0001f3fb" <= after <= "\U0001f3ff"
+            or ("\udc00" <= after <= "\udfff" and "\ud800" <= before <= "\udbff")
+        )
+        if not belongs:
             return place
     return limit
-
-
-def _belongs(before: str, after: str) -> bool:
-    """Whether the second is a part of what the first begins: an accent, half of a pair, a joined or tinted sign."""
-    return (
-        _JOINING in (before, after)
-        or unicodedata.combining(after) > 0
-        or unicodedata.category(after) in ("Mn", "Me", "Mc")
-        or "\U0001f3fb" <= after <= "\U0001f3ff"
-        or ("\udc00" <= after <= "\udfff" and "\ud800" <= before <= "\udbff")
-    )
 
 
 _SURELY = 2

@@ -118,7 +118,10 @@ class Budgeted(Passing[Holdable]):
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
             return reply
         limit = character_limit(call.caller)
-        handling = self.rules().handling(origin, _asked(call, is_own=is_own)).limited(limit)
+        # The caller's own budget: beside the call, or among the arguments where the tool is ours.
+        said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
+        asked = next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
+        handling = self.rules().handling(origin, asked).limited(limit)
         if reply.json_lists is not None:
             handling = replace(handling, encode=False)
         size = _size(reply)
@@ -186,12 +189,6 @@ def _whole_weight(reply: Reply, texts: Sequence[str], meter: Meter, model: str) 
     head = "\n".join(texts)[:_LONGEST_COUNTED]
     tokens = round(meter.count(head, model).tokens * length / len(head))
     return Count(tokens=tokens, method=Method.ESTIMATED, low=tokens * 3 // 4, high=tokens * 5 // 4)
-
-
-def _asked(call: Call, *, is_own: bool) -> int | None:
-    """The caller's own budget: beside the call, or among the arguments where the tool is ours."""
-    said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
-    return next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
 
 
 def _is_short_error(reply: Reply) -> bool:

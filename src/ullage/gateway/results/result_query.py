@@ -417,22 +417,21 @@ def _values(opened: OpenResult, shape: Shape, steps: tuple[Step, ...]) -> Steps[
     if shape.kind != "records" or steps[:depth] != shape.path or not _picks_records(steps[depth:]):
         whole = yield from _whole(opened, shape)
         found = list(select(whole, steps))
-        _release_records(whole, shape.path, found)
+        # Empties the list at a path of a document of which only what was found is still needed.
+        path = shape.path
+        holders = [whole]
+        for key in path:
+            holders.append(
+                cast("dict[str, Json]", holders[-1]).get(str(key)) if isinstance(holders[-1], dict) else None
+            )
+        kept = {id(one) for one in found}
+        if isinstance(holders[-1], list) and not any(id(one) in kept for one in holders):
+            _release(holders[-1])
         return found
     for record in _records(opened, shape, steps[depth]):
         found += select(_read(record), steps[depth + 1 :])
         yield
     return found
-
-
-def _release_records(whole: Json, path: Path, found: list[Json]) -> None:
-    """Empties the list at a path of a document of which only what was found is still needed."""
-    holders = [whole]
-    for key in path:
-        holders.append(cast("dict[str, Json]", holders[-1]).get(str(key)) if isinstance(holders[-1], dict) else None)
-    kept = {id(one) for one in found}
-    if isinstance(holders[-1], list) and not any(id(one) in kept for one in holders):
-        _release(holders[-1])
 
 
 def _release(values: list[Json]) -> None:
@@ -573,7 +572,13 @@ class Lines:
 def records_in(document: Document) -> Records | Lines:
     """Raises `InvalidArguments` where it is no table. Goes through all of it for its keys."""
     try:
-        return _records_in(document)
+        keys, are_objects = dict[str, None](), True
+        for record in _query_read(document):
+            are_objects = are_objects and isinstance(record, dict)
+            columns = cast("dict[str, Json]", record) if are_objects else {}
+            if len(columns) > _MOST_COLUMNS or len(keys := keys | dict.fromkeys(columns)) > _MOST_COLUMNS:
+                raise _no_table()
+        return Records(document, tuple(keys) if are_objects else ())
     except InvalidArguments:
         lines = _lines_in(document)
         if lines is None:
@@ -583,7 +588,9 @@ def records_in(document: Document) -> Records | Lines:
 
 def _lines_in(document: Document) -> Lines | None:
     """Where every line has as many cells as the heading, and more than one column or a count below to tell it by."""
-    last = _last(document)
+    # The last unit alone: a line that counts rows is too short to be in parts.
+    end = document.total if document.rest is None else document.rest
+    last = next((unit for _, unit in document.units(end - 1)), "")
     if document.kind != "lines":
         return None
     counted = footer_rows(last)
@@ -602,22 +609,6 @@ def _read_row(line: str) -> Row:
     if len(line) > _LONGEST_CELL:
         raise LineTooLong
     return read_row(line)
-
-
-def _last(document: Document) -> str:
-    """The last unit alone: a line that counts rows is too short to be in parts."""
-    end = document.total if document.rest is None else document.rest
-    return next((unit for _, unit in document.units(end - 1)), "")
-
-
-def _records_in(document: Document) -> Records:
-    keys, are_objects = dict[str, None](), True
-    for record in _query_read(document):
-        are_objects = are_objects and isinstance(record, dict)
-        columns = cast("dict[str, Json]", record) if are_objects else {}
-        if len(columns) > _MOST_COLUMNS or len(keys := keys | dict.fromkeys(columns)) > _MOST_COLUMNS:
-            raise _no_table()
-    return Records(document, tuple(keys) if are_objects else ())
 
 
 def _distinct(keys: Sequence[str]) -> tuple[str, ...]:

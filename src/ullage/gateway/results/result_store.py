@@ -164,7 +164,18 @@ class DatabaseResultStore:
         def work(connection: Connection) -> None:
             _make_room(connection, self.capacity - size, oldest)
             connection.execute(_ADD_RESULT, row)
-            _write_pieces(connection, handle, pieces)
+            for start in range(0, len(pieces), _AT_ONCE):
+                rows = [
+                    {
+                        "handle": handle,
+                        "position": start + place,
+                        "first": one.first,
+                        "units": one.units,
+                        "data": one.data,
+                    }
+                    for place, one in enumerate(pieces[start : start + _AT_ONCE])
+                ]
+                connection.execute(_ADD_PIECE, rows)
 
         self.database.write(work)
 
@@ -210,15 +221,6 @@ def _make_room(connection: Connection, room: int, oldest: float) -> None:
                 held -= size
         listed, values = in_list("handle", doomed)
         connection.execute(f"DELETE FROM ullage_results WHERE handle IN {listed}", values)
-
-
-def _write_pieces(connection: Connection, handle: str, pieces: Sequence[Packed]) -> None:
-    for start in range(0, len(pieces), _AT_ONCE):
-        rows = [
-            {"handle": handle, "position": start + place, "first": one.first, "units": one.units, "data": one.data}
-            for place, one in enumerate(pieces[start : start + _AT_ONCE])
-        ]
-        connection.execute(_ADD_PIECE, rows)
 
 
 class NotStored(Exception):

@@ -260,7 +260,7 @@ def cut_json(reply: Reply, handle: str, scale: Scale, budget: int) -> Steps[Repl
     Raises:
         ValueError: The reply's text is no JSON object, which its source promised.
     """
-    value: dict[str, Json] = json.loads(_text(reply), parse_float=Decimal)
+    value: dict[str, Json] = json.loads(str(reply.content[0]["text"]), parse_float=Decimal)
     whole = written(value)
     if (yield from scale.weigh(whole)) <= budget:
         return _json_cut_rewritten(reply, whole)
@@ -273,10 +273,6 @@ def cut_json(reply: Reply, handle: str, scale: Scale, budget: int) -> Steps[Repl
     else:
         inner["data"] = {"truncated": True}
     return replace(changed, meta={**reply.meta, META: {**inner, "handle": handle}})
-
-
-def _text(reply: Reply) -> str:
-    return str(reply.content[0]["text"])
 
 
 def _json_cut_rewritten(reply: Reply, text: str) -> Reply:

@@ -162,17 +162,13 @@ def tidy(text: str) -> str:
     fenced, kept = False, list[str]()
     for line in lines[:1] + [line[margin:] for line in lines[1:]]:
         fenced ^= line.lstrip().startswith(_FENCE)
-        kept.append(line.rstrip() if fenced else _single_spaced(line))
+        kept.append(line.rstrip() if fenced else (" " * _indentation(line) + " ".join(line.split())))
     runs = ((blank, list(run)) for blank, run in groupby(kept, key=lambda line: not line))
     return "\n".join(line for blank, run in runs for line in (run[:1] if blank else run))
 
 
 def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
-
-
-def _single_spaced(line: str) -> str:
-    return " " * _indentation(line) + " ".join(line.split())
 
 
 def repeats(text: str, *others: str) -> bool:

@@ -741,17 +741,14 @@ def _slim_schema(schema: Schema, place: Place, budget: StepBudget) -> JsonObject
         return _rewritten(schema, place, WORDS, budget)
     parts = Parts({key: value for key, value in parts.root.items() if key != "$schema"}, parts.definitions)
     for _ in range(_ROUNDS):
-        before, parts = parts, inline(share(_simplified(parts, place, budget)))
+        simplified = Parts(
+            _rewritten(parts.root, place, WORDS + SHAPE, budget),
+            {name: simplify(body, Place(name=name), WORDS + SHAPE, budget) for name, body in parts.definitions.items()},
+        )
+        before, parts = parts, inline(share(simplified))
         if parts == before:
             break
     return parts.whole()
-
-
-def _simplified(parts: Parts, place: Place, budget: StepBudget) -> Parts:
-    return Parts(
-        _rewritten(parts.root, place, WORDS + SHAPE, budget),
-        {name: simplify(body, Place(name=name), WORDS + SHAPE, budget) for name, body in parts.definitions.items()},
-    )
 
 
 def _rewritten(schema: Schema, place: Place, rules: tuple[Rule, ...], budget: StepBudget) -> Schema:

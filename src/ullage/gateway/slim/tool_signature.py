@@ -73,7 +73,7 @@ class _Writer:
     def members(self, schema: Schema) -> str:
         properties, required = schema.get("properties"), schema.get("required")
         if not isinstance(properties, dict):
-            return "…" if _is_open(schema) else ""
+            return "…" if bool(schema.keys() & {"anyOf", "oneOf", "allOf", "patternProperties", "$ref"}) else ""
         wanted = frozenset(each for each in required if isinstance(each, str)) if isinstance(required, list) else ()
         needed = [name for name in properties if name in wanted]
         optional = [name for name in properties if name not in wanted]
@@ -97,17 +97,14 @@ class _Writer:
             return ["…"]
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            return self._referred(reference)
+            target = _find(self.root, reference)
+            if target is None or reference in self.followed or len(self.followed) >= _FOLLOWED:
+                return ["…"]
+            return replace(self, followed=(*self.followed, reference)).choices(target)
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list):
             return _shortened([_value(value) for value in values[: _VALUES + 2]], _VALUES)
         return self._branches(schema) or self._types(schema)
-
-    def _referred(self, reference: str) -> list[str]:
-        target = _find(self.root, reference)
-        if target is None or reference in self.followed or len(self.followed) >= _FOLLOWED:
-            return ["…"]
-        return replace(self, followed=(*self.followed, reference)).choices(target)
 
     def resolve(self, schema: Schema) -> Schema:
         """The object that the root refers to, where it only refers."""
@@ -128,27 +125,17 @@ class _Writer:
 
     def _named(self, name: str, schema: Schema) -> str:
         if name == "array":
-            return self._array(schema.get("items"))
+            items = schema.get("items")
+            inner = self.choices(items) if isinstance(items, dict) else ["any"]
+            return f"{inner[0]}[]" if len(inner) == 1 else f"({'|'.join(inner)})[]"
         if name == "object":
-            return self._object(schema)
+            values = schema.get("additionalProperties")
+            if not schema.get("properties"):
+                return f"{{[key]: {self.type(values)}}}" if isinstance(values, dict) and values else "object"
+            if not self.levels:
+                return "{…}"
+            return "{" + replace(self, levels=self.levels - 1).members(schema) + "}"
         return name
-
-    def _array(self, items: Json) -> str:
-        inner = self.choices(items) if isinstance(items, dict) else ["any"]
-        return f"{inner[0]}[]" if len(inner) == 1 else f"({'|'.join(inner)})[]"
-
-    def _object(self, schema: Schema) -> str:
-        values = schema.get("additionalProperties")
-        if not schema.get("properties"):
-            return f"{{[key]: {self.type(values)}}}" if isinstance(values, dict) and values else "object"
-        if not self.levels:
-            return "{…}"
-        return "{" + replace(self, levels=self.levels - 1).members(schema) + "}"
-
-
-def _is_open(schema: Schema) -> bool:
-    """Whether parameters stand elsewhere than among the properties."""
-    return bool(schema.keys() & {"anyOf", "oneOf", "allOf", "patternProperties", "$ref"})
 
 
 def _guessed(schema: Schema) -> str:

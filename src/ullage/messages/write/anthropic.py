@@ -82,12 +82,15 @@ def _turns(message: Message) -> Iterator[Turn]:
 
 def _role(part: Part, message: Message) -> str:
     if message.role == "assistant":
-        return "user" if isinstance(part, ToolResult) and not _is_servers(part) else "assistant"
+        return (
+            "user"
+            if isinstance(part, ToolResult)
+            and not (
+                text_of(part.call_id).startswith((_SERVER, _REMOTE)) and text_of(part.name).endswith("_tool_result")
+            )
+            else "assistant"
+        )
     return "system" if message.role in ("system", "developer") else "user"
-
-
-def _is_servers(result: ToolResult) -> bool:
-    return text_of(result.call_id).startswith((_SERVER, _REMOTE)) and text_of(result.name).endswith("_tool_result")
 
 
 def _blocks(parts: tuple[Part, ...], place: int, role: str) -> Iterator[Block]:

@@ -94,15 +94,12 @@ class Pairing:
 
     def _part(self, part: Part) -> Part:
         if isinstance(part, ToolCall):
-            return self._called(part)
+            stays = self.by_name or (part.id and part.id not in self._used)
+            known = part if stays else replace(part, id=self._fresh())
+            self._used.add(known.id or "")
+            self._waiting.append((part.id, known))
+            return known
         return self._answered(part) if isinstance(part, ToolResult) else part
-
-    def _called(self, call: ToolCall) -> ToolCall:
-        stays = self.by_name or (call.id and call.id not in self._used)
-        known = call if stays else replace(call, id=self._fresh())
-        self._used.add(known.id or "")
-        self._waiting.append((call.id, known))
-        return known
 
     def _fresh(self) -> str:
         return next(name for name in (f"call_{number}" for number in self._numbers) if name not in self._used)

@@ -101,14 +101,11 @@ def _last_piece(seen: str, split: Split) -> int:
     for match in split.pattern.finditer(seen):
         if match.start() >= settled[match.lastgroup]:
             break
-        if match.lastgroup != "white" or _may_end_a_slice(seen, match):
+        if match.lastgroup != "white" or (
+            match[0][-1] == "\n" or match.start() == 0 or seen[match.start() - 1] not in WHITE
+        ):
             last = match.end()
     return last
-
-
-def _may_end_a_slice(seen: str, match: re.Match[str]) -> bool:
-    """Whether white space at the end of a slice is one piece there as well."""
-    return match[0][-1] == "\n" or match.start() == 0 or seen[match.start() - 1] not in WHITE
 
 
 def _settled(seen: str, split: Split) -> tuple[int, int, int]:
@@ -133,15 +130,12 @@ def _inside(seen: str, split: Split) -> int:
     end = len(seen) - 2
     if not seen.strip(WHITE):
         return end if "\n" not in seen else seen.rindex("\n", 0) + 1
-    if _is_run(seen, split) and _is_one_piece(seen[:end], split):
-        return end
-    return 0
-
-
-def _is_run(seen: str, split: Split) -> bool:
     first, body = seen[0], seen[1:]
     words = any(first in run + split.opening and not body.strip(run) for run in split.words)
-    return words or any(first in run + " " and not body.strip(run) for run in split.symbols)
+    is_run = words or any(first in run + " " and not body.strip(run) for run in split.symbols)
+    if is_run and _is_one_piece(seen[:end], split):
+        return end
+    return 0
 
 
 def _is_one_piece(seen: str, split: Split) -> bool:
@@ -255,7 +249,8 @@ def _overlapping(tokenizer: Tokenizer, part: str, tokens: Sequence[int], skipped
     for token in reversed(tokens[skipped:]):
         widths.append(tokenizer.width(token))
         size += widths[-1]
-        if _may_begin_a_slice(data, size):
+        may_begin_a_slice = size < len(data) and data[-size] & 0xC0 != 0x80 and len(data[-size:].decode()) > 1
+        if may_begin_a_slice:
             best = len(widths), size
             if len(widths) >= enough:
                 break
@@ -265,8 +260,3 @@ def _overlapping(tokenizer: Tokenizer, part: str, tokens: Sequence[int], skipped
     start = before.start + len(part) - len(data[-size:].decode())
     counted = len(tokens) - skipped - count
     return before._replace(start=start, total=before.total + counted, overlap=tuple(reversed(widths[:count])))
-
-
-def _may_begin_a_slice(data: bytes, size: int) -> bool:
-    """Whether a character begins `size` bytes before the end, with one before it and one after it, as `slices` asks."""
-    return size < len(data) and data[-size] & 0xC0 != 0x80 and len(data[-size:].decode()) > 1

@@ -32,7 +32,7 @@ themselves are followed only so far. How a schema is then written is not known h
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from json import dumps, loads
 from typing import cast
@@ -105,11 +105,9 @@ def weigh_media(media: Media, version: tuple[int, int], resolution: str | None, 
         return gemini_image(family, size, media.detail or resolution)
     if media.data and (media.media_type or "").startswith("text/"):
         return count(decoded(media.data).decode("utf-8", errors="replace"))
-    return _by_length(media, decoded(media.data or ""), new=version >= (3,))
-
-
-def _by_length(media: Media, data: bytes, *, new: bool) -> Count:
-    """By the bytes where the request has them; within what was recorded where it has an address."""
+    # By the bytes where the request has them; within what was recorded where it has an address.
+    data = decoded(media.data or "")
+    new = version >= (3,)
     if media.kind == "video" or not data:
         low, tokens, high = _UNSEEN[media.kind][new]
         return Count(tokens=tokens, method=Method.ESTIMATED, low=low, high=high)
@@ -464,13 +462,10 @@ def schema_texts(schema: Mapping[str, Json], *, titles: bool = False) -> Iterato
     for name, value in object_of(schema.get("properties")).items():
         yield name
         yield from schema_texts(object_of(value), titles=titles)
-    for value in _below(schema):
-        yield from schema_texts(object_of(value), titles=titles)
-
-
-def _below(schema: Mapping[str, Json]) -> Iterable[Json]:
     choices = schema.get("anyOf", schema.get("any_of"))
-    return (*items_of(choices), *([schema["items"]] if "items" in schema else []))
+    below = (*items_of(choices), *([schema["items"]] if "items" in schema else []))
+    for value in below:
+        yield from schema_texts(object_of(value), titles=titles)
 
 
 def value_texts(value: Json) -> Iterator[str]:
@@ -581,7 +576,9 @@ class _Scale:
         seen = found.tokens < _LARGEST_SEEN
         if seen and self._is_confirmed(tool):
             return self._loosely(found)
-        return Count.within(found.tokens, 0.04 if seen else 0.3, _at_best(found.method))
+        return Count.within(
+            found.tokens, 0.04 if seen else 0.3, Method.CALIBRATED if found.method is Method.EXACT else found.method
+        )
 
     def _is_confirmed(self, tool: ToolDefinition) -> bool:
         """Whether a tool is written in ways that agreed with the reported counts; as Python, two were a token off."""
@@ -639,10 +636,6 @@ class _Scale:
     def _loosely(self, found: Count) -> Count:
         sure = found.method is Method.EXACT and found.tokens
         return Count.within(found.tokens, self.writing.band) if sure and self.writing.band else found
-
-
-def _at_best(method: Method) -> Method:
-    return Method.CALIBRATED if method is Method.EXACT else method
 
 
 def _parsed(text: str) -> Json:

@@ -636,7 +636,9 @@ def template_of(match: Match) -> Template:
 
 
 def weigh(request: Request, match: Match, count: CountText) -> Weight:
-    scale = _Scale(template_of(match), count, request.format, _keeps_thoughts(request))
+    thinking = request.settings.get("thinking")
+    keeps_thoughts = isinstance(thinking, dict) and thinking.get("clear_thinking") is False
+    scale = _Scale(template_of(match), count, request.format, keeps_thoughts)
     if "prompt" in request.settings and match.host != "ollama":
         return Weight(messages=tuple(map(scale.completion, request.messages)))
     if request.settings.get("input") is True and "embed" not in match.card.id:
@@ -678,12 +680,6 @@ def _is_silent(request: Request) -> bool:
         or (isinstance(thinking, dict) and thinking.get("type") == "disabled")
         or (isinstance(extra, dict) and extra.get("enable_thinking") is False)
     )
-
-
-def _keeps_thoughts(request: Request) -> bool:
-    """Whether the request has earlier reasoning shown, which Z.ai leaves out unless told not to clear it."""
-    thinking = request.settings.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("clear_thinking") is False
 
 
 def _asks_for_json(request: Request) -> bool:

@@ -93,7 +93,9 @@ def render_section(tools: Iterable[str]) -> str:
 
 def render_tool(tool: ToolDefinition, *, titles: bool = True) -> str:
     """One tool as a TypeScript type; `titles` is off for the models of 2023, which were not shown them."""
-    scope = _Scope(definitions=_definitions(tool.schema), titles=titles)
+    scope = _Scope(
+        definitions={**_mapping(tool.schema.get("definitions")), **_mapping(tool.schema.get("$defs"))}, titles=titles
+    )
     shape = scope.shape(tool.schema) if _mapping(tool.schema.get("properties")) else None
     signature = f"(_: {shape})" if shape else "()"
     return "\n".join((*_comment(tool.description), f"type {tool.name} = {signature} => any;"))
@@ -135,10 +137,6 @@ def _comment(text: Json) -> list[str]:
 
 def _mapping(value: Json) -> Schema:
     return value if isinstance(value, dict) else {}
-
-
-def _definitions(schema: Schema) -> Schema:
-    return {**_mapping(schema.get("definitions")), **_mapping(schema.get("$defs"))}
 
 
 def _literal(value: Json) -> str:
@@ -276,7 +274,9 @@ def weigh_media(media: Media, model: str) -> Count:
     if media.kind == "audio":
         if not data:
             return Count(tokens=60, method=Method.ESTIMATED, low=3, high=1200)
-        return Count.within(4 + 10 * _seconds(data), 0.6, Method.ESTIMATED)
+        rate = int.from_bytes(data[28:32], "little") if data.startswith(b"RIFF") else 0
+        seconds = len(data) / (rate or _BYTES_A_SECOND)
+        return Count.within(4 + 10 * seconds, 0.6, Method.ESTIMATED)
     if not data:
         return Count(tokens=220, method=Method.ESTIMATED, low=4, high=20_000)
     tokens = 220 + len(data) // _BYTES_A_TOKEN
@@ -289,11 +289,6 @@ def _decoded(data: str | None) -> bytes:
         return a2b_base64(data, strict_mode=True) if data else b""
     except ValueError:
         return b""
-
-
-def _seconds(data: bytes) -> float:
-    rate = int.from_bytes(data[28:32], "little") if data.startswith(b"RIFF") else 0
-    return len(data) / (rate or _BYTES_A_SECOND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,7 +375,10 @@ class Conversation:
         )
 
     def _message(self, place: int, names: Mapping[str, str], *, live: bool) -> Count:
-        message, alone = self.messages[place], self._is_alone(place)
+        around = self.messages[max(0, place - 1) : place + 2]
+        stored = any(is_stored_id(part) for part in self.messages[place].parts)
+        is_alone = stored and sum(bool(_calls(message)) for message in around) == 1
+        message, alone = self.messages[place], is_alone
         thoughts = (_thinking(part, live=live) for part in message.parts if isinstance(part, Thinking))
         others = (part for part in message.parts if not isinstance(part, (Text, Thinking)))
         whole = self._words(message) + total(thoughts) + total(self._part(part, names, alone=alone) for part in others)
@@ -401,7 +399,11 @@ class Conversation:
             case ToolCall():
                 return self._call(part, alone=alone)
             case ToolResult():
-                return self._result(part, names)
+                result = part
+                name = names.get(result.call_id or "") or result.name or "function"
+                words = Count.exact(self.frame.output) + self.count(name) + self.count(joined_text(result.parts))
+                rest = (part for part in result.parts if not isinstance(part, Text))
+                return words + total(self._part(part, names, alone=False) for part in rest)
             case Media():
                 return weigh_media(part, self.model)
             case Unknown():
@@ -414,12 +416,6 @@ class Conversation:
         said = _compact(call.arguments) if self.frame.compact else call.arguments
         whole = Count.exact(marks) + self.count(f".{call.name}") + self.count(said)
         return slack(whole, self.frame.call_slack, self.frame.call_slack)
-
-    def _result(self, result: ToolResult, names: Mapping[str, str]) -> Count:
-        name = names.get(result.call_id or "") or result.name or "function"
-        words = Count.exact(self.frame.output) + self.count(name) + self.count(joined_text(result.parts))
-        rest = (part for part in result.parts if not isinstance(part, Text))
-        return words + total(self._part(part, names, alone=False) for part in rest)
 
     def _unknown(self, part: Unknown) -> Count:
         """A part of no known kind as its JSON, or as a namespace of its own where it brings tools along."""
@@ -435,12 +431,6 @@ class Conversation:
     def _asked(self) -> int:
         """The place of the last thing a user said."""
         return max((place for place, message in enumerate(self.messages) if message.role == "user"), default=-1)
-
-    def _is_alone(self, place: int) -> bool:
-        """Whether a call bears the API's own id and has no call beside it."""
-        around = self.messages[max(0, place - 1) : place + 2]
-        stored = any(is_stored_id(part) for part in self.messages[place].parts)
-        return stored and sum(bool(_calls(message)) for message in around) == 1
 
     def _gathered(self) -> dict[int, Count]:
         """What `_together` finds, by place; in some formats one message carries several results, and words beside."""
@@ -461,7 +451,12 @@ class Conversation:
             calls = _calls(message)
             if len(calls) > 1:
                 text = self._words(message) if joined_text(message.parts) else ZERO
-                yield place, slack(text + Count.exact(opening) + self.count(_tool_uses(calls)), 2, 2)
+                uses = [
+                    {"recipient_name": f"functions.{call.name}", "parameters": _parsed(call.arguments)}
+                    for call in calls
+                ]
+                tool_uses = dumps({"tool_uses": uses}, ensure_ascii=False, separators=(",", ":"))
+                yield place, slack(text + Count.exact(opening) + self.count(tool_uses), 2, 2)
                 yield from self._answers(place + 1, {call.id for call in calls}, closing)
 
     def _answers(self, start: int, wanted: set[str | None], closing: int) -> Iterator[tuple[int, Count]]:
@@ -524,11 +519,6 @@ def _calls(message: Message) -> list[ToolCall]:
 def is_stored_id(part: Part) -> bool:
     """Whether this is the id under which the Responses API keeps an item (see `messages.openai_responses`)."""
     return isinstance(part, Unknown) and isinstance(part.value, dict) and part.value.keys() == {"id"}
-
-
-def _tool_uses(calls: Iterable[ToolCall]) -> str:
-    uses = [{"recipient_name": f"functions.{call.name}", "parameters": _parsed(call.arguments)} for call in calls]
-    return dumps({"tool_uses": uses}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _parsed(text: str) -> Json:
@@ -706,30 +696,26 @@ class _Scale:
         kinds, reasoning = settings.get("modalities"), settings.get("reasoning")
         spoken = isinstance(kinds, list) and "audio" in kinds
         framing = slack(Count.exact(self.frame.reply + int(spoken)), self.frame.reply_slack, self.frame.reply_slack)
-        if self._may_be_early():
-            framing = slack(framing, 0, _EARLY_RESPONSES)
-        if isinstance(reasoning, dict) and reasoning.get("mode") == "pro":
-            framing += Count.within(_PRO_PROMPT + 95 * self._turns(), 0.2, Method.ESTIMATED)
-        if any(map(settings.get, ("previous_response_id", "conversation", "prompt"))):
-            framing += Count(tokens=self._unseen(), method=Method.ESTIMATED, low=0, high=_STORED_CONVERSATION)
-        return framing
-
-    def _may_be_early(self) -> bool:
-        """Whether a plain request would be exact but for the early months of an API."""
         request = self.request
         family = self.model.startswith("gpt-4o") and not self.model.startswith("gpt-4o-mini")
         plain = not request.tools and request.output_schema is None
-        return family and plain and request.format is Format.OPENAI_RESPONSES
-
-    def _unseen(self) -> int:
-        """At least a question and the calls whose outputs stand here alone."""
-        parts = [part for message in self.request.messages for part in message.parts]
-        made = {part.id for part in parts if isinstance(part, ToolCall)}
-        orphans = sum(isinstance(part, ToolResult) and part.call_id not in made for part in parts)
-        return 30 + 20 * orphans if orphans else 0
-
-    def _turns(self) -> int:
-        return sum(message.role == "assistant" for message in self.request.messages)
+        may_be_early = family and plain and request.format is Format.OPENAI_RESPONSES
+        if may_be_early:
+            framing = slack(framing, 0, _EARLY_RESPONSES)
+        if isinstance(reasoning, dict) and reasoning.get("mode") == "pro":
+            framing += Count.within(
+                _PRO_PROMPT + 95 * sum(message.role == "assistant" for message in self.request.messages),
+                0.2,
+                Method.ESTIMATED,
+            )
+        if any(map(settings.get, ("previous_response_id", "conversation", "prompt"))):
+            # At least a question and the calls whose outputs stand here alone.
+            parts = [part for message in self.request.messages for part in message.parts]
+            made = {part.id for part in parts if isinstance(part, ToolCall)}
+            orphans = sum(isinstance(part, ToolResult) and part.call_id not in made for part in parts)
+            unseen = 30 + 20 * orphans if orphans else 0
+            framing += Count(tokens=unseen, method=Method.ESTIMATED, low=0, high=_STORED_CONVERSATION)
+        return framing
 
     def _tool(self, tool: ToolDefinition) -> Count:
         if tool.hosted is not None:
@@ -795,14 +781,12 @@ class _Scale:
         extra = self.frame.tools if self._carrier() else self.frame.tools_alone
         extra -= self.frame.nameless * sum(not tool.description for tool in self._own())
         whole = _shifted(self._added(self._carrier(), self._section()), extra) + self._choice()
-        reach = 0 if self._is_sure() else max(3, whole.tokens * 3 // 100)
-        return slack(less(whole, each), reach, reach)
-
-    def _is_sure(self) -> bool:
         own = self._own()
         plain = self.model not in _WITHOUT_TITLES and not self.model.startswith("gpt-3.5")
         described = not self.frame.nameless or all(tool.description for tool in own)
-        return self.frame.tools_sure and plain and described and all(is_familiar(dict(tool.schema)) for tool in own)
+        is_sure = self.frame.tools_sure and plain and described and all(is_familiar(dict(tool.schema)) for tool in own)
+        reach = 0 if is_sure else max(3, whole.tokens * 3 // 100)
+        return slack(less(whole, each), reach, reach)
 
     def _section(self) -> str:
         return render_section(map(self._rendered, self._own()))
@@ -816,7 +800,11 @@ class _Scale:
 
     def _added(self, before: str, section: str) -> Count:
         """What a section adds when it follows a text; tokens may span the seam, and only the text's end matters."""
-        end = _end(before)
+        # The last words of a text, cut where every vocabulary begins a new token: at a space between two
+        # letters.
+        last = before[-400:]
+        space = _SPACE_BETWEEN_LETTERS.search(last)
+        end = last[space.start() + 1 :] if space and len(before) > len(last) else before
         return less(self.count(f"{end}\n\n{section}"), self.count(end)) if end else self.count(section)
 
     def _choice(self) -> Count:
@@ -846,13 +834,6 @@ class _Scale:
             return slack(whole, 1, 4)
         whole = _shifted(whole, self.frame.schema if before else self.frame.schema_alone)
         return slack(whole + self.count(name) if self.frame.schema_named else whole, 1, 4)
-
-
-def _end(text: str) -> str:
-    """The last words of a text, cut where every vocabulary begins a new token: at a space between two letters."""
-    last = text[-400:]
-    space = _SPACE_BETWEEN_LETTERS.search(last)
-    return last[space.start() + 1 :] if space and len(text) > len(last) else text
 
 
 def _names(tools: Json) -> list[str]:

@@ -227,22 +227,19 @@ class Holding:
     async def _run(self, held: _Held, work: Work) -> None:
         try:
             with held.scope:
-                await self._done(held, work)
+                try:
+                    held.result = await work(held.ask)
+                except Exception as error:  # noqa: BLE001 - carried to the request that waits, which raises it
+                    held.failure = error
+                if held.state is not None:
+                    # It ended while its client was being asked: the outcome waits for the client as the call did.
+                    held.collected = anyio.Event()
+                    await held.collected.wait()
         finally:
             if held.state is not None:
                 self._waiting.pop(held.state, None)
             held.ended = True
             held.stirred.set()
-
-    async def _done(self, held: _Held, work: Work) -> None:
-        try:
-            held.result = await work(held.ask)
-        except Exception as error:  # noqa: BLE001 - carried to the request that waits, which raises it
-            held.failure = error
-        if held.state is not None:
-            # It ended while its client was being asked: the outcome waits for the client as the call did.
-            held.collected = anyio.Event()
-            await held.collected.wait()
 
 
 _ROUNDS = 8

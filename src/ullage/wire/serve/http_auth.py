@@ -70,7 +70,19 @@ class Tokens:
             *_parted(text, f"`{file}`"),
             *((name, secret, "the settings") for name, secret in (named or {}).items()),
         ):
-            _check(name, secret, where)
+            # Without ever repeating what was written there: either side of the colon may be the secret.
+            if not _NAME.fullmatch(name):
+                raise BadConfiguration(
+                    f"{where} is not NAME:TOKEN", suggestion="a name has letters, digits, dots, dashes and underscores"
+                )
+            if not _SECRET.fullmatch(secret):
+                raise BadConfiguration(
+                    f"the token in {where} has characters that a header cannot carry", suggestion=_make()
+                )
+            if len(secret) < _SHORTEST:
+                raise BadConfiguration(
+                    f"the token in {where} is shorter than {_SHORTEST} characters", suggestion=_make()
+                )
             if name in hashes:
                 raise BadConfiguration(
                     f"{where} has a second token named `{name}`", suggestion="give each a name of its own"
@@ -111,18 +123,6 @@ def _parted(text: str, where: str) -> Iterable[tuple[str, str, str]]:
             before, colon, after = line.partition(":")
             name, secret = (before.strip(), after.strip()) if colon else (_UNNAMED, before)
             yield name, secret, f"entry {number} of {where}"
-
-
-def _check(name: str, secret: str, where: str) -> None:
-    """Without ever repeating what was written there: either side of the colon may be the secret."""
-    if not _NAME.fullmatch(name):
-        raise BadConfiguration(
-            f"{where} is not NAME:TOKEN", suggestion="a name has letters, digits, dots, dashes and underscores"
-        )
-    if not _SECRET.fullmatch(secret):
-        raise BadConfiguration(f"the token in {where} has characters that a header cannot carry", suggestion=_make())
-    if len(secret) < _SHORTEST:
-        raise BadConfiguration(f"the token in {where} is shorter than {_SHORTEST} characters", suggestion=_make())
 
 
 def _make() -> str:

@@ -149,7 +149,10 @@ class Core(Endpoint["asyncio.Future[Message]"]):
     def take_request(self, number: int | str, method: str, params: Message) -> None:
         try:
             if self._is_modern is None:
-                self._decide_era(method, params)
+                self._meet(is_modern=method != "initialize" and has_envelope(params))
+                early, self._early = self._early, []
+                for one in early:
+                    self.take_notification(*one)
             request = _OpenRequest(self, number, method, params, is_modern=self._is_modern is True)
             handler = self._route(request)
         except RefusedRequest as refused:
@@ -170,7 +173,14 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         if self._is_modern is None and len(self._early) < _EARLY:
             self._early.append((method, params))
         elif method == "notifications/cancelled":
-            self._withdraw(params.get("requestId"))
+            # The client no longer waits for a request, and may not be sent an answer.
+            number = params.get("requestId")
+            is_number = isinstance(number, int | str) and not isinstance(number, bool)
+            request = self._open.get(_key(cast("int | str", number))) if is_number else None
+            if request is not None and not request.is_withdrawn:
+                request.is_withdrawn = True
+                self._count_answered(request)
+                request.scope.cancel()
         elif method == "notifications/initialized" and self._is_modern is False:
             self._is_initialized = True
             self.answering.initialized(self.connection, self.live)
@@ -197,12 +207,6 @@ class Core(Endpoint["asyncio.Future[Message]"]):
     def _meet(self, *, is_modern: bool) -> None:
         self._is_modern = is_modern
         self.answering.when_met(era_name(is_modern=is_modern), None)
-
-    def _decide_era(self, method: str, params: Message) -> None:
-        self._meet(is_modern=method != "initialize" and has_envelope(params))
-        early, self._early = self._early, []
-        for one in early:
-            self.take_notification(*one)
 
     def _route(self, request: _OpenRequest) -> Handler | None:
         """What answers a request; None where it has been answered at once."""
@@ -304,15 +308,6 @@ class Core(Endpoint["asyncio.Future[Message]"]):
         self._unanswered -= request.method != "subscriptions/listen"
         if not self._unanswered:
             self._stirred.set()
-
-    def _withdraw(self, number: object) -> None:
-        """The client no longer waits for a request, and may not be sent an answer."""
-        is_number = isinstance(number, int | str) and not isinstance(number, bool)
-        request = self._open.get(_key(cast("int | str", number))) if is_number else None
-        if request is not None and not request.is_withdrawn:
-            request.is_withdrawn = True
-            self._count_answered(request)
-            request.scope.cancel()
 
     def _send(self, message: Message) -> None:
         self.output.send(_encode(message, encode_line))

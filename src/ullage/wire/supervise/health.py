@@ -222,18 +222,17 @@ class Record:
         """Until it may be tried; raises where that is longer than a call should wait."""
         allowed = admission(self._standing, self._clock(), self._patience)
         if allowed.refused:
-            raise self._left_alone(allowed.wait)
+            seconds = allowed.wait
+            failures = self._standing.failures
+            times = "" if failures == 1 else f" {failures} times in a row"
+            reason, hint = ("", "") if self._last is None else (self._last.message, self._last.suggestion)
+            kind = SignInNeeded if isinstance(self._last, SignInNeeded) else SourceFailed
+            left_alone = kind(
+                f"server `{self._server}` failed{times} and is left alone for {seconds:.0f} s more; last: {reason}",
+                suggestion=f"try again in {seconds:.0f} s; {hint}".rstrip("; "),
+            )
+            raise left_alone
         return allowed.wait
-
-    def _left_alone(self, seconds: float) -> SourceFailed:
-        failures = self._standing.failures
-        times = "" if failures == 1 else f" {failures} times in a row"
-        reason, hint = ("", "") if self._last is None else (self._last.message, self._last.suggestion)
-        kind = SignInNeeded if isinstance(self._last, SignInNeeded) else SourceFailed
-        return kind(
-            f"server `{self._server}` failed{times} and is left alone for {seconds:.0f} s more; last: {reason}",
-            suggestion=f"try again in {seconds:.0f} s; {hint}".rstrip("; "),
-        )
 
     def failed(self, error: UllageError, *, began: float, ready_at: float | None) -> None:
         now = self._clock()

@@ -401,14 +401,22 @@ class Pool:
                     return connection
 
     def _find(self, holder: Holder | None, era: Era | None, client: ClientDeclaration | None) -> Connection | None:
-        self._refuse_when_closed()
+        if self.is_closed:
+            raise Unavailable(
+                f"server `{self.server.name}` is closed: it left the configuration, or Ullage is ending",
+                suggestion="list the tools again",
+            )
         usable = [one for one in self._connections if not one.is_gone]
         spoken = self._spoken(era)
         if holder is None:
             return max(usable, key=lambda one: (one.upstream is not None, one.era == spoken, one.began), default=None)
         if (held := self._held_by(holder, era)) is not None:
             return held
-        spares = [one for one in usable if one.holder is None and _may_serve(one, client)]
+        spares = [
+            one
+            for one in usable
+            if one.holder is None and (one.era == "stateless" or None in (one.client, client) or one.client == client)
+        ]
         spare = next((one for one in spares if spoken in (None, one.era)), None)
         if spare is not None and not self._has_share(holder):
             self._assign(spare, holder)
@@ -623,13 +631,6 @@ class Pool:
     def _others_live(self, connection: Connection) -> bool:
         return any(one.upstream is not None for one in self._connections if one is not connection)
 
-    def _refuse_when_closed(self) -> None:
-        if self.is_closed:
-            raise Unavailable(
-                f"server `{self.server.name}` is closed: it left the configuration, or Ullage is ending",
-                suggestion="list the tools again",
-            )
-
     def stop(self) -> None:
         """Ends every connection, and opens none from here on; what is left of them ends in the background."""
         self.is_closed = True
@@ -665,11 +666,6 @@ class Pool:
 def _slot(holder: Holder, era: Era | None) -> Slot:
     """Where a holder's connection is found. A stateless server knows no sessions, so those of a principal share one."""
     return ((holder[0], "") if era == "stateless" else holder), era
-
-
-def _may_serve(spare: Connection, client: ClientDeclaration | None) -> bool:
-    """Whether the server was told of this client, or of none, or is told with each request."""
-    return spare.era == "stateless" or None in (spare.client, client) or spare.client == client
 
 
 def _tail_of(upstream: Connected) -> str:

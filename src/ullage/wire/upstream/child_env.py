@@ -251,7 +251,9 @@ class ChildEnvironment:
     def _is_given(self, name: str, value: str, server: Server) -> bool:
         if name in _OWN or name in self.own:
             return False
-        if any(fnmatchcase(name, _on_this_system(pattern)) for pattern in server.inherit_env):
+        if any(
+            fnmatchcase(name, pattern.upper() if sys.platform == "win32" else pattern) for pattern in server.inherit_env
+        ):
             return True
         if name not in _NAMES and not any(fnmatchcase(name, pattern) for pattern in _PATTERNS):
             return False
@@ -265,7 +267,9 @@ class ChildEnvironment:
         words = _words_of(server)
         secret, fitting, fitting_secret = list[str](), list[str](), list[str]()
         for name in sorted(self._not_given(server)):
-            is_secret = _is_secret(name, self.variables[name])
+            is_secret = name not in _NOT_SECRET and bool(
+                SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(self.variables[name])
+            )
             if _fits(name, words, is_secret=is_secret):
                 (fitting_secret if is_secret else fitting).append(name)
             elif is_secret:
@@ -304,15 +308,6 @@ def lines_to_add(server: Server, names: tuple[str, ...]) -> str:
     else:
         line = '"env": { ' + ", ".join(f'"{name}": "${{{name}}}"' for name in names) + " }"
     return f"add `{line}` to " + (f"`[{table}` in {file}" if file else f"the entry of `{server.name}`")
-
-
-def _on_this_system(pattern: str) -> str:
-    """Windows knows every variable in capitals."""
-    return pattern.upper() if sys.platform == "win32" else pattern
-
-
-def _is_secret(name: str, value: str) -> bool:
-    return name not in _NOT_SECRET and bool(SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
 
 
 def _words_of(server: Server) -> frozenset[str]:

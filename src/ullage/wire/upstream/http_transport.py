@@ -62,9 +62,20 @@ class Watching(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as error:
-            return self._unreachable(request, error)
+            reason = f"cannot be reached ({type(error).__name__})"
+            if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+                self._lost_before(request, reason)
+            elif self._answers_apart:
+                self._receiver.lost(reason)
+            return _answer(request, reason)
         if response.has_redirect_location and _leads_away(request, response):
-            return await self._led_away(request, response)
+            # Keeps from the SDK where the server would send us, which it would tell the client and the
+            # log.
+            self.refused = f"answered HTTP {response.status_code} and would send us to another address; {_MOVED}"
+            if self._answers_apart and request.method == "POST":
+                return await self._lost_apart(request, response)
+            await response.aclose()
+            return _answer(request, self.refused)
         # Where a server has no stream to offer, refusing the request for one is how it says so.
         if response.status_code >= HTTPStatus.BAD_REQUEST and (request.method == "POST" or self._answers_apart):
             return await self._refused(request, response)
@@ -89,7 +100,11 @@ class Watching(httpx2.AsyncClient):
             return True
         for path in dict.fromkeys((_METADATA + request.url.path.rstrip("/"), _METADATA)):
             # Without our headers: whoever wants a sign-in has no use for them.
-            asking = httpx2.Request("GET", request.url.copy_with(raw_path=path.encode()), extensions=_timeouts())
+            asking = httpx2.Request(
+                "GET",
+                request.url.copy_with(raw_path=path.encode()),
+                extensions={"timeout": httpx2.Timeout(_METADATA_SECONDS).as_dict()},
+            )
             try:
                 found = await super().send(asking)
                 document: object = found.json() if found.status_code == HTTPStatus.OK else None
@@ -104,32 +119,12 @@ class Watching(httpx2.AsyncClient):
         await response.aclose()
         return httpx2.Response(HTTPStatus.ACCEPTED, request=request)
 
-    async def _led_away(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        """Keeps from the SDK where the server would send us, which it would tell the client and the log."""
-        self.refused = f"answered HTTP {response.status_code} and would send us to another address; {_MOVED}"
-        if self._answers_apart and request.method == "POST":
-            return await self._lost_apart(request, response)
-        await response.aclose()
-        return _answer(request, self.refused)
-
     def _lost_before(self, request: httpx2.Request, reason: str) -> None:
         """The connection is of no more use, and nothing came of this request, which may go by another one."""
         number = _number_of(request)
         if number is not None:
             self._receiver.unsent(number, reason)
         self._receiver.lost(reason)
-
-    def _unreachable(self, request: httpx2.Request, error: httpx2.TransportError) -> httpx2.Response:
-        reason = f"cannot be reached ({type(error).__name__})"
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            self._lost_before(request, reason)
-        elif self._answers_apart:
-            self._receiver.lost(reason)
-        return _answer(request, reason)
-
-
-def _timeouts() -> dict[str, Any]:
-    return {"timeout": httpx2.Timeout(_METADATA_SECONDS).as_dict()}
 
 
 def _answer(request: httpx2.Request, reason: str, more: Mapping[str, bool] | None = None) -> httpx2.Response:

@@ -232,7 +232,15 @@ def _read_tool(item: Json, note: Callable[[str], None]) -> Tool | None:
             f"lists the tool `{_short(name)}` with a definition of more than {_VALUES:,} values or {_LETTERS:,} "
             "characters; it is shown by its name and first sentence, and its arguments are not checked"
         )
-        raw = _reduced(raw)
+        # What is kept of a definition that is too large to work with: enough to choose the tool and to call
+        # it.
+        description, annotations = as_text(raw.get("description")), raw.get("annotations")
+        kept: dict[str, Json] = {"name": raw["name"], "inputSchema": {"type": "object"}}
+        if description is not None:
+            kept["description"] = description if len(description) <= _SENTENCES else description[: _SENTENCES - 1] + "…"
+        if annotations is not None and not is_larger(annotations, 100, _SENTENCES):
+            kept["annotations"] = annotations
+        raw = kept
     if _is_deeper(raw, _DEEPEST):
         note(f"lists the tool `{_short(name)}` with a definition nested {_DEEPEST} deep; it is left out")
         return None
@@ -259,17 +267,6 @@ def _fitted(raw: dict[str, Json], fits: Mapping[str, Fit], what: str, note: Call
     if wrong:
         note(f"lists {what} with {', '.join(f'`{key}`' for key in wrong)} that cannot be meant; left out")
     return whole
-
-
-def _reduced(raw: dict[str, Json]) -> dict[str, Json]:
-    """What is kept of a definition that is too large to work with: enough to choose the tool and to call it."""
-    description, annotations = as_text(raw.get("description")), raw.get("annotations")
-    kept: dict[str, Json] = {"name": raw["name"], "inputSchema": {"type": "object"}}
-    if description is not None:
-        kept["description"] = description if len(description) <= _SENTENCES else description[: _SENTENCES - 1] + "…"
-    if annotations is not None and not is_larger(annotations, 100, _SENTENCES):
-        kept["annotations"] = annotations
-    return kept
 
 
 def _is_deeper(value: Json, limit: int) -> bool:

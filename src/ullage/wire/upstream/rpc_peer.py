@@ -266,7 +266,13 @@ class Roots:
             await self._listen(asked)
             waiting, self._waiting = self._waiting, {}
             for answer, params in waiting.items():
-                await self._answer(answer, asked.ask, params)
+                ask = asked.ask
+                try:
+                    settle = partial(answer.set_result, await self.ask(ask, params))
+                except Exception as error:  # noqa: BLE001 - whatever went wrong in asking, it is the server that is told so
+                    settle = partial(answer.set_exception, error)
+                if not answer.done():
+                    settle()
             if waiting:
                 await asyncio.sleep(_TAKING_IN)
 
@@ -282,14 +288,6 @@ class Roots:
         self._given_up = False
         await asyncio.wait({come := asyncio.ensure_future(self._came.wait())}, timeout=patience)
         come.cancel()
-
-    async def _answer(self, answer: asyncio.Future[JsonObject], ask: Ask, params: Message) -> None:
-        try:
-            settle = partial(answer.set_result, await self.ask(ask, params))
-        except Exception as error:  # noqa: BLE001 - whatever went wrong in asking, it is the server that is told so
-            settle = partial(answer.set_exception, error)
-        if not answer.done():
-            settle()
 
     async def ask(self, ask: Ask, params: Message) -> JsonObject:
         """The client's answer, in time or not at all."""
@@ -486,29 +484,24 @@ class Peer(Endpoint[Waiting]):
 
     def take_request(self, number: int | str, method: str, params: Message) -> None:
         if (echoed := self.find_waiting(number)) is not None and echoed.method == method:
-            self._echoed(echoed)
+            # Our own request came back, from a program that repeats what it reads; no server asks what we
+            # ask.
+            if not echoed.answer.done():
+                text = f"server `{self.server}` repeats our requests instead of answering them"
+                echoed.answer.set_exception(SourceFailed(text, suggestion="its command starts no MCP server: mend it"))
         else:
             self.questions.asked(number, method, params, self.post)
 
     def take_notification(self, method: str, params: Message) -> None:
         if method == "notifications/progress":
-            self._progressed(params)
+            waiting = self.find_waiting(params.get("progressToken"))
+            if waiting is not None and not waiting.answer.done():
+                waiting.heard = asyncio.get_running_loop().time()
+                waiting.progressed(params)
         elif method == "notifications/cancelled":
             self.questions.withdrawn(params.get("requestId"))
         else:
             self.heard(method, params)
-
-    def _echoed(self, waiting: Waiting) -> None:
-        """Our own request came back, from a program that repeats what it reads; no server asks what we ask."""
-        if not waiting.answer.done():
-            text = f"server `{self.server}` repeats our requests instead of answering them"
-            waiting.answer.set_exception(SourceFailed(text, suggestion="its command starts no MCP server: mend it"))
-
-    def _progressed(self, params: Message) -> None:
-        waiting = self.find_waiting(params.get("progressToken"))
-        if waiting is not None and not waiting.answer.done():
-            waiting.heard = asyncio.get_running_loop().time()
-            waiting.progressed(params)
 
     def unsent(self, number: object, reason: str) -> None:
         waiting = self.find_waiting(number)
@@ -626,23 +619,20 @@ class Routing:
 
     def heard(self, method: str, params: Message) -> None:
         if method in _OF_A_CALL:
-            self._tell(method, params)
+            waiting = self._related()
+            tell = None if waiting is None or waiting.asked is None else waiting.asked.tell
+            if waiting is not None and tell is not None:
+                waiting.tell(lambda: tell(method, params))
+            elif waiting is None and self._only is not None and not self._is_common and self._only.tell is not None:
+                telling = asyncio.ensure_future(self._only.tell(method, params))
+                self._late.add(telling)
+                telling.add_done_callback(self._late.discard)
         elif method == "notifications/subscriptions/acknowledged":
             self.acknowledged(params)
         elif method == "notifications/resources/updated" and isinstance(params.get("uri"), str):
             self.announce(Change("resource", params["uri"]))
         elif method in _CHANGES:
             self.announce(_CHANGES[method])
-
-    def _tell(self, method: str, params: Message) -> None:
-        waiting = self._related()
-        tell = None if waiting is None or waiting.asked is None else waiting.asked.tell
-        if waiting is not None and tell is not None:
-            waiting.tell(lambda: tell(method, params))
-        elif waiting is None and self._only is not None and not self._is_common and self._only.tell is not None:
-            telling = asyncio.ensure_future(self._only.tell(method, params))
-            self._late.add(telling)
-            telling.add_done_callback(self._late.discard)
 
     def announce(self, change: Change) -> None:
         """Tells the listeners at the event loop's next turn, once for however often it was said."""

@@ -238,11 +238,11 @@ class _Asking:
             found = self._discovery()
             if found is not None:
                 return found
-            if self._greeting.done() and (self._greeting.exception() is None or not self._hoping()):
+            if self._greeting.done() and (
+                self._greeting.exception() is None
+                or not (self._discovering is not None and not self._discovering.done())
+            ):
                 return self._greeted(self._greeting.result())
-
-    def _hoping(self) -> bool:
-        return self._discovering is not None and not self._discovering.done()
 
     def _ask(self, method: str, params: Message, headers: Mapping[str, str] | None) -> asyncio.Task[Answer]:
         # The protocol forbids cancelling these two.
@@ -552,7 +552,10 @@ class Upstream:
 
     async def _ask(self, method: str, params: Message, asked: Asked | None = None) -> Answer:
         if asked is not None and self._agreement.modern:
-            params = {**params, **_resumed(asked)}
+            # What goes along with a request that is asked again, now that its needs are met.
+            answers: Message = {"inputResponses": dict(asked.answers)} if asked.answers else {}
+            resumed = answers | ({} if asked.state is None else {"requestState": asked.state})
+            params = {**params, **resumed}
         params["_meta"] = self._agreement.meta(asked or _NOBODY, self._log_level)
         if asked is not None:
             self._routing.note(asked)
@@ -654,9 +657,3 @@ class Upstream:
     def _note(self, text: str) -> None:
         if len(self._notes) < _NOTES:
             self._notes[text] = None
-
-
-def _resumed(asked: Asked) -> Message:
-    """What goes along with a request that is asked again, now that its needs are met."""
-    answers: Message = {"inputResponses": dict(asked.answers)} if asked.answers else {}
-    return answers | ({} if asked.state is None else {"requestState": asked.state})
