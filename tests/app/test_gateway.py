@@ -228,6 +228,8 @@ async def test_searches_calls_and_definitions_are_in_the_ledger_and_searches_say
     definitions, search, _, result, _, failed = entries
     assert definitions.detail["requests"] == 2
     assert definitions.saved_tokens == 2 * saved["first_request"]["net_tokens"]
+    assert definitions.saved_tokens is not None
+    assert search.saved_tokens is not None
     assert definitions.saved_tokens + search.saved_tokens == saved["session"]["net_tokens"]
     assert (definitions.session, definitions.principal) == ("s", "me")
     assert (result.saved_tokens, search.saved_tokens) == (0, -search.tokens)

@@ -1169,7 +1169,10 @@ async def test_searches_are_written_down_and_before_the_first_what_its_session_c
     assert definitions.saved_tokens == definitions.baseline_tokens - definitions.tokens
     assert (search.kind, search.tool, search.tokens) == ("search", "find_tool", tokens(text_of(reply)))
     assert search.saved_tokens == -search.tokens, "a reply is a cost; what it saved, definitions say"
-    assert definitions.saved_tokens + search.saved_tokens == reply.meta[SAVINGS]["session"]["net_tokens"]
+    savings: Any = reply.meta[SAVINGS]
+    assert search.saved_tokens is not None
+    assert definitions.saved_tokens is not None
+    assert definitions.saved_tokens + search.saved_tokens == savings["session"]["net_tokens"]
     assert search.milliseconds is not None
 
 

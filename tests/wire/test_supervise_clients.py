@@ -12,8 +12,7 @@ OTHER = ClientDeclaration(info={"name": "other", "version": "1"})
 
 def called(session: str, client: ClientDeclaration) -> Call:
     asked = Caller(principal="p", session=session)
-    given = {"client_info": client.info, "capabilities": client.capabilities}
-    return Call(tool="echo", caller=asked, era="handshake", **given)
+    return Call(tool="echo", caller=asked, era="handshake", client_info=client.info, capabilities=client.capabilities)
 
 
 async def test_a_connection_of_a_session_declares_the_sessions_client():
