@@ -30,7 +30,7 @@ def indented(heading: str) -> list[str]:
 
 
 def test_the_guide_fits_on_a_few_screens_and_names_every_tool():
-    assert len(GUIDE.splitlines()) < 150
+    assert len(GUIDE.splitlines()) < 170
     assert all(f"`{tool.name}(" in GUIDE for tool in (*TOOLS, TOOL))
 
 
