@@ -20,7 +20,6 @@ from typing import Any, cast, get_type_hints
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError
 
 from ullage.errors import InvalidArguments, UnknownTool
 from ullage.tool import Call, Json, JsonObject, Listing, Reply, Structured, Tool, ToolSource
@@ -176,7 +175,7 @@ def _reply(value: object) -> Reply:
         return Reply.text("done")
     try:
         plain = cast("Json", TypeAdapter[Any](Any).dump_python(value, mode="json"))
-    except PydanticSerializationError:
+    except ValueError:
         return Reply.text(str(value))
     reply = Reply.text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
     return replace(reply, structured=Structured(plain)) if isinstance(plain, dict) else reply
