@@ -8,7 +8,9 @@ do.
 """
 
 import json
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -190,6 +192,7 @@ class Find(Passing[Searched]):
     async def _prepare_quietly(self) -> None:
         await anyio.sleep(self._around.quiet)
         await self.prepare()
+        _release_free_memory()
 
     def watch(self, listener: Listener) -> Callable[[], None]:
         """Tells of changed tools only where the list itself changed."""
@@ -353,3 +356,15 @@ def _listed(view: View, surface: Surface, settings: FindSettings) -> tuple[Tool,
         return tuple(entry.tool for entry in view.entries)
     pinned = (entry.tool for entry in view.entries if entry.is_pinned and entry.listed not in NAMES)
     return (*listed_own(settings), *pinned)
+
+
+def _release_free_memory() -> None:
+    """Return freed memory to the operating system where the C library can do so.
+
+    Making an index of 400 tools leaves almost 2 MB of free memory behind.
+    """
+    # Loaded by numpy with the index; not worth an import of its own.
+    ctypes = sys.modules.get("ctypes")
+    if ctypes is not None and sys.platform == "linux":
+        with suppress(AttributeError, OSError):  # not every C library has it
+            ctypes.CDLL(None).malloc_trim(0)
