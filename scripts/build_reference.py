@@ -1,18 +1,17 @@
-"""Writes docs/cli.md out of the command line's own grammar. `make docs` runs it; a stale page fails the tests."""
+"""Write docs/cli.md from the command line's own grammar. `make docs` runs it; a stale page fails the tests."""
 
 import argparse
-import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from ullage.cli.main import VERBS, verb_parser
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
-_WIDTH = "100"
+_WIDTH = 100
 
 
 def page() -> str:
-    os.environ["COLUMNS"] = _WIDTH
     parts = ["# The command line\n", "Made by `make docs` from the program itself; do not edit.\n"]
     for verb, summary in VERBS.items():
         parser = verb_parser(verb)
@@ -21,7 +20,7 @@ def page() -> str:
 
 
 def usage(parser: argparse.ArgumentParser) -> str:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=_WIDTH - 2)  # type: ignore[assignment]
     return parser.format_help()
 
 
