@@ -92,6 +92,11 @@ class Guarded(Passing[Guardable]):
         return await self.inner.find(name, server)
 
     async def call(self, call: Call) -> Reply:
+        """Call a tool after its rules are applied.
+
+        Raises:
+            Denied: The settings or the user do not allow the call.
+        """
         entry = await self.inner.find(call.tool)
         await self._consent.obtain(entry, call)
         reply = await self.inner.call_entry(entry, call)

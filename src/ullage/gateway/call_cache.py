@@ -131,7 +131,7 @@ class Cached(Passing[Guardable]):
         await self.inner.close()
 
     def _forget_all(self, change: Change) -> None:
-        """Empty the cache when tools changed. A change does not say of which server, and it is rare."""
+        """Empty the whole cache when tools change, which is rare: a change does not state its server."""
         if change.kind == "tools":
             self.forget([*self._rounds])
 

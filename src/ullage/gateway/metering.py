@@ -1,25 +1,21 @@
 """Counts the tokens of every reply and writes them to the ledger.
 
-`Metered` puts tokens, time and, on a table, its size on every reply of a tools/call, whoever answered and whether
-or not it failed, and writes them down. Which tokenizer counts for a caller is `reference`'s matter, what of a reply
-is counted `shown`'s, what of it is a table `tabular`'s. A reply that still needs something is no answer and passes
-as it is.
+`Metered` adds tokens, time and, for a table, its size to every reply of a tools/call, from any source and also for
+failures, and records them. A reply that needs further input is not final and passes unchanged.
 
-The sum of what is shown of it, counted by the one meter in steps: texts by the model's tokenizer, images and sounds by
-the rule of its maker. What is shown, `shown` knows; what follows from the weight, whoever asks.
+The count of a reply is the sum over what a client shows of it: texts by the model's tokenizer, images and sounds by the
+rule of the model's maker. `shown` selects it: texts, the texts of resources, and the JSON of every other block, without
+parts meant for the client alone. Images and sounds count as media, never as the base64 they are sent in; other binary
+content is not shown at all. Clients differ over structured content (some show only that, some never), but it repeats
+the text, so it is counted only if there is no content.
 
-Its content: texts, the texts of resources, and the JSON of every other block, less what is for the client alone. Images
-and sounds are shown as such and never as the base64 they travel in; other binary contents are not shown at all. Clients
-differ over structured content (some show only that, some never), but it says what the text says, so it is looked at
-only where there is no content. Nothing is counted here.
+A table is recognised in a reply's structured content, else in its only text. Most replies are small and examined at
+once; a long JSON text is read in steps, and other large values in a worker thread.
 
-Looked for in its structured content, else in its one text. Most replies are small and looked at at once; a long JSON
-text is read in steps, and what else is large in a worker thread. What a table is, `table` knows.
+A gateway does not know the client's model. Figures are those of the model configured for the client, else of o200k_base
+and a window of 200,000 tokens, and are labelled accordingly.
 
-A gateway is never told the client's model: figures are those of the model that the user named for the client, else of
-o200k_base and a window of 200,000, and say so. What a text weighs, the meter knows.
-
-Calls that are running, so that they can finish, or be ended with an error, when Ullage shuts down.
+`OpenCalls` tracks running calls, so that they can finish, or end with an error, when Ullage shuts down.
 """
 
 import asyncio
@@ -68,7 +64,7 @@ ResultT = TypeVar("ResultT")
 
 
 def shutting_down(what: str = "the call had not finished") -> Unavailable:
-    """The error of a call that Ullage's end leaves without an answer."""
+    """Return the error of a call that was not answered before Ullage shut down."""
     return Unavailable(
         f"Ullage is shutting down, and {what}",
         suggestion="start Ullage again and repeat the call; check first whether it has taken effect already",
@@ -78,13 +74,12 @@ def shutting_down(what: str = "the call had not finished") -> Unavailable:
 class OpenCalls:
     """The running calls of a gateway or of one server.
 
-    A call is ended by cancelling its task instead of through a cancel scope, which would cost every call more than
-    all the rest of this.
+    A call is ended by cancelling its task. A cancel scope would cost every call more than everything else here.
     """
 
     def __init__(self) -> None:
         self._running: dict[asyncio.Task[object], int] = {}
-        """Tasks, and how many calls each of them is in the middle of."""
+        """Tasks, with the number of calls that each is running."""
         self._cancelled: set[asyncio.Task[object]] = set()
         self._is_ended = False
 
@@ -92,7 +87,11 @@ class OpenCalls:
         return sum(self._running.values())
 
     async def run(self, work: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        """Do the work; raises `Unavailable` where `end` is called first."""
+        """Run the work.
+
+        Raises:
+            Unavailable: `end` was called before it finished.
+        """
         if self._is_ended:
             raise shutting_down("takes no further calls")
         task = cast("asyncio.Task[object]", asyncio.current_task())
@@ -121,48 +120,50 @@ class OpenCalls:
 
 
 INEXACT = "Actual tokens may vary by LLM tokenizer"
-"""The warning on a figure that is not exact for the caller."""
+"""Warning on a figure that is not exact for the caller."""
 _CHARACTER_LIMITS: Final = {"gemini": 39_000, "gemini-cli": 39_000}
-"""Client to the characters of a tool's reply that it shows whole. Gemini CLI truncates what exceeds 40,000, and adds
-words of its own to a reply."""
+"""Characters of a tool's reply that a client shows whole. Gemini CLI truncates replies over 40,000 characters and
+adds text of its own."""
 
 
 def character_limit(caller: Caller) -> int | None:
-    """The characters that a reply to this caller may have; None for any number."""
+    """Return the most characters that a reply to this caller may have; None for no limit."""
     return _CHARACTER_LIMITS.get((caller.client or "").lower().replace("_", "-"))
 
 
 def characters(text: str) -> int:
-    """The length of a text as programs in JavaScript measure it, in units of UTF-16."""
+    """Return the length of a text in UTF-16 units, as JavaScript measures it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
+    """The model that a caller's figures are counted for."""
+
     model: str | None
-    """The model's id; None where nobody named one."""
+    """The model's id; None if none is configured."""
     counted_as: str
-    """The name that the meter is given."""
+    """The model name passed to the meter."""
     label: str
-    """What a figure says it was counted by: the model's id, or the vocabulary assumed."""
+    """Label of the figures: the model's id, or the vocabulary assumed."""
     window: int
     exact: bool
-    """Whether it is the caller's own model; whether a count is exact for that model, the count knows."""
+    """Whether it is the caller's own model. Whether a count is exact for that model is a property of the count."""
 
 
 ASSUMED: Final = Reference(model=None, counted_as="gpt-4o", label="o200k_base", window=200_000, exact=False)
-"""For whoever named no model. The catalogue's weights are counted as this too, once for all."""
+"""Used where no model is configured. The catalogue's token counts use it for all callers."""
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The reference of each caller, by the model that the user named for it."""
+    """The reference of each caller, by the model that the user configured for it."""
 
     models: ModelTable
     window: int | None = None
-    """Where the user set one: for every caller."""
+    """The window that the user set for every caller; None for each model's own."""
     _made: dict[str | None, Reference] = field(default_factory=dict[str | None, Reference], repr=False)
-    """Users name few models; each is looked up once."""
+    """Cache by model; few models are configured."""
 
     def __call__(self, caller: Caller) -> Reference:
         made = self._made.get(caller.model)
@@ -185,22 +186,22 @@ class References:
 
 
 _AT_ONCE = 64_000
-"""Characters of text that are read in one go."""
+"""Characters of text that are read in one step."""
 _VALUES, _LETTERS = 2_000, 200_000
-"""Of structured content that is looked at at once."""
+"""Most values and characters of structured content that are examined on the event loop."""
 
 _Size = tuple[int, int]
 """Rows and columns."""
 
 
 async def table_data(reply: Reply) -> dict[str, Json] | None:
-    """What the metadata says of a table; None for what is none."""
+    """Return the metadata of a reply that is a table; None for any other reply."""
     size = None if reply.is_error else await _size(reply)
     return None if size is None else size_data(*size)
 
 
 def size_data(rows: int, columns: int, *, truncated: bool = False) -> dict[str, Json]:
-    """The rows and columns that are shown, and whether there are more, as the metadata says it."""
+    """Return the metadata of a table: rows and columns shown, and whether there are more."""
     return {"rowCount": rows, "columnCount": columns, "truncated": truncated}
 
 
@@ -237,15 +238,15 @@ async def _size_of_text(text: str) -> _Size | None:
 _FOR_THE_CLIENT = frozenset({"_meta", "annotations", "icons"})
 _BINARY = ("data", "blob")
 _SHOWN_VALUES = 1_000
-"""That are written in one go."""
+"""Values that are written as JSON in one step."""
 _PORTION = 100
-"""Members of a long list that are looked at together."""
+"""Members of a long list that are examined in one step."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """A value that is shown as JSON; it may be large."""
+    """A value that is shown as JSON and may be large."""
 
     value: Json
 
@@ -258,7 +259,7 @@ class Unwritten:
 
 
 def _pieces(value: Json) -> Iterator[str]:
-    """The JSON of a value, in pieces that are each soon written."""
+    """Yield the JSON of a value in small pieces."""
     if isinstance(value, dict | list) and not _is_small(value):
         yield from _object(value) if isinstance(value, dict) else _array(value)
     else:
@@ -295,12 +296,13 @@ def _is_small(value: Json) -> bool:
         outer = todo.pop()
         if isinstance(outer, dict | list):
             left -= len(outer)
-            # Not looked into where that alone decides it.
+            # Not examined if the number of members alone decides it.
             todo.extend((outer.values() if isinstance(outer, dict) else outer) if left >= 0 else ())
     return left >= 0
 
 
 def shown(reply: Reply) -> Iterator[str | Media | Unwritten]:
+    """Yield the parts of a reply that a client shows."""
     if not reply.content and reply.structured is not None:
         yield Unwritten(reply.structured.value)
     for block in reply.content:
@@ -340,10 +342,11 @@ def _media(kind: Literal["image", "audio"], holder: JsonObject, key: str) -> Med
 
 
 _STRIDE = 4_096
-"""Characters counted before others are let in; each block is taken for 64 more than it has."""
+"""Characters counted in one step; each block counts as 64 more than it has."""
 
 
 def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
+    """Count the tokens of a reply in steps."""
     counted, stride = ZERO, 0
     for part in shown(reply):
         if isinstance(part, Media):
@@ -360,7 +363,7 @@ def weighed(reply: Reply, meter: Meter, model: str) -> Steps[Count]:
 
 
 def _weighing_media(media: Media, meter: Meter, model: str) -> Count:
-    """An image or a sound, by the rule of the model's maker, less what the message around it weighs."""
+    """Count an image or a sound by the rule of the model's maker, without the tokens of the message around it."""
     with_media, without = (
         meter.weigh(Request(format=Format.OPENAI_CHAT, model=model, messages=(Message(role="user", parts=parts),)))
         for parts in ((media,), ())
@@ -376,8 +379,8 @@ def _weighing_media(media: Media, meter: Meter, model: str) -> Count:
 
 META = "dev.ullage/meta"
 ACCOUNT = "dev.ullage/account"
-"""In a reply's `meta`, for the ledger alone: `baseline` tokens before the budget and the `method` of their count, or
-the `server` and `tool` of the held result that a page was read of. Never sent to a client."""
+"""Key in a reply's `meta`, for the ledger only and never sent to a client: `baseline` tokens before the budget and
+the `method` of their count, or the `server` and `tool` of the stored result that a page was read from."""
 
 
 def _now() -> datetime:
@@ -386,25 +389,26 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metered(Passing[ToolSource]):
-    """A source whose every reply says what it cost."""
+    """Wraps a source; adds tokens and time to every reply and records them."""
 
     inner: ToolSource
     meter: Meter
     recorder: Recorder
     clock: Callable[[], float]
-    """Seconds that only ever grow, such as `time.perf_counter`."""
+    """Monotonic seconds, such as `time.perf_counter`."""
     reference: Callable[[Caller], Reference]
     open_calls: OpenCalls = field(default_factory=OpenCalls)
     now: Callable[[], datetime] = _now
     recorded_elsewhere: frozenset[str] = frozenset({"find_tool"})
-    """Tools whose answers, but not failures, are written down by whoever makes them, with figures not known here."""
+    """Tools whose replies, but not failures, are recorded by their own source, with figures not known here."""
     is_budgeted: bool = False
-    """Whether a result without an account of what it weighed before passed as it was."""
+    """Whether a result without `ACCOUNT` passed the budget unchanged."""
 
     async def tools(self) -> Listing:
         return await self.inner.tools()
 
     async def call(self, call: Call) -> Reply:
+        """Run a call; add tokens and time to its reply and record it."""
         started = self.clock()
         try:
             reply = await self.open_calls.run(partial(self.inner.call, call))
@@ -457,7 +461,8 @@ class Metered(Passing[ToolSource]):
 
 
 async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: float) -> dict[str, Json]:
-    """What a source put there itself stays, save for the two figures that are known here."""
+    """Return the reply's metadata with the figures; of a source's own metadata only `tokens` and `performance` are
+    replaced."""
     inner = inner_meta(reply)
     if not {"data", "handle"} & inner.keys() and (data := await table_data(reply)) is not None:
         inner = {**inner, "data": data}
@@ -469,7 +474,7 @@ async def _meta(reply: Reply, reference: Reference, count: Count, milliseconds: 
 
 
 def inner_meta(reply: Reply) -> JsonObject:
-    """What a reply says under `META`; empty where that is nothing."""
+    """Return a reply's value under `META`; empty if there is none."""
     inner = reply.meta.get(META)
     return inner if isinstance(inner, dict) else {}
 

@@ -51,7 +51,7 @@ _constants: Any = importlib.import_module("re._constants")
 
 
 _LEAST, _GRAM = 3, 6
-"""Letters of a literal by which a pattern is found: no fewer, no more."""
+"""Least and most characters of a literal by which a pattern is found."""
 _MOST_ALTERNATIVES = 40
 
 
@@ -102,7 +102,7 @@ def required_literals(pattern: str) -> frozenset[str] | None:
 
 
 def _required(sequence: Iterable[tuple[object, Any]]) -> frozenset[str] | None:
-    """The best of the sets that the parts of a sequence require; parts that need nothing say nothing."""
+    """Return the best of the sets that the parts of a sequence require; parts that require nothing are ignored."""
     sets: list[frozenset[str]] = []
     runs = [""]
     for operation, argument in sequence:
@@ -116,7 +116,7 @@ def _required(sequence: Iterable[tuple[object, Any]]) -> frozenset[str] | None:
             sets.append(frozenset(runs))
             runs = [""]
             continue
-        # What stands before a choice belongs to each of its alternatives.
+        # The text before a choice belongs to each of its alternatives.
         heads = {_head(branch) for branch in branches}
         if len(runs) * len(heads) <= _MOST_ALTERNATIVES * 4:
             sets.append(frozenset(run + head for run in runs for head in heads))
@@ -160,9 +160,9 @@ def _head(branch: Iterable[tuple[object, Any]]) -> str:
 
 _THRESHOLD = 0.9
 _PASSAGE = 3
-"""Sentences in a row that are weighed together."""
+"""Consecutive sentences that are weighed together."""
 _MOST_QUOTES = 3
-"""Flags for one definition; the heaviest signals."""
+"""Most flags for one definition; those with the heaviest signals."""
 _LONGEST_QUOTE = 120
 _ALIKE = 0.6
 """Share of the words of two descriptions that both have."""
@@ -179,7 +179,7 @@ _SPACED = re.compile(r"(?<!\w)(?:\w[ .\-_*]{1,3}){7,}\w(?!\w)")
 _LEET = str.maketrans("013457@$", "oieastas")
 _SPEAKER = re.compile(r"(?im)^[ \t]*(human|user|assistant|ai|model)[ \t]*:")
 _ENCODINGS = {"encoded": 0.7, "encoded letters": 0.8}
-"""What prose weighs that was written in base64 or hexadecimal, or letter by letter."""
+"""Weight of prose that was written in base64 or hexadecimal, or letter by letter."""
 _COMMAND = re.compile(
     r"\b(?:curl|wget|chmod|chown|rm|nc|ncat|bash|sh|zsh|python3?|perl|powershell|iwr|eval|exec|sudo|ssh|scp|dd|mkfifo|certutil)\b"
     r" [-+~/.$<>&|\w]|/bin/(?:ba|z)?sh|/dev/tcp/|\| ?(?:ba)?sh\b|<script|\bos\.system|\bsubprocess\b"
@@ -190,7 +190,8 @@ _REPORTED = re.compile(
     r"attempts?|tries|such as|sample \w+|training text|expected \w+|mock \w+|test cases?)\b.{0,60}$",
     re.IGNORECASE,
 )
-"""Before words that a definition talks about, as those of security tools do, and does not say to the model."""
+"""Matches text before words that a definition only mentions, as those of security tools do, and does not address to
+the model."""
 _STRAY = re.compile("[\u200b\ufeff\xad]")
 _ROT13_WORDS = re.compile(r"\b(?:gur|naq|nyy|lbh|vtaber|cnffjbeq|svyr|frperg|hfre)\b", re.IGNORECASE)
 _LEET_WORD = re.compile(r"\b(?=\w*[a-z])(?=\w*[013457@$])[\w@$]{3,}\b", re.IGNORECASE)
@@ -221,7 +222,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """One string of a definition and the place it stands at."""
+    """A string of a definition and its place."""
 
     where: str
     text: str
@@ -521,7 +522,7 @@ def _signal_hits(where: str, reading: str, text: str, plain: set[int]) -> Iterat
                 plain.add(number)
                 yield _Hit(signal.weight * part, signal.kind, where, words, signal.name, at)
             elif number not in plain:
-                # What shows only after decoding was meant not to be seen.
+                # Text that appears only after decoding was meant to be hidden.
                 weight = min(1.0, signal.weight + 0.3)
                 yield _Hit(weight, "encoded_text", where, f"{words} ({reading})", f"{signal.name}:{reading}", at)
 

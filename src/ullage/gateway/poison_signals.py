@@ -26,6 +26,8 @@ FlagKind = Literal["instruction", "concealment", "shadowing", "secret_request", 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
+    """A pattern with its weight."""
+
     name: str
     kind: FlagKind
     weight: float

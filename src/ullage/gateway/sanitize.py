@@ -52,23 +52,23 @@ __all__ = [
 _PROSE = frozenset({"description", "title", "$comment", "markdownDescription"})
 _BINARY = frozenset({"data", "blob"})
 _STEP = 20_000
-"""Characters of a text that are looked at in one go."""
+"""Characters of a text that are examined in one step."""
 _LONGEST_MESSAGE = 20_000
-"""Characters of a progress message that are passed on."""
+"""Most characters of a progress message that are passed on."""
 _MESSAGE_VALUES, _MESSAGE_LETTERS = 5_000, 200_000
-"""JSON values and characters of a log message beyond which its data is left out."""
+"""JSON values and characters above which a log message's data is left out."""
 _LEFT_OUT = "[The server sent a log message that is too large to pass on.]"
 _LARGE_VALUES, _LARGE_LETTERS = 10_000, 20_000
-"""JSON values, and characters beyond ASCII, that are looked at on the event loop; more is left to a thread."""
+"""Most JSON values, and characters outside ASCII, that are examined on the event loop; more are left to a thread."""
 
 RequestT = TypeVar("RequestT", bound=Asked)
 ValueT = TypeVar("ValueT")
 
 
 def sanitize_tool(tool: Tool) -> tuple[Tool, Mapping[str, str]]:
-    """The definition as a model may see it, and what escaped names and values were before, by their escaped form.
+    """Return the definition as a model may see it, and the originals of escaped names and values by their escaped form.
 
-    The parts that do not change are the same objects. The name is the caller's to choose (`merge.names`).
+    Unchanged parts are the same objects. The tool's own name is not changed here; `merge.tool_names` assigns it.
     """
     schemas = (tool.input_schema, tool.output_schema, tool.annotations, tool.extra)
     if not has_invisible_in(tool.description, tool.title, *cast("tuple[Json, ...]", schemas)):
@@ -93,7 +93,8 @@ def sanitize_tool(tool: Tool) -> tuple[Tool, Mapping[str, str]]:
 
 
 def sanitize_item(item: JsonObject) -> tuple[JsonObject, Mapping[str, str]]:
-    """The same for the definition of a prompt, a resource or a template; its address is `merge.uris`' to write."""
+    """Sanitize the definition of a prompt, a resource or a template as `sanitize_tool` does; `merge.tool_names`
+    writes its address."""
     originals: dict[str, str] = {}
     addresses = {key: item[key] for key in ("uri", "uriTemplate") if key in item}
     safe = cast("JsonObject", _sanitize_schema(cast("Json", item), originals))
@@ -101,7 +102,7 @@ def sanitize_item(item: JsonObject) -> tuple[JsonObject, Mapping[str, str]]:
 
 
 def _sanitize_schema(value: Json, originals: dict[str, str], *, is_prose: bool = False) -> Json:
-    """A value with prose stripped and everything else escaped; the same object where nothing changes."""
+    """Return a value with prose stripped and everything else escaped; the same object if nothing changes."""
     if isinstance(value, str):
         if is_prose:
             return remove_invisible(value)
@@ -125,7 +126,8 @@ def _sanitize_schema(value: Json, originals: dict[str, str], *, is_prose: bool =
 
 
 def restore_arguments(arguments: JsonObject, originals: Mapping[str, str]) -> JsonObject:
-    """Arguments with escaped names and values as the server knows them; only whole names and values are exchanged."""
+    """Return the arguments with escaped names and values restored to the server's; only whole names and values are
+    replaced."""
     return cast("JsonObject", _restored(cast("Json", arguments), originals)) if originals else arguments
 
 
@@ -141,17 +143,18 @@ def _restored(value: Json, originals: Mapping[str, str]) -> Json:
 
 
 def _is_large(value: object) -> bool:
-    """Whether looking through a value takes longer than a few milliseconds."""
+    """Return whether examining a value takes longer than a few milliseconds."""
     return is_larger(value, _LARGE_VALUES, _LARGE_LETTERS, ascii_share=100)
 
 
 async def sanitized(work: Callable[[ValueT], ValueT], value: ValueT, *parts: object) -> ValueT:
-    """What `work` makes of the value; in a thread where its parts are large, so that nobody else waits for it."""
+    """Return the result of `work` for the value; run in a thread if its parts are large, so that other calls are not
+    delayed."""
     return await anyio.to_thread.run_sync(work, value) if _is_large(parts) else work(value)
 
 
 async def sanitized_result(reply: Reply) -> Reply:
-    """`sanitize_result` without holding up others, however large the reply is."""
+    """Run `sanitize_result` without delaying other calls, however large the reply is."""
     if _is_plain_text(reply):
         return reply
     structured = None if reply.structured is None else reply.structured.value
@@ -164,7 +167,7 @@ async def sanitized_result(reply: Reply) -> Reply:
 
 
 def _is_plain_text(reply: Reply) -> bool:
-    """Whether a reply is one short text without invisible characters and nothing else, as most are."""
+    """Return whether a reply is, as most are, a single short text without invisible characters."""
     if (
         len(reply.content) != 1
         or reply.extension is not None
@@ -193,14 +196,15 @@ async def sanitized_json(value: JsonObject) -> JsonObject:
 
 
 def _escape_json(value: Json) -> Json:
-    """`escape_json` in pieces that are short enough for other threads to have their turn."""
+    """Run `escape_json` in pieces that are short enough for other threads to run in between."""
     if not _is_large(value):
         return escape_json(value)
     return map_strings(value, lambda text: drain(_escape_long(text)))
 
 
 def sanitize_result(reply: Reply) -> Steps[Reply]:
-    """A reply with every invisible character escaped; the same object where there is none. Yields within long texts."""
+    """Return a reply with every invisible character escaped; the same object if there is none. Yields within long
+    texts."""
     content: list[Block] = []
     for block in reply.content:
         content.append((yield from _sanitize_block(block)))
@@ -225,7 +229,7 @@ def _sanitize_block(block: Block) -> Steps[Block]:
 
 
 def _escape_long(text: str) -> Steps[str]:
-    """`escape_invisible` in pieces cut at spaces, across which no character belongs to another."""
+    """Run `escape_invisible` on pieces cut at spaces, across which characters do not combine."""
     if len(text) <= _STEP:
         return escape_invisible(text)
     pieces: list[str] = []
@@ -243,7 +247,7 @@ def _escape_long(text: str) -> Steps[str]:
 
 
 def _sanitize_object(value: JsonObject) -> JsonObject:
-    """An object with its strings escaped. Base64 data may be most of a message and is not looked at."""
+    """Return an object with its strings escaped. Base64 data is not examined, since it may be most of a message."""
     changed: dict[str, Json] = {}
     same = True
     for key, member in value.items():
@@ -286,8 +290,8 @@ def _sanitize_message(message: JsonObject) -> JsonObject:
 
 
 def sanitize_request(request: RequestT, **changes: object) -> RequestT:
-    """A request whose server's questions, log messages and progress reach the client escaped; other fields are set to
-    the values given."""
+    """Return a request whose callbacks escape the server's questions, log messages and progress for the client;
+    other fields are set to the given values."""
     if request.ask is not None:
         changes["ask"] = _ask_escaped(request.ask)
     if request.tell is not None:
@@ -315,7 +319,7 @@ def _tell_escaped(tell: Tell) -> Tell:
 
 
 def _is_oversized(value: object) -> bool:
-    """Whether a log message or another notification is too large to pass on."""
+    """Return whether a log message or another notification is too large to pass on."""
     return is_larger(value, _MESSAGE_VALUES, _MESSAGE_LETTERS)
 
 

@@ -1,14 +1,14 @@
 """Shared parts of sources: forwarding, failed replies, pacing of repeated requests, step budgets and definitions.
 
-A failed call is answered with one shape of result, as text, because some clients show the model nothing else.
+A failed call is answered with a result of one format, as text, because some clients show the model nothing else.
 
 Work on schemas and values from servers and models is bounded by a `StepBudget`, since some of them take exponential
-time to walk. Steps are counted, never timed, so that the same input always has the same outcome. A step takes some 10
-to 20 microseconds.
+time to walk. Steps are counted instead of time, so that the same input always has the same outcome. A step takes some
+10 to 20 microseconds.
 
-A definition is what a server says about a tool. `definition` writes all of it as the protocol does and `tool_of` reads
-it back; `definition_text` is what a client shows to a model, and the one text whose tokens are counted;
-`definition_hash` is equal for equal definitions. Aliases belong to the gateway and are no part of a definition.
+`definition` writes all of a tool's definition in the protocol's format and `tool_of` reads it back.
+`definition_text` is the part that a client shows to a model, and the only text whose tokens are counted.
+`definition_hash` is equal for equal definitions. Aliases belong to the gateway and are not part of a definition.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ _PASSED = frozenset(
 
 
 class Passing(Generic[Inner]):
-    """Base of wrappers: forwards what a source may offer beside tools to the source in `inner`.
+    """Base of wrappers: forwards the optional methods of a source, those beside tools, to the source in `inner`.
 
     A wrapper has exactly the optional methods that its inner source has.
     """
@@ -76,12 +76,12 @@ _CHECK = "It may have been carried out: check before calling again. A server tha
 
 
 def failed(error: UllageError) -> Reply:
-    """The result of a failed call, with the error as JSON text."""
+    """Return the result of a failed call, with the error as JSON text."""
     return Reply.text(json.dumps(error.wire(), ensure_ascii=False), meta=error.meta, is_error=True)
 
 
 def advised(error: UllageError, *, is_read_only: bool) -> UllageError:
-    """The error with a suggestion about calling again, where a call was lost with its server."""
+    """Return the error, with a suggestion about calling again if a call was lost because its server ended."""
     if not isinstance(error, SourceFailed) or error.suggestion:
         return error
     return SourceFailed(error.message, suggestion=_AGAIN if is_read_only else _CHECK, options=error.options)
@@ -106,7 +106,7 @@ class Pacing:
     _finished: float = -math.inf
 
     def pause(self, now: float) -> float:
-        """Seconds to wait before the next request."""
+        """Return the seconds to wait before the next request."""
         is_quiet = now - self._finished > max(_QUIET, 4 * self._pause)
         self._pause = self.first if is_quiet else min(max(2 * self._pause, _SHORTEST), _LONGEST)
         return self._pause
@@ -158,7 +158,7 @@ _KNOWN = frozenset({"name", "title", "description", "inputSchema", "outputSchema
 
 
 def definition(tool: Tool) -> dict[str, Json]:
-    """The whole definition as the protocol writes it, with unknown keys and without missing ones."""
+    """Return the whole definition in the protocol's format, with unknown keys and without missing ones."""
     optional: dict[str, Json] = {
         "title": tool.title,
         "description": tool.description,
@@ -170,7 +170,7 @@ def definition(tool: Tool) -> dict[str, Json]:
 
 
 def tool_of(said: JsonObject) -> Tool:
-    """The tool of a definition that `definition` wrote."""
+    """Return the tool of a definition that `definition` wrote."""
     output = said.get("outputSchema")
     return Tool(
         name=str(said["name"]),
@@ -184,7 +184,7 @@ def tool_of(said: JsonObject) -> Tool:
 
 
 def definition_text(tool: Tool) -> str:
-    """Name, description and input schema as compact JSON: the part of a definition that a model reads."""
+    """Return name, description and input schema as compact JSON: the part of a definition that a model reads."""
     shown: dict[str, Json] = {"name": tool.name}
     if tool.description is not None:
         shown["description"] = tool.description
@@ -193,12 +193,12 @@ def definition_text(tool: Tool) -> str:
 
 
 def definition_hash(tool: Tool) -> str:
-    """Equal where the whole definitions are equal as JSON values, whatever the order of their keys."""
+    """Return a hash that is equal for definitions that are equal as JSON values, whatever the order of their keys."""
     return _digest(json.dumps(definition(tool), sort_keys=True, separators=(",", ":")))
 
 
 def revision_of(hashes: Iterable[str]) -> str:
-    """A listing's revision, from the hashes of its definitions in order."""
+    """Return a listing's revision, computed from the hashes of its definitions in order."""
     return _digest("\n".join(hashes))
 
 
@@ -216,22 +216,22 @@ def _object(value: Json) -> JsonObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Introduction:
-    """What a server said about itself when a connection was opened. Nothing is decided by it."""
+    """What a server reported about itself when a connection was opened. It affects no decision."""
 
     name: str
     version: str | None = None
     title: str | None = None
     instructions: str | None = None
-    """The server's instructions for the model; shown shortened, never obeyed."""
+    """The server's instructions for the model, shown shortened; Ullage does not follow them."""
     capabilities: JsonObject | None = None
-    """Its declared capabilities, as the protocol writes them; None where they are not known."""
+    """The capabilities it declared, in the protocol's format; None if they are not known."""
 
 
 class Introduced(Protocol):
-    """A source that knows its server's introduction."""
+    """Interface of a source that has its server's introduction."""
 
     def introduction(self) -> Introduction | None:
-        """None before the first connection."""
+        """Return the introduction; None before the first connection."""
         ...
 
 
@@ -254,7 +254,7 @@ class Underscored(Passing[ToolSource]):
         return await self.inner.call(call)
 
     def _with_underscores(self, tool: Tool, taken: Collection[str]) -> Tool:
-        """The tool under its name with underscores, unless another tool already has that name."""
+        """Return the tool renamed with underscores, unless another tool already has that name."""
         spelt = re.sub(r"[.-]", "_", tool.name)
         if tool.name not in self.own or spelt in taken:
             return tool

@@ -1,4 +1,4 @@
-"""Definitions that were accepted, and what becomes of one that changed."""
+"""Accepted tool definitions, and the handling of definitions that changed."""
 
 from typing import TYPE_CHECKING
 

@@ -1,22 +1,21 @@
 """Accepted definitions of every server, and the decision whether a definition offered now may be served.
 
 The first definition that a server lists is its baseline. A later one with another fingerprint is withheld until the
-user accepts it; both are kept in the store, so that the difference can be shown without starting the server. A name
-that a known server lists for the first time is accepted and marked as new.
+user accepts it; both are stored, so that the difference can be shown without starting the server. A name that a known
+server lists for the first time is accepted and marked as new.
 
 A baseline belongs to a server's name and to how its entry starts it, before variables are expanded
 (`Server.launch_key`). A token that is renewed every hour, a folder or a temporary name therefore never starts a new
-baseline; an entry that the user rewrites does. Baselines are never deleted by what a server does or by a server's
-absence: a tool that disappears and comes back is compared with what it was.
+baseline; an entry that the user rewrites does. A baseline is never deleted by what a server does or by a server's
+absence: a tool that disappears and comes back is compared with its old definition.
 
-Each protocol era has a baseline of its own. In an era that a server was never seen in, definitions are compared with
-those of the other era, so that a server cannot shed its baseline by speaking another revision.
+Each protocol era has a baseline of its own. In an era that a server never used before, definitions are compared with
+those of the other era, so that a server cannot escape its baseline by using another revision.
 
-Differences between the definition that was accepted and the one that is offered now.
-
-Two forms. `changed_parts` is for a model: it says which parts changed and by how much, and never repeats a word of the
-new definition, because whoever changed it may have written it for the model to read. `difference_lines` is for a
-person: every value that differs, old and new, with nothing left out. Neither escapes for a terminal; the CLI does.
+Differences between the accepted definition and the current one have two forms. `changed_parts` is for a model: it
+names the parts that changed and by how much, and never repeats a word of the new definition, because it may have
+been written for the model to read. `difference_lines` is for a person: every value that differs, old and new, with
+nothing left out. Neither escapes for a terminal; the CLI does.
 """
 
 import difflib
@@ -54,18 +53,18 @@ __all__ = [
 Kind = Literal["tool", "prompt", "instructions"]
 
 _MOST_PARTS = 6
-"""Parts that are named to a model."""
+"""Most changed parts named to a model."""
 _LONGEST_NAME = 60
-"""Letters of a name in a sentence."""
+"""Most characters of a name in a sentence."""
 _SHOWN_HASH = 12
 _CONTEXT = 2
 """Unchanged lines around a changed one of a long text."""
 _MOST_COMPARED = 2_000
-"""Lines beyond which old and new are shown one after the other: comparing them takes the square of their number."""
+"""Lines above which old and new text are shown one after the other: comparing them takes the square of their number."""
 
 
 class _Missing:
-    """In place of a value that one of two definitions does not have."""
+    """Stands for a value that only the other definition has."""
 
 
 _MISSING = _Missing()
@@ -73,26 +72,26 @@ _MISSING = _Missing()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionChange:
-    """A definition that differs from the accepted one, and is withheld for that."""
+    """A definition that is withheld because it differs from the accepted one."""
 
     server: str
     kind: Kind
     name: str
-    """As the server calls it; empty for its instructions."""
+    """The server's own name for it; empty for the server's instructions."""
     accepted: JsonObject | None
-    """None where the record of it cannot be read."""
+    """The accepted definition; None if its record cannot be read."""
     accepted_hash: str
     offered: JsonObject
     offered_hash: str
     since: datetime
     changes: int = 1
-    """Different definitions offered since the first one."""
+    """Number of different definitions offered since the first one."""
     record_id: str = ""
-    """Of the row in the store."""
+    """Id of the row in the store."""
 
 
 def changed_parts(change: DefinitionChange) -> list[str]:
-    """What changed, in the words of the accepted definition only: new names and new text are counted, not quoted."""
+    """Return what changed, in words of the accepted definition only: new names and texts are counted, not quoted."""
     if change.accepted is None:
         return ["the record of the accepted definition cannot be read"]
     try:
@@ -127,20 +126,20 @@ def _summary(old: Mapping[str, Json], new: Mapping[str, Json], place: str) -> It
 
 
 def _short(name: str) -> str:
-    """A name of the accepted definition on one line."""
+    """Return a name of the accepted definition, shortened to one line."""
     shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name[:_LONGEST_NAME])
     return shown if len(name) <= _LONGEST_NAME else f"{shown}…"
 
 
 def trust_command(server: str, tool: str | None = None) -> str:
-    """The command that shows a change and accepts it, quoted for a shell."""
+    """Return the command that shows a change and accepts it, quoted for a shell."""
     words = [server] if not tool else [server, tool]
     separator = "-- " if any(word.startswith("-") for word in words) else ""
     return f"ullage trust {separator}{' '.join(shlex.quote(word) for word in words)}"
 
 
 def tool_changed(listed: str, change: DefinitionChange) -> ToolChanged:
-    """The error for whoever calls a withheld tool or asks for a withheld prompt."""
+    """Return the error for a call of a withheld tool or a request for a withheld prompt."""
     hashes = f"{change.accepted_hash[:_SHOWN_HASH] or 'unreadable'} to {change.offered_hash[:_SHOWN_HASH]}"
     command = trust_command(_short(change.server), _short(change.name))
     return ToolChanged(
@@ -151,7 +150,7 @@ def tool_changed(listed: str, change: DefinitionChange) -> ToolChanged:
 
 
 def difference_lines(change: DefinitionChange) -> list[str]:
-    """Every value that differs, as `- old` and `+ new` lines under the place where it is."""
+    """Return every value that differs, as `- old` and `+ new` lines below its place."""
     if change.accepted is None:
         text = json.dumps(dict(change.offered), indent=2, ensure_ascii=False)
         return ["the record of the accepted definition cannot be read; offered is:", *text.splitlines()]
@@ -171,7 +170,7 @@ def _difference(old: Json | _Missing, new: Json | _Missing, place: str) -> Itera
     if len(before) + len(after) > _MOST_COMPARED:
         yield from (f"  {mark}{line}" for mark, lines in (("-", before), ("+", after)) for line in lines)
         return
-    # Only the two lines of the head are skipped by their place: a line of the text may begin with `--` or `++` as well.
+    # Only the two header lines are skipped, by position: a line of the text may start with `--` or `++` as well.
     compared = islice(difflib.unified_diff(before, after, n=_CONTEXT, lineterm=""), 2, None)
     yield from (f"  {line}" for line in compared if not line.startswith("@@"))
 
@@ -185,25 +184,25 @@ def _written(value: Json | _Missing) -> list[str]:
 
 
 def _same(before: Json, after: Json) -> bool:
-    """As JSON: to Python, 1 and true are equal."""
+    """Return whether two values are equal as JSON, since Python treats 1 and true as equal."""
     return before == after and json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
 
 
 _log = logging.getLogger(__name__)
 
 Era = Literal["handshake", "stateless", ""]
-"""The protocol's two eras; empty where it was not recorded, as in catalogues of earlier versions."""
+"""The protocol's two eras; empty if not recorded, as in catalogues of earlier versions."""
 Origin = Literal["first", "new", "user", "setting"]
-"""How a definition came to be accepted: with the server's first listing, as a new name of a known server, by the user,
-or by `definition_changes = "accept"`."""
+"""How a definition was accepted: in the server's first listing, as a new name of a known server, by the user, or by
+`definition_changes = "accept"`."""
 
 _MOST_NAMES = 20_000
-"""Names recorded of one server. A server could otherwise fill the store with names; further ones are withheld."""
+"""Most names recorded of one server, so that a server cannot fill the store; further ones are withheld."""
 
 _MOST_LOGGED = 5
-"""Names in one line of the log."""
+"""Most names in one line of the log."""
 _NEW_FOR = timedelta(days=30)
-"""For how long a name that joined later is called new."""
+"""Time for which a name that was added later counts as new."""
 
 _TEXTS = ("id", "server", "launch", "era", "kind", "name", "accepted", "accepted_hash", "exact", "matched", "pending")
 _COLUMNS = (*_TEXTS, "pending_hash", "origin", "changes", "created", "accepted_at", "pending_at", "checksum")
@@ -217,7 +216,7 @@ _SAVE = upsert(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """One definition as a server offers it now."""
+    """A definition as a server offers it now."""
 
     kind: Kind
     name: str
@@ -238,7 +237,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The record of one definition in one era."""
+    """The stored record of one definition in one era."""
 
     server: str
     launch: str
@@ -246,14 +245,15 @@ class Baseline:
     kind: Kind
     name: str
     accepted: JsonObject | None
-    """None where the record was unreadable: nothing matches it until the user accepts what is offered."""
+    """The accepted definition; None if the record was unreadable. Nothing matches it until the user accepts what is
+    offered."""
     accepted_hash: str
-    """Its fingerprint."""
+    """Fingerprint of the accepted definition."""
     exact: str
     matched: str
-    """Exact hash of the last definition with this fingerprint, as the catalogue keeps it."""
+    """Exact hash of the last definition with this fingerprint, as stored in the catalogue."""
     pending: JsonObject | None = None
-    """A definition that was offered instead and is withheld."""
+    """A different definition that was offered and is withheld."""
     pending_hash: str | None = None
     origin: Origin = "first"
     changes: int = 0
@@ -261,7 +261,7 @@ class Baseline:
     accepted_at: datetime
     pending_at: datetime | None = None
     stored_id: str = field(default="", compare=False)
-    """The row's, where that is not the one that follows from the rest: a damaged row."""
+    """Id of a damaged row, which differs from the id computed from the other fields."""
 
     @property
     def id(self) -> str:
@@ -273,7 +273,7 @@ class Baseline:
             return False
         if offered.exact in (self.exact, self.matched) or offered.fingerprint == self.accepted_hash:
             return True
-        # Recorded in another folder, or by a version that normalised otherwise.
+        # Recorded in another folder, or by a version that normalised differently.
         return fingerprint(self.accepted, places) == offered.fingerprint
 
     def change(self) -> DefinitionChange | None:
@@ -293,7 +293,7 @@ class Baseline:
         )
 
     def accepting(self, origin: Origin, now: datetime) -> "Baseline":
-        """The record with its pending definition accepted."""
+        """Return the record with its pending definition accepted."""
         if self.pending is None or self.pending_hash is None:
             return replace(self, origin=origin, accepted_at=now)
         exact = exact_hash(self.pending)
@@ -313,20 +313,20 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What of a listing may be served."""
+    """The decision on a listing."""
 
     withheld: Mapping[tuple[Kind, str], DefinitionChange] = field(
         default_factory=dict[tuple[Kind, str], DefinitionChange]
     )
     records: tuple[Baseline, ...] = ()
-    """Every record of the server, as it is from now on."""
+    """All records of the server after the decision."""
     written: tuple[Baseline, ...] = ()
-    """Those of them that are to be stored."""
+    """The records that must be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """What a server offers at one moment, to be judged against its records."""
+    """The definitions that a server offers at one moment, to be compared with its records."""
 
     server: Server
     era: Era
@@ -335,8 +335,10 @@ class _Listing:
     now: datetime
 
     def judge(self, records: Sequence[Baseline]) -> Verdict:
-        """Compares every definition with its record. A name without any is accepted, as the first listing of its kind
-        or as new."""
+        """Compare every definition with its record.
+
+        A name without a record is accepted, as part of the first listing of its kind or as new.
+        """
         by_name: dict[tuple[Kind, str], list[Baseline]] = {}
         for record in records:
             by_name.setdefault((record.kind, record.name), []).append(record)
@@ -419,7 +421,7 @@ class _Listing:
 
 
 def _report(server: Server, written: Iterable[Baseline], now: datetime) -> None:
-    """Logs what was withheld or accepted just now, a line for all of a server."""
+    """Log what was withheld or accepted now, in one line for each server."""
     held = [record for record in written if record.pending_at == now]
     taken = [record for record in written if record.origin == "setting" and record.accepted_at == now]
     if held:
@@ -440,7 +442,7 @@ def _now() -> datetime:
 
 
 class Baselines:
-    """Records of all servers, in the store; in memory for this process where there is none."""
+    """The records of all servers, in the store, or in the memory of this process without one."""
 
     def __init__(
         self,
@@ -450,7 +452,7 @@ class Baselines:
         clock: Callable[[], datetime] = _now,
         on_failure: Callable[[StoreFailed], None] = lambda _: None,
     ) -> None:
-        """`on_failure` is told of a store that cannot be used; records are then kept in memory."""
+        """Open the records. `on_failure` is called if the store cannot be used; records are then kept in memory."""
         self._database = database
         self._places = places or Places()
         self._clock = clock
@@ -461,7 +463,7 @@ class Baselines:
         return self._places if server.directory is None else replace(self._places, folder=server.directory)
 
     def offer(self, server: Server, kind: Kind, definitions: Iterable[tuple[str, JsonObject]]) -> tuple[Offered, ...]:
-        """The definitions with their hashes; of a name listed twice, the first, which is the one served."""
+        """Return the definitions with their hashes; of a name listed twice, only the first, which is served."""
         places, first = self.places(server), dict[str, JsonObject]()
         for name, said in definitions:
             first.setdefault(name, said)
@@ -475,10 +477,10 @@ class Baselines:
         *,
         legacy: Callable[[], tuple[Offered, ...]] = tuple,
     ) -> Verdict:
-        """Decides what of a listing may be served, and records it. Blocks.
+        """Decide which definitions of a listing may be served, and record them. Blocks.
 
-        `legacy` returns what the catalogue had of a server before there were baselines, which becomes the baseline of a
-        server that has none under its name; it is called only for such a server.
+        `legacy` returns what the catalogue had of a server before baselines existed; it becomes the baseline of a
+        server without one under its name, and is called only for such a server.
         """
         if server.definition_changes == "ignore":
             return Verdict()
@@ -510,7 +512,7 @@ class Baselines:
         return verdict
 
     def _is_known(self, name: str) -> bool:
-        """Whether a listing of tools was ever recorded under the name, however the server was configured."""
+        """Return whether a listing of tools was ever recorded under the name, whatever the configuration."""
         if self._database is None:
             return True
         query = "SELECT id FROM ullage_definitions WHERE server = :server AND kind <> 'prompt' LIMIT 1"
@@ -521,8 +523,10 @@ class Baselines:
             return True
 
     def recall(self, server: Server, offered: tuple[Offered, ...]) -> Verdict:
-        """Decides what of a listing read from the catalogue may be served, without recording anything. A server that
-        has no baseline yet is served as it was: its catalogue becomes the baseline when it is next asked. Blocks."""
+        """Decide which definitions of a listing from the catalogue may be served, without recording anything. Blocks.
+
+        A server without a baseline is served as before: its catalogue becomes the baseline when it is next asked.
+        """
         if server.definition_changes != "hold":
             return Verdict()
         records = self.records(server)
@@ -546,7 +550,7 @@ class Baselines:
         return Verdict(withheld=withheld, records=records)
 
     def records(self, server: Server) -> tuple[Baseline, ...]:
-        """Everything recorded of a server as it is configured. Blocks."""
+        """Return all records of a server in its current configuration. Blocks."""
         key = (server.name, server.launch_key)
         if self._database is None:
             return self._memory.get(key, ())
@@ -557,13 +561,15 @@ class Baselines:
             return self._memory.get(key, ())
 
     def _with_memory(self, key: tuple[str, str], stored: tuple[Baseline, ...]) -> tuple[Baseline, ...]:
-        """With what this process recorded and could not write."""
+        """Return the stored records with those that this process could not write."""
         ids = {record.stored_id or record.id for record in stored}
         return (*stored, *(record for record in self._memory.get(key, ()) if record.id not in ids))
 
     def stamp(self, server: Server) -> str | None:
-        """Differs whenever a definition of the server was accepted, by whichever process; empty where the store cannot
-        be read, None where there is none. Blocks."""
+        """Return a value that changes whenever any process accepts a definition of the server. Blocks.
+
+        Empty if the store cannot be read, None if there is none.
+        """
         query = (
             "SELECT id, accepted_hash FROM ullage_definitions WHERE server = :server AND launch = :launch ORDER BY id"
         )
@@ -577,18 +583,18 @@ class Baselines:
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     def withheld(self, server: Server) -> tuple[DefinitionChange, ...]:
-        """What waits for the user, as it was last offered. Blocks."""
+        """Return the changes that await the user's acceptance, as last offered. Blocks."""
         found = (record.change() for record in self.records(server))
         return tuple(change for change in found if change is not None)
 
     def new(self, server: Server) -> tuple[Baseline, ...]:
-        """Names that joined after the server's first listing, of the last month, that the user has not looked at.
+        """Return the names added after the server's first listing, in the last month, that the user has not seen.
         Blocks."""
         oldest = self._clock() - _NEW_FOR
         return tuple(one for one in self.records(server) if one.origin == "new" and one.created >= oldest)
 
     def accept(self, server: Server, shown: Iterable[DefinitionChange]) -> tuple[DefinitionChange, ...]:
-        """Accepts exactly the definitions that were shown; returns those that were still the ones offered. Blocks."""
+        """Accept exactly the definitions that were shown; return those that were still on offer. Blocks."""
         wanted = {change.record_id: change for change in shown}
         now = self._clock()
 
@@ -603,7 +609,7 @@ class Baselines:
         return tuple(wanted[record.id] for record in taken)
 
     def acknowledge(self, server: Server) -> None:
-        """Marks the new names of a server as seen by the user. Blocks."""
+        """Mark the new names of a server as seen by the user. Blocks."""
         now = self._clock()
         self._rewrite(server, lambda records: [one.accepting("user", now) for one in records if one.origin == "new"])
 
@@ -632,7 +638,7 @@ def _load(connection: Connection, server: str, launch: str) -> tuple[Baseline, .
 
 
 def _record(row: Mapping[Any, Any], server: str, launch: str) -> Baseline:
-    """A row that is not as it was written keeps its place and matches nothing."""
+    """Read a row. A damaged row keeps its id and matches nothing."""
     is_whole = row["checksum"] == _checksum(row)
     pending = row["pending"] if is_whole else None
     record = Baseline(
@@ -694,6 +700,7 @@ def _row(record: Baseline) -> dict[str, object]:
 
 
 def _checksum(row: Mapping[Any, Any]) -> str:
-    """Notices a row that was damaged; it is no protection against whoever may write to the store."""
+    """Return a checksum that detects a damaged row. It does not protect against someone with write access to the
+    store."""
     parts = [row[name] for name in (*_TEXTS, "pending_hash", "origin", "changes")]
     return hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()

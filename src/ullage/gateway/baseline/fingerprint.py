@@ -30,16 +30,16 @@ from ullage.tool import Json, JsonObject
 __all__ = ["Places", "exact_hash", "fingerprint"]
 
 _SHORTEST_PATH = 3
-"""Letters of a folder's path below which it is not replaced: `/` is in every text."""
+"""Length of a folder's path below which it is not replaced: `/` is in every text."""
 _LONGEST_TEXT = 50_000
-"""Characters of a text in which anything is replaced."""
+"""Most characters of a text in which anything is replaced."""
 _FREE_TEXT = frozenset({"description", "title", "instructions"})
 _EXAMPLE_VALUES = frozenset({"default", "examples", "example"})
 _UNORDERED = frozenset({"required", "enum", "type"})
 _LITERAL = frozenset({"const", "enum", "annotations", "_meta", "icons"})
-"""Keys below which `description` and `title` are data and no text about the definition."""
+"""Keys below which `description` and `title` are data, not texts about the definition."""
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-"""Keys whose children are names of the server's own and no keywords."""
+"""Keys whose children are names chosen by the server, not keywords."""
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
@@ -82,7 +82,7 @@ class Places:
     """Folders of this machine that servers write into their definitions."""
 
     folder: str | None = None
-    """In which the server runs."""
+    """The folder in which the server runs."""
     home: str | None = None
     temporary: str | None = None
     _patterns: tuple[tuple[re.Pattern[str], str], ...] = field(init=False, repr=False, compare=False, default=())
@@ -90,7 +90,7 @@ class Places:
     def __post_init__(self) -> None:
         known = {self.folder: "<folder>", self.temporary: "<temporary>", self.home: "<home>"}
         paths = [(path.rstrip("/\\"), name) for path, name in known.items() if path]
-        # The longest first: a project's folder is most often inside the home.
+        # The longest first, since a project's folder is usually inside the home folder.
         paths.sort(key=lambda one: -len(one[0]))
         patterns = [
             (re.compile(rf"(?<![\w.-]){re.escape(path)}{_TEMPORARY_NAME}{_PATH_END}"), name)
@@ -106,17 +106,17 @@ class Places:
 
 
 def fingerprint(definition: JsonObject, places: Places) -> str:
-    """The hash of a definition (of a tool, of a prompt, or of a server's instructions) as it is compared."""
+    """Return the hash by which the definition of a tool or prompt, or a server's instructions, is compared."""
     try:
         said: Json = _normalised_object(definition, places, is_named=False)
     except RecursionError:
-        # Nested deeper than Python goes: compared to the letter.
+        # Nested deeper than Python's recursion limit: compared exactly.
         return exact_hash(definition)
     return exact_hash(cast("JsonObject", said))
 
 
 def exact_hash(definition: JsonObject) -> str:
-    """Equal for definitions that are equal as JSON values, whatever the order of their keys."""
+    """Return a hash that is equal for definitions that are equal as JSON values, whatever the order of their keys."""
     text = json.dumps(dict(definition), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -128,7 +128,7 @@ def _normalised(value: Json, places: Places) -> Json:
 
 
 def _normalised_object(said: Mapping[str, Json], places: Places, *, is_named: bool) -> dict[str, Json]:
-    """`is_named` where the keys are names that the server chose, such as those of properties."""
+    """Normalise an object. `is_named` if its keys are names that the server chose, such as those of properties."""
     if is_named:
         return {key: _normalised(value, places) for key, value in said.items()}
     return {key: _normalised_keyword(key, value, places) for key, value in said.items()}
@@ -149,8 +149,11 @@ def _normalised_keyword(key: str, value: Json, places: Places) -> Json:
 
 
 def _normalised_text(text: str, places: Places) -> str:
-    """Free text about a tool. A longer one than any tool needs is compared to the letter: a pattern searched for in a
-    megabyte would hold up every other thread."""
+    """Normalise free text about a tool.
+
+    A text longer than any tool needs is compared exactly: searching patterns in a megabyte would block every other
+    thread.
+    """
     if len(text) > _LONGEST_TEXT:
         return text
     text = places.replace(text)
@@ -162,7 +165,7 @@ def _normalised_text(text: str, places: Places) -> str:
 
 
 def _normalised_example(value: Json, places: Places) -> Json:
-    """A value that a caller may send: only what cannot be anything else than a folder of this machine or a moment."""
+    """Normalise an example value: replace only a folder of this machine, or a whole value that is a date or time."""
     if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
         return "<time>" if _MOMENT.fullmatch(value) else places.replace(value)
     if isinstance(value, list):

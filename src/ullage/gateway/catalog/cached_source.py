@@ -1,14 +1,13 @@
 """A source whose tool list comes from memory or the catalogue when it is known there.
 
-`Kept` wraps one source and answers for its tools from memory, else from the catalogue, and asks the source itself
-only where neither knows. It asks again when the source says that something changed, and when the source first
-answers anything after a start from disk, until it has once said what it offers; watchers are told only where a
-definition differs.
+`Kept` wraps one source and lists its tools from memory, else from the catalogue, and contacts the source only if
+neither has them. It lists them again when the source announces a change, and when the source first answers anything
+after a start from disk, until it has listed its tools once. Watchers are notified only if a definition differs.
 
-Tools and prompts that are not as they were accepted are left out, and a call of one is refused. The first call after a
-start from disk waits for the source's own list, so that a definition that changed between two starts is noticed before
-it is called. While something is withheld, the store is looked at every second for the user's acceptance. Everything
-else passes through untouched.
+Tools and prompts that differ from their accepted definitions are left out, and a call of one is refused. The first
+call after a start from disk waits for the source's own list, so that a definition that changed between two starts is
+noticed before it is called. While something is withheld, the store is checked every second for the user's
+acceptance. Everything else passes through unchanged.
 """
 
 import math
@@ -51,13 +50,13 @@ __all__ = ["Keepable", "Kept"]
 Result = TypeVar("Result")
 
 _LOOK_SECONDS = 1.0
-"""Between two looks at the store for an acceptance, while something is withheld."""
+"""Seconds between two checks of the store for an acceptance, while something is withheld."""
 
 
 class Keepable(
     ToolSource, Watched, Introduced, ResourceSource, PromptSource, CompletionSource, Subscribed, Closing, Protocol
 ):
-    """What can be kept: a server under supervision."""
+    """Interface of a source that `Kept` can wrap: a supervised server."""
 
     @property
     def capabilities(self) -> JsonObject: ...
@@ -67,16 +66,18 @@ class Keepable(
 
 @dataclass(slots=True)
 class _Asking:
-    """One question to the source, on which any number may wait."""
+    """One request for the source's list, which any number of callers may await."""
 
     pause: float
     hurried: anyio.Event = field(default_factory=anyio.Event)
-    """Set where someone waits who should not wait for the pause as well."""
+    """Set when a caller should not wait for the pause as well."""
     done: anyio.Event = field(default_factory=anyio.Event)
     error: UllageError | None = None
 
 
 class Kept:
+    """Wraps one source and caches its tools."""
+
     def __init__(self, source: Keepable, server: Server, catalogue: Catalogue, *, spawn: Spawn) -> None:
         self._source = source
         self._catalogue = catalogue
@@ -85,24 +86,24 @@ class Kept:
         self._weights: dict[str, int] = {}
         self._asking: _Asking | None = None
         self._confirmed_starts: int | None = None
-        """How often the source had connected when it last listed its tools, so that its list is as fresh as its own
-        news of it; None where it has not listed them in this process."""
+        """Number of the source's connections when it last listed its tools; None if it has not done so in this
+        process. If unchanged, the list is as current as its announcements."""
         self._is_stale = False
         self._is_announced = False
-        """Whether the source said that its tools changed, and nobody has been told yet."""
+        """Whether the source announced a change that watchers were not notified of yet."""
         self._pacing = Pacing()
         self._listeners: list[Listener] = []
         self._unwatch = source.watch(self._hear)
         self._is_closed = False
         self._offered_prompts: tuple[JsonObject, ...] | None = None
-        """As the source last listed them."""
+        """Prompts as the source last listed them."""
         self._unlisted: dict[str, DefinitionChange] = {}
-        """Tools that were withheld when they were last listed, and are listed no more."""
+        """Withheld tools that the source no longer lists."""
         self._withheld_prompts: dict[str, DefinitionChange] = {}
         self._is_awaiting_acceptance = False
         self.server = server
         self.problem: str | None = None
-        """Why the source could not be asked the last time; None where it could, or never was."""
+        """Why the last request to the source failed; None if it did not."""
 
     async def tools(self) -> Listing:
         if self._stored is None:
@@ -112,15 +113,15 @@ class Kept:
         return self.peek() or Listing((), revision="")
 
     def peek(self) -> Listing | None:
-        """What is known at once."""
+        """Return the known list without waiting."""
         return None if self._stored is None else self._stored.listing
 
     def token_count(self, tool: str) -> int | None:
-        """What a tool's definition weighs; None where there is no such tool."""
+        """Return the tokens of a tool's definition; None for an unknown tool."""
         return self._weights.get(tool)
 
     def introduction(self) -> Introduction | None:
-        """The source's own, else what it said the last time it was asked; with the instructions that were accepted."""
+        """Return the source's introduction, else the stored one, with the accepted instructions."""
         stored = self._stored
         known = None if stored is None else stored.introduction
         said = self._introduced() or known
@@ -129,30 +130,30 @@ class Kept:
         if stored is not None and stored.instructions_change is not None:
             accepted = stored.instructions_change.accepted or {}
             return replace(said, instructions=_text(accepted, "instructions"), title=_text(accepted, "title"))
-        # A source that has connected and not listed anything since may already say something else.
+        # A source that has connected and not listed its tools since may have changed them.
         return replace(said, instructions=known.instructions if known else None, title=known.title if known else None)
 
     def withheld(self) -> dict[str, DefinitionChange]:
-        """Tools that are not as they were accepted, by name."""
+        """Return the tools whose definitions are not the accepted ones, by name."""
         return {} if self._stored is None else dict(self._stored.withheld)
 
     def withheld_prompts(self) -> dict[str, DefinitionChange]:
         return dict(self._withheld_prompts)
 
     def reconfigure(self, server: Server) -> None:
-        """Takes over settings that do not change how the server is started."""
+        """Apply settings that do not change how the server is started."""
         before, self.server = self.server, server
         if before.definition_changes != server.definition_changes and not self._is_closed:
             self._spawn(self._judge_again)
 
     @property
     def _starts(self) -> int:
-        """How often the source has connected; always 0 for one that does not count."""
+        """Return how often the source has connected; 0 for a source without a count."""
         return getattr(self._source, "starts", 0)
 
     @property
     def _is_connected(self) -> bool:
-        """Always true for a source that cannot say."""
+        """Return whether the source is connected; True for a source that does not tell."""
         return getattr(self._source, "is_connected", True)
 
     @property
@@ -161,7 +162,7 @@ class Kept:
 
     @property
     def _era(self) -> Era:
-        """Of the protocol, as the source last spoke it; empty where the source does not say."""
+        """Return the protocol era that the source last used; empty for a source that does not tell."""
         era = getattr(self._source, "protocol_era", None)
         return era if era in ("handshake", "stateless") else ""
 
@@ -170,22 +171,25 @@ class Kept:
         return None if said is None else replace(said, capabilities=self._source.capabilities)
 
     async def load(self) -> Listing | None:
-        """What the catalogue knows; starts nothing."""
+        """Load the list from the catalogue; starts no server."""
         stored = await self._catalogue.listing(self.server) if self._stored is None else None
         if stored is not None and self._stored is None:
             self._adopt(stored)
         return self.peek()
 
     async def is_current(self) -> bool:
-        """Whether the catalogue says what is known here; another process may have renewed it."""
+        """Return whether the catalogue agrees with memory; another process may have updated it."""
         stored, known = await self._catalogue.listing(self.server), self._stored
         if stored is None or known is None:
             return stored is known
         return (stored.listing.revision, stored.introduction) == (known.listing.revision, known.introduction)
 
     async def refresh(self) -> None:
-        """Asks the source, or waits for the answer where someone has asked; raises why there is none. The list
-        known before stays."""
+        """List the source's tools, or await the request in progress. On failure the known list stays.
+
+        Raises:
+            UllageError: The source could not list its tools.
+        """
         asking = self._asking or self._ask()
         asking.hurried.set()
         await asking.done.wait()
@@ -194,8 +198,11 @@ class Kept:
 
     @property
     def is_silent_about_changes(self) -> bool:
-        """Whether it runs and has not declared that it announces changes of its tools. In the later era a list says how
-        long it may be kept, and most say not at all, whatever is announced."""
+        """Return whether the source runs and has not declared that it announces changes of its tools.
+
+        In the later era a list states how long it may be kept, and most servers state nothing, whatever they
+        announce.
+        """
         if self._confirmed_starts is None or not self._is_connected:
             return False
         if self._era == "stateless":
@@ -207,7 +214,7 @@ class Kept:
         if self._is_closed:
             raise SourceFailed(f"`{self.server.name}` is closed", suggestion="list the tools again")
         asking = self._asking = _Asking(pause)
-        # In the background, so that whoever waits may give up without taking the answer from the others.
+        # In the background, so that a caller can give up without cancelling the request for the others.
         self._spawn(lambda: self._answer(asking))
         return asking
 
@@ -228,7 +235,7 @@ class Kept:
             self.problem = None if asking.error is None else asking.error.message
             self._pacing.finished(anyio.current_time())
             asking.done.set()
-        # Not where this was cancelled: the group is ending, and would cancel the next one too, and so on.
+        # Not after a cancellation: the task group is ending and would cancel the next request too, and so on.
         if self._is_stale and not self._is_closed:
             self._ask_after_change()
 
@@ -240,13 +247,13 @@ class Kept:
         stored = await self._catalogue.replace(self.server, listing.tools, self._introduced(), self._era)
         self._adopt(stored)
         self._confirmed_starts = self._starts
-        # Compared with what was known here: another process may have brought the catalogue up to date already.
+        # Compared with memory, because another process may already have updated the catalogue.
         announced, self._is_announced = self._is_announced, False
         if announced or before is None or before.revision != stored.listing.revision:
             self._tell(Change("tools", is_announced=announced))
 
     def _ask_after_change(self) -> None:
-        """After a pause, in which further changes gather."""
+        """List the tools after a pause, in which further changes are collected."""
         self._ask(self._pacing.pause(anyio.current_time()))
 
     def _adopt(self, stored: Stored) -> None:
@@ -268,13 +275,13 @@ class Kept:
             self._spawn(self._watch_store)
 
     async def _watch_store(self) -> None:
-        """Looks for an acceptance by another process, for as long as something is withheld."""
+        """Check for an acceptance by another process while something is withheld."""
         baselines, before = self._catalogue.baselines, ""
         try:
             while not self._is_closed:
                 await anyio.sleep(_LOOK_SECONDS)
                 now = await anyio.to_thread.run_sync(baselines.stamp, self.server)
-                # The first look always compares: something may have been accepted since the list was judged.
+                # The first check always compares: something may have been accepted since the list was judged.
                 if now != before:
                     before = now
                     await self._judge_again()
@@ -284,10 +291,10 @@ class Kept:
             self._is_awaiting_acceptance = False
 
     async def _judge_again(self) -> None:
-        """Compares what is known of the source with what is accepted by now, and tells watchers what differs."""
+        """Compare the known definitions with the accepted ones again, and notify watchers of differences."""
         known = self._stored
         stored = await self._catalogue.listing(self.server)
-        # Not where the source has listed its tools meanwhile, which were judged then.
+        # Not if the source has listed its tools meanwhile, since they were judged then.
         if stored is not None and known is not None and self._stored is known:
             self._adopt(stored)
             if stored.listing.revision != known.listing.revision:
@@ -314,7 +321,7 @@ class Kept:
             listener(change)
 
     async def _through(self, request: Awaitable[Result]) -> Result:
-        """Passes something on. A source that answers is there: a list that came from disk can be confirmed."""
+        """Forward a request. If the source answers, it is running, so a list that came from disk can be confirmed."""
         try:
             answer = await request
         except ProtocolError:
@@ -376,7 +383,7 @@ class Kept:
 
     @property
     def capabilities(self) -> JsonObject | None:
-        """What the server declared, now or when it last ran; None where that is not known."""
+        """Return the capabilities that the server declared, now or when it last ran; None if they are not known."""
         said = self.introduction()
         return None if said is None else said.capabilities
 

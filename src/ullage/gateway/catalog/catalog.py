@@ -1,14 +1,12 @@
-"""The catalogue: every tool that was ever listed, with its definition and weight.
+"""The catalogue: every tool that was ever listed, with its definition and token count.
 
-Every tool that was ever listed, with its definition and weight, in one database for all of a user's sessions and
-projects. A server stands in it under its name and its key together: two projects that configure one name differently
-each keep their own tools, and a changed configuration is another server whose tools are not known yet. Where the
-database fails, the catalogue goes on in memory and says so once. It asks no server anything.
+One database serves all of a user's sessions and projects. A server is identified by its name and its key together: two
+projects that configure one name differently each keep their own tools, and a server with a changed configuration is a
+new one whose tools are not known yet. If the database fails, the catalogue continues in memory and logs that once. It
+never contacts a server.
 
-Each function does one thing within a transaction that it is given. What to do, and what when it fails, is the
-catalogue's affair.
-
-A `Renewal` decides which tools are the same, changed, new or gone. Where the result is kept is the catalogue's affair.
+The functions on rows each do one thing within a given transaction. `Catalogue` decides what to do, and what a
+failure means. `Renewal` decides which tools are unchanged, changed, new or gone.
 """
 
 import json
@@ -52,27 +50,27 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTool:
-    """One tool of one server."""
+    """A stored tool of a server."""
 
     id: UUID
-    """Stays while the tool keeps its name, whatever else of it changes."""
+    """Constant while the tool keeps its name, whatever else changes."""
     server_id: UUID
     tool: Tool
     definition_hash: str
     token_count: int = 0
-    """What its definition weighs as a client shows it to a model."""
+    """Tokens of its definition as a client shows it to a model."""
     embedding: bytes | None = field(default=None, repr=False)
-    """For the index alone: never shown, never serialised."""
+    """Used by the index only; never shown or serialised."""
     created: datetime
     updated: datetime
-    """When its definition last changed."""
+    """Time of the last change of its definition."""
 
     def __post_init__(self) -> None:
         if self.token_count < 0:
             raise ValueError(f"a definition cannot weigh {self.token_count} tokens")
 
     def shown(self) -> dict[str, Json]:
-        """All of it that may leave the process."""
+        """Return the fields that may leave the process."""
         return {
             "id": str(self.id),
             "server_id": str(self.server_id),
@@ -85,22 +83,22 @@ class StoredTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A server's tools as they were last listed."""
+    """A server's tools as last listed."""
 
     server_id: UUID
     tools: tuple[StoredTool, ...]
     listing: Listing
     introduction: Introduction | None = None
-    """What the server said of itself then."""
+    """The server's introduction at that time."""
     changed: bool = False
-    """Whether this came of a listing that differed from the one before it."""
+    """Whether the listing differed from the one before it."""
     withheld: Mapping[str, DefinitionChange] = field(default_factory=dict[str, DefinitionChange])
-    """Tools that are not in `listing`, by name, because they are not as they were accepted."""
+    """Tools that are not in `listing`, by name, because their definitions are not the accepted ones."""
     instructions_change: DefinitionChange | None = None
 
     @property
     def is_held(self) -> bool:
-        """Whether anything of the server waits for the user."""
+        """Whether anything of the server awaits the user's acceptance."""
         return bool(self.withheld) or self.instructions_change is not None
 
     @classmethod
@@ -118,8 +116,10 @@ class Stored:
         return cls(server_id=server_id, tools=tools, listing=listing, introduction=introduction, changed=changed)
 
     def judged(self, verdict: Verdict) -> "Stored":
-        """The same without what is withheld. The revision tells what is withheld too, so that a view made of it is made
-        anew when that changes."""
+        """Return a copy without the withheld tools.
+
+        The revision covers them too, so that views are rebuilt when they change.
+        """
         withheld = {name: change for (kind, name), change in verdict.withheld.items() if kind == "tool"}
         listing = self.listing
         if withheld:
@@ -137,7 +137,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A tool just listed."""
+    """A tool that was just listed."""
 
     tool: Tool
     definition_hash: str
@@ -149,8 +149,7 @@ def fresh_of(tools: Iterable[Tool]) -> tuple[Fresh, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """What is needed to bring a server's tools up to date. Each definition is weighed once, so that a second try under
-    a lock weighs nothing."""
+    """Updates a server's tools. Each definition is counted once, so that a second try under a lock counts nothing."""
 
     weigh: Callable[[str], int]
     new_id: Callable[[], UUID]
@@ -158,9 +157,10 @@ class Renewal:
     weights: dict[str, int] = field(default_factory=dict[str, int])
 
     def of(self, old: tuple[StoredTool, ...], listed: Sequence[Fresh], server_id: UUID) -> tuple[StoredTool, ...]:
-        """The tools as listed, with everything that is known of those already known; `old` itself where no definition
-        differs. A server that lists the same tools in another order has changed nothing that a model should read
-        again."""
+        """Return the listed tools with the stored fields of those already known; `old` itself if no definition differs.
+
+        The same tools in another order are no change that a model should read again.
+        """
         if Counter(stored.definition_hash for stored in old) == Counter(fresh.definition_hash for fresh in listed):
             return old
         known = _by_name(old)
@@ -196,7 +196,7 @@ class Renewal:
 
 
 def _by_name(tools: Iterable[StoredTool]) -> dict[str, list[StoredTool]]:
-    """A server should not list a name twice; one that does is taken as it is, in order."""
+    """Group tools by name, in order, since a server may list a name twice although it should not."""
     named: dict[str, list[StoredTool]] = {}
     for stored in tools:
         named.setdefault(stored.tool.name, []).append(stored)
@@ -214,27 +214,30 @@ _CHANGE_TOOL = f"UPDATE ullage_tools SET {', '.join(f'{column} = :{column}' for 
 _INTRODUCTION = frozenset(field.name for field in fields(Introduction))
 
 _AT_ONCE = 500
-"""Rows deleted by one statement: databases limit its parameters."""
+"""Most rows deleted by one statement; databases limit its parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRow:
+    """The row of a server."""
+
     id: UUID
     introduction: Introduction | None
     seen: datetime
-    """When it was last known to list these tools."""
+    """Time at which it was last known to list these tools."""
 
 
 def find_server(connection: Connection, server: Server, *, for_update: bool = False) -> ServerRow | None:
+    """Return the row of a server in its current configuration."""
     query = 'SELECT id, introduction, seen FROM ullage_servers WHERE name = :name AND "key" = :key'
-    # A transaction that writes to SQLite is alone.
+    # SQLite needs no lock: it allows only one writing transaction at a time.
     lock = " FOR UPDATE" if for_update and connection.kind == "postgresql" else ""
     row = connection.execute(query + lock, {"name": storable(server.name), "key": server.key}).first()
     return None if row is None else _server_row(row)
 
 
 def find_latest_server(connection: Connection, name: str) -> ServerRow | None:
-    """The one of that name that was listed last, however it was configured."""
+    """Return the most recently listed server of that name, whatever its configuration."""
     query = "SELECT id, introduction, seen FROM ullage_servers WHERE name = :name ORDER BY seen DESC LIMIT 1"
     row = connection.execute(query, {"name": storable(name)}).first()
     return None if row is None else _server_row(row)
@@ -252,12 +255,12 @@ def _introduction(said: str | None) -> Introduction | None:
 
 
 def _known(said: dict[str, Any]) -> dict[str, Any]:
-    """What this version knows of what a newer one may have written."""
+    """Return the keys known to this version, since a newer one may have written more."""
     return {key: value for key, value in said.items() if key in _INTRODUCTION}
 
 
 def claim_server(connection: Connection, server: Server, *, new_id: UUID, now: datetime) -> tuple[ServerRow, bool]:
-    """The server's row, made where there is none, and whether it was; nobody else changes it in this transaction."""
+    """Return the server's row, created if missing, and whether it was created. It is locked for this transaction."""
     time = seconds(now)
     row = {"id": str(new_id), "name": storable(server.name), "key": server.key}
     connection.execute(_CLAIM, row | {"created": time, "updated": time, "seen": time})
@@ -279,8 +282,10 @@ def save_server(
 
 
 def thin_out(connection: Connection, name: str, *, most: int) -> None:
-    """Keeps the servers of that name that were seen last. One comes with every change of its environment, and some
-    environments hold a token that is new each hour."""
+    """Keep the most recently seen servers of that name.
+
+    Each change of a server's environment adds one, and some environments contain a token that changes every hour.
+    """
     doomed = connection.execute(
         "SELECT id FROM ullage_servers WHERE name = :name ORDER BY seen DESC LIMIT :some OFFSET :most",
         {"name": storable(name), "some": _AT_ONCE, "most": most},
@@ -291,7 +296,7 @@ def thin_out(connection: Connection, name: str, *, most: int) -> None:
 
 
 def delete_server(connection: Connection, server: Server) -> None:
-    """Its tools go with it."""
+    """Delete a server and its tools."""
     connection.execute(
         'DELETE FROM ullage_servers WHERE name = :name AND "key" = :key',
         {"name": storable(server.name), "key": server.key},
@@ -299,10 +304,12 @@ def delete_server(connection: Connection, server: Server) -> None:
 
 
 def delete_forgotten(connection: Connection, *, unseen_since: datetime) -> None:
+    """Delete the servers not seen since a time, with their tools."""
     connection.execute("DELETE FROM ullage_servers WHERE seen < :since", {"since": seconds(unseen_since)})
 
 
 def load_tools(connection: Connection, server_id: UUID) -> tuple[StoredTool, ...]:
+    """Return the stored tools of a server, in the order of its list."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM ullage_tools WHERE server_id = :server ORDER BY position"
     return tuple(_tool(row, server_id) for row in connection.execute(query, {"server": str(server_id)}).mappings())
 
@@ -325,7 +332,7 @@ def _tool(row: Mapping[Any, Any], server_id: UUID) -> StoredTool:
 
 
 def save_tools(connection: Connection, old: Sequence[StoredTool], new: Sequence[StoredTool]) -> None:
-    """Makes the rows of `old` those of `new`, writing only what differs."""
+    """Replace the rows of `old` by those of `new`, writing only differences."""
     before = {stored.id: (position, stored.definition_hash) for position, stored in enumerate(old)}
     staying = {stored.id for stored in new}
     gone = [{"row": str(one)} for one in before if one not in staying]
@@ -362,11 +369,11 @@ Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
 _KEYS = 8
-"""Configurations kept of one name."""
+"""Most configurations kept of one name."""
 _SEEN = timedelta(days=1)
-"""How stale the time of the last look at an unchanged server may be, so that most looks write nothing."""
+"""How old the stored time of an unchanged server may be, so that most listings write nothing."""
 _FORGOTTEN = timedelta(days=180)
-"""After which a server that nobody listed is taken for one that left the settings while no gateway ran."""
+"""Age at which an unlisted server is assumed to have left the settings while no gateway ran."""
 _NOBODY = UUID(int=0)
 
 
@@ -375,7 +382,7 @@ def _now() -> datetime:
 
 
 class Catalogue:
-    """Of one process; any number of processes may share the database."""
+    """The catalogue of one process; any number of processes may share the database."""
 
     def __init__(  # noqa: PLR0913 - clock and ids are for tests
         self,
@@ -387,8 +394,13 @@ class Catalogue:
         places: Places | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`weigh` counts a definition's text for the reference model; it is called from other threads, and so is
-        `on_change`, after something was stored that differs from before. Without a database all is kept in memory."""
+        """Open the catalogue.
+
+        Args:
+            database: None to keep everything in memory.
+            weigh: Counts a definition's text for the reference model; called from other threads.
+            on_change: Called from other threads after a change was stored.
+        """
         self._database = database
         self._weigh = weigh
         self._clock = clock
@@ -398,10 +410,10 @@ class Catalogue:
         self._said = False
         self.baselines = Baselines(database, places=places, clock=clock, on_failure=self._say)
         self.problem: str | None = None
-        """Why the database could not be used the last time it was tried; None where it could."""
+        """Why the database last failed; None if it did not."""
 
     async def listing(self, server: Server) -> Stored | None:
-        """What is known of the server; None where it was never listed as it is now configured."""
+        """Return what is stored of the server; None if it was never listed in its current configuration."""
         in_memory = self._memory.get((server.name, server.key))
 
         def load(database: Database) -> Stored | None:
@@ -416,13 +428,13 @@ class Catalogue:
 
     def _offered(self, server: Server, tools: Iterable[Tool], introduction: Introduction | None) -> tuple[Offered, ...]:
         of_tools = self.baselines.offer(server, "tool", ((tool.name, definition(tool)) for tool in tools))
-        # What of a server's introduction a model may read.
+        # The parts of a server's introduction that a model may read.
         said = {} if introduction is None else {"instructions": introduction.instructions, "title": introduction.title}
         instructions = {key: text for key, text in said.items() if text is not None}
         return of_tools + self.baselines.offer(server, "instructions", [("", instructions)])
 
     def _legacy(self, server: Server) -> tuple[Offered, ...]:
-        """What the catalogue has of a server that has no baseline yet: as it is configured, else under its name."""
+        """Return what is stored of a server without a baseline: in its configuration, else under its name."""
 
         def load(connection: Connection) -> Stored | None:
             row = find_server(connection, server) or find_latest_server(connection, server.name)
@@ -440,7 +452,7 @@ class Catalogue:
     async def judge_prompts(
         self, server: Server, prompts: Iterable[JsonObject], era: Era = ""
     ) -> dict[str, DefinitionChange]:
-        """The prompts that are to be withheld, by name; the rest may be served, and is recorded."""
+        """Record a server's prompts and return those to withhold, by name."""
         named = [(str(one.get("name")), one) for one in prompts]
 
         def work() -> dict[str, DefinitionChange]:
@@ -456,15 +468,19 @@ class Catalogue:
         introduction: Introduction | None = None,
         era: Era = "",
     ) -> Stored:
-        """Makes these the server's tools, in one transaction. `changed` of the result says whether any definition
-        differs from before, `withheld` which tools are not as they were accepted."""
+        """Replace the server's tools in one transaction.
+
+        Returns:
+            The stored tools. `changed` tells whether any definition differs from before, `withheld` which tools are
+            not as accepted.
+        """
         listed = tuple(tools)
 
         def judge() -> Verdict:
             offered = self._offered(server, listed, introduction)
             return self.baselines.judge(server, era, offered, legacy=lambda: self._legacy(server))
 
-        # Before the catalogue is overwritten, which may be all there is to compare with.
+        # Before the catalogue is overwritten, since it may be the only basis for comparison.
         verdict = await anyio.to_thread.run_sync(judge)
         stored = await self._stored(lambda database: self._exchange(database, server, listed, introduction), None)
         if stored is None:
@@ -473,9 +489,11 @@ class Catalogue:
         return stored.judged(verdict)
 
     async def forget(self, server: Server) -> None:
-        """Forgets a server that left the settings, and its tools with it. Others of that name, as other projects have
-        them, stay; a project that starts this very one as well lists it anew. Its accepted definitions stay: whoever
-        takes the server up again is told what changed meanwhile."""
+        """Delete a server that left the settings, and its tools.
+
+        Others of that name, configured by other projects, stay; a project with this same configuration lists it
+        again. Its accepted definitions stay, so that changes are noticed if the server is added again.
+        """
         self._memory.pop((server.name, server.key), None)
 
         def delete(database: Database) -> None:
@@ -485,7 +503,7 @@ class Catalogue:
         await self._stored(delete, None)
 
     async def _stored(self, work: Callable[[Database], Result], otherwise: Result) -> Result:
-        """What `work` does with the database, in a thread of its own; `otherwise` where the database fails."""
+        """Run `work` with the database in a thread; return `otherwise` if the database fails."""
         database = self._database
         if database is None:
             return otherwise
@@ -533,7 +551,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Exchange:
-    """One server's new tools for its old ones."""
+    """The replacement of one server's tools."""
 
     server: Server
     listed: tuple[Fresh, ...]
@@ -541,7 +559,10 @@ class _Exchange:
     renewal: Renewal
 
     def unchanged(self, connection: Connection) -> Stored | None:
-        """What is stored, where writing would change nothing. Weighs what is new on the way, while nobody waits."""
+        """Return the stored tools if nothing needs to be written.
+
+        Counts new definitions outside the lock, so that no other writer waits.
+        """
         row = find_server(connection, self.server)
         old = () if row is None else load_tools(connection, row.id)
         new = self.renewal.of(old, self.listed, _NOBODY)
@@ -550,7 +571,7 @@ class _Exchange:
         return Stored.of(row.id, old, row.introduction) if self.renewal.now - row.seen < _SEEN else None
 
     def write(self, connection: Connection) -> tuple[Stored, bool, bool]:
-        """What is stored from now on, whether the server was unknown before, and whether anything differs."""
+        """Write the tools; return them, whether the server was unknown before, and whether anything differs."""
         now = self.renewal.now
         row, is_new = claim_server(connection, self.server, new_id=self.renewal.new_id(), now=now)
         old = load_tools(connection, row.id)

@@ -1,15 +1,15 @@
-"""Stores what the search index derives from definitions: term forms, use counts and vectors.
+"""Stores what the search index derives from definitions: tool forms, use counts and vectors.
 
-A cache of JSON by key in the database, for what is derived from definitions at some cost. All of it can be made
-again, so a database that fails is an empty cache and no error. What a form is, is not known here.
+Forms and vectors can be computed again, so a failing database counts as an empty cache, not as an error.
 
-In a table of the database, a row for each need and tool of a principal: the terms of the need, how often, and when
-last. Bounded in number and age. What is alike to what, and what may be kept of a query at all, `ullage.search` knows;
-what a database that fails means, whoever asks.
+`StoredForms` is a cache of JSON by the hash of a definition.
 
-In the row of its tool, by the server's name and the definition's hash: whatever of either changes has no vector here,
-and the transaction that changes a definition empties its place. All of it can be made again, so a database that fails
-keeps nothing and is no error. What the bytes mean is not known here.
+`StoredUses` has a row for each need and tool of a principal: the terms of the need, how often, and when last. It is
+bounded in number and age. `ullage.search` decides which needs are similar and what may be stored of a query; the caller
+handles a failing database.
+
+`StoredVectors` stores vectors in the rows of their tools, by the server's name and the definition's hash. A tool has
+no vector after either changes, because the transaction that changes a definition clears it.
 """
 
 import hashlib
@@ -37,13 +37,13 @@ _SAVE = upsert(
 )
 
 _AT_ONCE = 500
-"""Keys in one statement: databases limit its parameters."""
+"""Most keys in one statement; databases limit its parameters."""
 _AGE = timedelta(days=90)
-"""After which a form is let go: nothing says when one was last of use, and it is cheap to make."""
+"""Age at which a form is deleted. Its last use is not recorded, and it is cheap to compute again."""
 
 
 class StoredForms:
-    """Blocking: to be used from a thread."""
+    """Store of tool forms. Blocking: to be used from a thread."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class StoredForms:
         edition: str,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`edition` names the way forms are made; those made another way are not found."""
+        """Open the cache. `edition` identifies how forms are computed; those of another edition are not found."""
         self._database = database
         self._edition = edition
         self._clock = clock
 
     def load(self, hashes: Iterable[str]) -> dict[str, JsonObject]:
-        """What is kept of these."""
+        """Return the stored forms of these definitions."""
         wanted = {f"{self._edition}:{one}": one for one in hashes}
         if self._database is None:
             return {}
@@ -69,6 +69,7 @@ class StoredForms:
         return {wanted[key]: form for key, form in found.items()}
 
     def save(self, forms: Mapping[str, JsonObject]) -> None:
+        """Store forms."""
         if self._database is None or not forms:
             return
         now = self._clock()
@@ -101,17 +102,21 @@ _COLUMNS = ("id", "principal", "server", "tool", "terms", "count", "last")
 _ADD = upsert("ullage_uses", _COLUMNS, key="id", update={"count": "ullage_uses.count + 1", "last": "excluded.last"})
 
 _USES_AGE = 180 * 86_400.0
-"""Seconds after which a use is forgotten; it counts next to nothing by then."""
-"""Rows deleted by one statement: databases limit its parameters."""
+"""Seconds after which a use is deleted; it has almost no weight by then."""
+"""Most rows deleted by one statement; databases limit its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUses:
-    """Blocking: to be used from a thread. Raises `StoreFailed`."""
+    """Store of uses. Blocking: to be used from a thread.
+
+    Raises:
+        StoreFailed: From any method, if the database fails.
+    """
 
     database: Database
     most: int = MOST_USES
-    """Of one principal."""
+    """Most uses kept of one principal."""
 
     def load(self, principal: str, now: float) -> "tuple[Use, ...]":
         query = (
@@ -123,8 +128,8 @@ class StoredUses:
         return tuple(map(_use, rows))
 
     def add(self, principal: str, terms: Iterable[str], tool: "Used", now: float) -> None:
-        """One more use of the tool for what these terms say."""
-        # Names as JSON, so that no two become one.
+        """Add one use of the tool for these terms."""
+        # Names are written as JSON, so that no two become equal.
         said = {
             "principal": json.dumps(principal),
             "server": json.dumps(tool[0]),
@@ -141,7 +146,7 @@ class StoredUses:
         self.database.write(work)
 
     def forget(self, principals: Iterable[str]) -> int:
-        """How many there were of these principals, and now are no more."""
+        """Delete the uses of these principals and return how many there were."""
         listed, values = in_list("principal", map(json.dumps, principals))
         statement = f"DELETE FROM ullage_uses WHERE principal IN {listed}"
         return self.database.write(lambda connection: connection.execute(statement, values).rowcount) if values else 0
@@ -172,20 +177,21 @@ _VECTORS_SAVE = (
     "UPDATE ullage_tools SET embedding = :embedding WHERE definition_hash = :hash "
     "AND server_id IN (SELECT id FROM ullage_servers WHERE name = :server)"
 )
-"""Hashes in one statement, since databases limit its parameters, and rows in one transaction, since others wait."""
+"""Most hashes in one statement, since databases limit its parameters, and rows in one transaction, since others
+wait."""
 
 _Key = tuple[str, str]
-"""The server's name and the hash of a definition."""
+"""The server's name and a definition's hash."""
 
 
 class StoredVectors:
-    """Blocking: to be used from a thread."""
+    """Store of vectors. Blocking: to be used from a thread."""
 
     def __init__(self, database: Database | None) -> None:
         self._database = database
 
     def load(self, keys: Iterable[_Key]) -> dict[_Key, bytes]:
-        """What is kept of these."""
+        """Return the stored vectors of these definitions."""
         wanted = {(storable(server), hash_): (server, hash_) for server, hash_ in keys}
         if self._database is None or not wanted:
             return {}
@@ -197,7 +203,7 @@ class StoredVectors:
         return {wanted[key]: vector for key, vector in found.items() if key in wanted}
 
     def save(self, vectors: Mapping[_Key, bytes]) -> None:
-        """Keeps these where a server of that name still has that definition."""
+        """Store the vectors of definitions that a server of that name still has."""
         if self._database is None:
             return
         # Sorted, so that two processes adding the same ones never wait for each other crosswise.

@@ -1,16 +1,13 @@
-"""Mending of arguments that do not fit their tool's schema.
+"""Repair of arguments that do not fit their tool's schema, and the error for those that cannot be repaired.
 
-Models wrap arguments once more, send objects as strings, write `issueNumber` for `issue_number` and one value where a
-list is wanted. What is meant is then plain, and asking again costs a round trip, so it is mended: only where the
-arguments do not fit as they are, only by steps that lose nothing, and only if the result fits the schema. Every step is
-put into words for the caller. Whether something fits, the caller's `fits` says.
+Models wrap arguments once more, send objects as strings, write `issueNumber` for `issue_number` and a single value
+where a list is required. The intention is then clear, and an error would cost a round trip, so the arguments are
+repaired: only if they do not fit as they are, only by steps that lose nothing, and only if the result fits the schema.
+Each step is described to the caller. The given `fits` decides whether arguments fit.
 
-The error for a caller whose arguments do not fit.
-
-Where and what, in a sentence; the part of the schema that matters, short enough to be read; and the names or values
-that would have done. The caller's own values are not repeated: they are known to it, may be long and may be secret.
-
-The verdict on a call's arguments.
+The error states in one sentence where and what is wrong, with the relevant part of the schema, short enough to be
+read, and the names or values that would have been accepted. It does not repeat the caller's values: the caller knows
+them, and they may be long or secret.
 """
 
 import json
@@ -38,11 +35,11 @@ _LAYERS = 3
 _DEEPEST = 6
 _STEPS = 50_000
 _NAMES = 8
-"""Names compared in the time of one step."""
+"""Names that cost one step to compare."""
 _LETTERS = 500
-"""Characters of JSON read in the time of one step."""
+"""Characters of JSON that cost one step to read."""
 _LONGEST = 1_000_000
-"""Characters of JSON beyond which a text is not read: reading them would hold up everything else."""
+"""Most characters of JSON that are parsed; more would delay other calls."""
 _SEPARATORS = re.compile(r"[\W_]+")
 _TYPES: dict[type, tuple[str, ...]] = {
     bool: ("boolean",),
@@ -57,7 +54,7 @@ _TYPES: dict[type, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """Arguments that fit, and what was done to make them."""
+    """Repaired arguments, and the repairs."""
 
     arguments: dict[str, Json]
     notes: tuple[str, ...]
@@ -71,13 +68,13 @@ def heal(
     *,
     budget: StepBudget | None = None,
 ) -> Healed | None:
-    """Arguments that fit, made from some that do not; None where there is no plain way.
+    """Return repaired arguments; None if there is no unambiguous repair.
 
     Args:
-        names: The tool's own, which some models put around its arguments.
+        names: The tool's own names, which some models wrap around its arguments.
 
     Raises:
-        OutOfSteps: The budget was spent before a way was found.
+        OutOfSteps: The budget was spent before a repair was found.
     """
     budget = StepBudget(_STEPS) if budget is None else budget
     for layers, base in _unwrapped(arguments, {*_WRAPPERS, *names}):
@@ -91,7 +88,8 @@ def heal(
 
 
 def parsed(text: str) -> Json:
-    """The JSON of a text; the text itself where it is none, too long, or means more than it says (`NaN`, `1e999`)."""
+    """Parse a text as JSON; return the text itself if it is not JSON, too long, or has values such as `NaN` or
+    `1e999`."""
     if len(text) > _LONGEST:
         return text
     try:
@@ -112,7 +110,7 @@ def _finite(digits: str) -> float:
 
 
 def _unwrapped(arguments: Json, wrappers: set[str]) -> Iterator[tuple[tuple[str, ...], Json]]:
-    """The arguments as they are, then with one layer after another taken off."""
+    """Yield the arguments, then the arguments with one wrapper after another removed."""
     notes: tuple[str, ...] = ()
     yield notes, arguments
     for _ in range(_LAYERS):
@@ -127,7 +125,7 @@ def _unwrapped(arguments: Json, wrappers: set[str]) -> Iterator[tuple[tuple[str,
 
 
 class _Mender:
-    """Changes what a schema does not take into what it does, where there is one way to."""
+    """Converts values that a schema refuses into accepted ones, where there is exactly one way."""
 
     def __init__(self, root: Schema, budget: StepBudget) -> None:
         self._root = root
@@ -148,7 +146,7 @@ class _Mender:
         return value
 
     def _resolved(self, schema: Json) -> Schema | None:
-        """The schema, or the part of this document that it refers to."""
+        """Return the schema, or the part of this document that it refers to."""
         for _ in range(_DEEPEST):
             if not isinstance(schema, dict):
                 return None
@@ -173,13 +171,13 @@ class _Mender:
         return mended
 
     def _is_spare(self, schema: Json, key: str, required: Json) -> bool:
-        """Whether null is not taken here, and nothing is asked for either."""
+        """Return whether null is not accepted for a key that is not required, so that it can be dropped."""
         shape = self._resolved(schema)
         wanted = self._wanted(shape) if shape is not None else frozenset[str]()
         return bool(wanted) and "null" not in wanted and not (isinstance(required, list) and key in required)
 
     def _renamed(self, value: dict[str, Json], properties: Schema, path: str) -> dict[str, Json]:
-        """Keys that are no parameter's, but spelt like exactly one that is not given."""
+        """Rename unknown keys that are a spelling of exactly one parameter that is not given."""
         self._budget.spend((len(properties) + len(value)) // _NAMES)
         spelt: dict[str, list[str]] = {}
         for name in properties:
@@ -195,7 +193,7 @@ class _Mender:
         return renamed
 
     def _wanted(self, schema: Schema, depth: int = 0) -> frozenset[str]:
-        """The types that the schema takes, on its own word; empty where it does not say."""
+        """Return the types that the schema itself names; empty if it names none."""
         self._budget.spend()
         declared = schema.get("type")
         if isinstance(declared, str):
@@ -233,14 +231,14 @@ class _Mender:
 
 
 def _meant(text: str, wanted: frozenset[str]) -> Json:
-    """What a string stands for where no string is wanted."""
+    """Return the value that a string represents, if no string is accepted."""
     if "boolean" in wanted and text.strip().lower() in ("true", "false"):
         return text.strip().lower() == "true"
     return parsed(text)
 
 
 def _types(value: Json) -> tuple[str, ...]:
-    """The names that schemas have for the value's type, the nearest first."""
+    """Return the schema types of a value, the most specific first."""
     if isinstance(value, float) and value.is_integer():
         return ("number", "integer")
     return _TYPES[type(value)]
@@ -260,19 +258,20 @@ def _plain(name: str) -> str:
 
 
 _FRAGMENT = 800
-"""Characters of schema that are shown: some 200 tokens."""
+"""Most characters of schema in an error: some 200 tokens."""
 _VALUES = 10
 _STRANGERS = 3
-"""Unknown names for which the nearest parameters are looked up."""
+"""Most unknown names for which the nearest parameters are looked up."""
 _KNOWN = 500
-"""Parameters among which they are looked up."""
+"""Most parameters among which they are looked up."""
 _MISFIT_LETTERS = 100_000
-"""Of a part of a schema that may be shown once its words are left out."""
+"""Most characters of a part of a schema that is shortened for an error by removing its texts."""
 _SAID = 160
 _KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 def misfit(tool: Tool, error: "ValidationError") -> InvalidArguments:
+    """Return the error for arguments that do not fit."""
     path = _path(error.absolute_path)
     return InvalidArguments(
         f"`{tool.name}` was not called: {_problem(error, path)}",
@@ -322,7 +321,7 @@ def _strangers(error: "ValidationError") -> list[str]:
 
 
 def _options(error: "ValidationError") -> tuple[str, ...]:
-    """The names or values that would have done, the nearest first."""
+    """Return the names or values that would have been accepted, the nearest first."""
     if error.validator in ("enum", "const"):
         return tuple(_text(value) for value in _allowed(error)[:_VALUES])
     schema = error.schema
@@ -339,7 +338,7 @@ def _options(error: "ValidationError") -> tuple[str, ...]:
 
 
 def _fragment(tool: Tool, error: "ValidationError") -> str:
-    """The part that was broken where that is a parameter, else the whole tool in a line."""
+    """Return the violated part of the schema if it is a parameter, else the tool's signature."""
     path = _path(error.absolute_path)
     return _shown(path, cast("Json", error.schema)) if path else _cut(_signature(tool), _FRAGMENT)
 
@@ -354,7 +353,7 @@ def _shown(name: str, schema: Json) -> str:
 
 
 def _without_words(schema: Json) -> Json:
-    """Without what explains and does not assert."""
+    """Return the schema without keywords that explain and do not assert."""
     if isinstance(schema, list):
         return [_without_words(each) for each in schema]
     if not isinstance(schema, dict):
@@ -369,7 +368,7 @@ def _allowed(error: "ValidationError") -> list[Any]:
 
 
 def _text(value: Json) -> str:
-    """A value that would have done, as far as it is short."""
+    """Return an accepted value as text, shortened."""
     if isinstance(value, str):
         return value if len(value) <= _FRAGMENT else _cut(value)
     return written(value) if is_small(value, values=_FRAGMENT, letters=_FRAGMENT) else f"a long {_kind(value)}"
@@ -406,15 +405,16 @@ def _signature(tool: Tool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the arguments fit; `misfit` is the error that says most where they do not.
+    """The result of a check: `misfit` is the most informative error if the arguments do not fit.
 
-    What was not checked neither fits nor does not.
+    Unchecked arguments neither fit nor fail to fit.
     """
 
     misfit: "ValidationError | None" = None
     unchecked: str | None = None
-    """Why nothing was checked, where nothing was."""
+    """Why nothing was checked; None if it was."""
 
     @property
     def fits(self) -> bool:
+        """Whether the arguments were checked and fit."""
         return self.misfit is None and self.unchecked is None

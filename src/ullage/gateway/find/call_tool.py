@@ -1,23 +1,22 @@
-"""`call_tool`: resolves the tool that is meant, repairs the arguments and makes the call.
+"""`call_tool` and `call_tool_write`: run the tool that a model names, with arguments repaired to fit its schema.
 
-Finds the tool that is meant, keeps what may change something out of the door for reading, and makes the arguments
-fit. A tool that only reads may go through the other door: nobody is harmed, and refusing would cost a round trip.
-Whether a call is allowed at all, the inner source decides.
+A call passes through three steps:
 
-`call_tool` has arguments of its own around the tool's, and models mix the two up: the tool's name inside `parameters`,
-its arguments beside `tool_name`, everything in one string, `server__tool` as the server. This reads all of them and
-says what it had to mend. It knows no tools: a name is kept as it was said, and where a tool has a parameter called like
-one of the words for `parameters`, whoever knows the tool asks again (`Spoken.of_a_tool_with`).
+1. `read_call` reads the envelope `{server_name, tool_name, parameters}`. Models get it wrong in a few known ways (the
+   tool's name inside `parameters`, its arguments beside `tool_name`, everything in one string, `server__tool` as the
+   server); these are accepted, and each repair is noted. This step does not know the tools: a name is kept as written,
+   and `Spoken.of_a_tool_with` reads the envelope again where the tool has a parameter called like a synonym of
+   `parameters`.
+2. `Calling` resolves the name to a tool. Only read-only tools run through `call_tool`. `call_tool_write` runs any tool,
+   because sending a read-only tool there does no harm and refusing it would cost a round trip.
+3. `fitting` checks the arguments against the tool's schema and repairs what can be repaired. Arguments that fit are
+   sent unchanged. Each check spends from one `StepBudget` for the call.
 
-Checks of a call's arguments that do not hold up other calls.
+Most checks take a few hundred steps and run in the event loop. If arguments or schema need more, `Aside` repeats the
+check in a worker thread with a larger budget, one call at a time, so that other calls are not delayed. If that budget
+is spent too, the arguments are passed on unvalidated.
 
-Most take a few hundred steps and are done at once. Where arguments or schema need more, the check begins anew in a
-worker thread with a larger budget, one call after another. Where even that is spent, the arguments pass unvalidated.
-
-The arguments with which the real tool is called.
-
-Takes what a caller said, checks it against the tool's own schema and mends what can be mended. What fits as it is goes
-out as it is. Everything here spends from one `StepBudget` for each call.
+Access rules are enforced by the inner source, not here.
 """
 
 import logging
@@ -56,7 +55,7 @@ __all__ = [
 
 _TOOL = ("tool_name", "toolName", "tool", "name")
 _SERVER = ("server_name", "serverName", "server")
-"""The last only beside parameters: where there are none, it may well be one itself."""
+"""`server` counts only beside a parameters key; without one it may be an argument of the tool."""
 _PARAMETERS = ("parameters", "params", "arguments", "args", "input", "tool_input")
 _KEYS = ("server_name", "tool_name", "parameters")
 _LAYERS = 3
@@ -64,31 +63,32 @@ _LAYERS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """What a call says."""
+    """The envelope of one `call_tool` call."""
 
     tool: str
-    """As it was said."""
+    """The name as the model wrote it."""
     server: str | None = None
     parameters: Json = field(default_factory=dict[str, Json])
-    """An object, or whatever else was sent in its place."""
+    """An object, or the other JSON value that was sent in its place."""
     beside: JsonObject = field(default_factory=dict[str, Json])
-    """What stood beside `parameters` and is none of call_tool's own arguments."""
+    """Keys beside `parameters` that are not `call_tool`'s own arguments."""
     notes: tuple[str, ...] = ()
     said: JsonObject = field(default_factory=dict[str, Json])
-    """All that was said besides the names."""
+    """Everything in the envelope except the names."""
     read_from: str | None = None
-    """The word that stood for `parameters`."""
+    """The key that was read as `parameters`."""
 
     @property
     def bare(self) -> str:
-        """The name out of a line that was copied whole: `name(args) — sentence [write]`."""
+        """The tool's name, extracted from a copied search result: `name(args) — sentence [write]`."""
         name = self.tool.split("(", 1)[0].split(" — ", 1)[0].split(" [", 1)[0]
         return name.strip().strip("`'\"") or self.tool
 
     def of_a_tool_with(self, properties: Container[str]) -> "Spoken":
-        """The same call of a tool that has these parameters: what is called like one of them is an argument.
+        """Return the call reread for a tool with these parameters, where a synonym of `parameters` is one of them.
 
-        `parameters` itself is one only where the tool's others all stand beside it and none of them in it.
+        `parameters` itself is read as a tool's parameter only if the keys beside it are all parameters of the tool
+        and it contains none of them.
         """
         if self.read_from is None or self.read_from not in properties:
             return self
@@ -100,13 +100,17 @@ class Spoken:
         return _with_parameters(replace(self, notes=notes), words)
 
     def holds_any(self, properties: Container[str]) -> bool:
-        """Whether any of these stands in what was read as the parameters."""
+        """Return whether the parameters contain any of these names."""
         inside = _opened(self.parameters)
         return isinstance(inside, dict) and any(name in properties for name in inside)
 
 
 def read_call(arguments: JsonObject) -> Spoken:
-    """Raises `InvalidArguments` where no tool is named."""
+    """Parse the envelope of a call.
+
+    Raises:
+        InvalidArguments: No tool is named.
+    """
     for from_server in (False, True):
         for depth, (layer, outer) in enumerate(_layers(arguments)):
             spoken = _read(layer, outer, from_server=from_server)
@@ -121,7 +125,7 @@ def read_call(arguments: JsonObject) -> Spoken:
 
 
 def _layers(arguments: JsonObject) -> Iterator[tuple[dict[str, Json], dict[str, Json]]]:
-    """The call, then what stands inside its parameters, each with what was said around it."""
+    """Yield the call, then each call nested in its parameters, with the keys around it."""
     layer, outer = dict(arguments), dict[str, Json]()
     for _ in range(_LAYERS):
         yield layer, outer
@@ -134,7 +138,7 @@ def _layers(arguments: JsonObject) -> Iterator[tuple[dict[str, Json], dict[str, 
 
 
 def _read(layer: dict[str, Json], outer: dict[str, Json], *, from_server: bool) -> Spoken | None:
-    """The call that this layer is, if it names a tool; `from_server` says to look for its name there too."""
+    """Parse one layer; None if it names no tool. With `from_server`, the server's key may contain the tool's name."""
     rest = outer | layer
     has_parameters = any(key in rest for key in _PARAMETERS)
     tool_key, tool = _taken(rest, _TOOL)
@@ -149,7 +153,7 @@ def _read(layer: dict[str, Json], outer: dict[str, Json], *, from_server: bool) 
 
 
 def _with_parameters(spoken: Spoken, words: tuple[str, ...]) -> Spoken:
-    """The call with its parameters under the first of the words that was said, and the rest beside them."""
+    """Return the call with the first of these keys as its parameters, and the other keys beside them."""
     beside = dict(spoken.said)
     key = next((word for word in words if word in beside), None)
     parameters = beside.pop(key) if key else None
@@ -168,7 +172,10 @@ def _read_as(key: str | None, own: str) -> str:
 
 
 def _taken(layer: dict[str, Json], keys: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """The first of the keys that holds a text, with it; taken out of the layer, as is the first that holds nothing."""
+    """Remove and return the first of the keys with a non-empty string, and that string.
+
+    An empty value under the first key is removed as well.
+    """
     for key in keys:
         value = layer.get(key)
         if isinstance(value, str) and value.strip():
@@ -188,11 +195,13 @@ TOO_COMPLEX = "checking these arguments against the schema takes too many steps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitting:
+    """The arguments to call the tool with."""
+
     arguments: JsonObject
     healed: tuple[str, ...] = ()
-    """What was mended, in sentences."""
+    """The repairs, a sentence each."""
     unchecked: str | None = None
-    """Why the arguments were not checked, where they were not."""
+    """Why the arguments were not checked; None if they were."""
 
 
 def fitting(  # noqa: PLR0913
@@ -204,15 +213,18 @@ def fitting(  # noqa: PLR0913
     *,
     must_heal: bool = False,
 ) -> Fitting:
-    """Checks and mends the arguments of a call.
+    """Check and repair the arguments of a call.
 
     Args:
-        key: Stands for the tool's definition.
-        budget: Of the whole call; `STEPS` where none is given.
-        must_heal: Whether running out of steps while mending is an error, and not the end of mending.
+        spoken: The parsed envelope.
+        entry: The tool to call.
+        checker: Validates arguments against the schema.
+        key: Identifies the tool's definition.
+        budget: For the whole call; `STEPS` by default.
+        must_heal: Whether running out of steps during repair is an error; otherwise it only ends the repair.
 
     Raises:
-        InvalidArguments: They neither fit nor can be mended.
+        InvalidArguments: The arguments neither fit nor can be repaired.
         OutOfSteps: The budget was spent before that was known.
     """
     budget = StepBudget(STEPS) if budget is None else budget
@@ -254,19 +266,19 @@ def _fitted(  # noqa: PLR0913
 
 
 def unvalidated(spoken: Spoken, entry: Entry) -> Fitting:
-    """The arguments as they came, for a call whose check takes too many steps."""
+    """Return the arguments unchecked, for a call whose check takes too many steps."""
     given, notes = _gathered(spoken.of_a_tool_with(_properties(entry.tool.input_schema)), entry)
     return _unchecked(given, notes, TOO_COMPLEX)
 
 
 def _properties(schema: JsonObject) -> Container[str]:
-    """The tool's own parameters."""
+    """Return the tool's own parameters."""
     properties = schema.get("properties")
     return properties if isinstance(properties, dict) else ()
 
 
 def _gathered(spoken: Spoken, entry: Entry) -> tuple[Json, tuple[str, ...]]:
-    """The parameters, with what stood beside them."""
+    """Return the parameters with the keys beside them merged in."""
     if not spoken.beside:
         return spoken.parameters, spoken.notes
     inside = parsed(spoken.parameters) if isinstance(spoken.parameters, str) else spoken.parameters
@@ -299,25 +311,26 @@ def _no_object() -> InvalidArguments:
 
 
 AT_ONCE = 1_000
-"""Steps taken in the event loop: some 15 ms."""
+"""Most steps of a check in the event loop: some 15 ms."""
 
 _VALUES = 2_000
 _LETTERS = 200_000
 _SLOW = 1_000
-"""Definitions remembered for taking long."""
+"""Most definitions remembered as slow to check."""
 
 
 class Aside:
-    """A worker thread's checker, and the way to it."""
+    """Checks arguments in the event loop, or in a worker thread if that takes too many steps."""
 
     def __init__(self) -> None:
         self._checker = Checker()
-        """For that thread alone."""
+        """Used only in the worker thread."""
         self._slow: set[str] = set()
         self._lock: anyio.Lock | None = None
 
     async def fitting(self, spoken: Spoken, entry: Entry, checker: Checker, key: str) -> Fitting:
-        """What `fitting` says, by this checker where that takes few steps."""
+        """Return the result of `fitting`, by the given checker where that takes few steps, else in the worker
+        thread."""
         if key not in self._slow and is_small(dict(spoken.said), values=_VALUES, letters=_LETTERS):
             try:
                 return fitting(spoken, entry, checker, key, StepBudget(AT_ONCE), must_heal=True)
@@ -334,7 +347,7 @@ class Aside:
                 return await anyio.to_thread.run_sync(unvalidated, spoken, entry)
 
     def _one_at_a_time(self) -> anyio.Lock:
-        """Made late: a lock belongs to the event loop that is running."""
+        """Return the lock, created on first use because a lock belongs to the running event loop."""
         if self._lock is None:
             self._lock = anyio.Lock()
         return self._lock
@@ -343,16 +356,16 @@ class Aside:
 _log = logging.getLogger(__name__)
 
 HEALED = "dev.ullage/healed"
-"""In a reply's `meta`: what was mended in the arguments."""
+"""Key in a reply's `meta`: the repairs made to the arguments."""
 UNCHECKED = "dev.ullage/unchecked"
-"""In a reply's `meta`: why the arguments were not checked."""
+"""Key in a reply's `meta`: why the arguments were not validated."""
 _BUDGET = "max_tokens"
-"""Beside `parameters`: the tokens that the caller wants at most."""
+"""Key beside `parameters`: the most tokens that the caller wants back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """Turns calls of `call_tool` into calls of what is meant."""
+    """Turns calls of `call_tool` and `call_tool_write` into calls of the tool they name."""
 
     inner: Searched
     hashes: Hashes
@@ -361,6 +374,12 @@ class Calling:
     limits: LimitLog = field(default_factory=lambda: LimitLog(_log))
 
     async def call(self, call: Call, settings: FindSettings) -> Reply:
+        """Resolve, check and run a call.
+
+        Raises:
+            InvalidArguments: The tool is unknown, its arguments do not fit, or `call_tool` was used for a tool not
+                known to be read-only.
+        """
         spoken = read_call(call.arguments)
         entry, spoken = await self._meant(spoken, settings.start_wait)
         if call.tool == CALL.name and not settings.join_calls and not entry.is_read_only:
@@ -397,7 +416,7 @@ class Calling:
 
 
 def _found(view: View, spoken: Spoken) -> tuple[Entry, Spoken]:
-    """By the name as it was said, for tools are called all sorts of things; only then by what it begins with."""
+    """Find the tool by the name as written, since names may contain any character, then by its `bare` form."""
     try:
         return _found_as_said(view, spoken)
     except UnknownTool:
@@ -418,14 +437,16 @@ def _found_as_said(view: View, spoken: Spoken) -> tuple[Entry, Spoken]:
 
 
 def _by_full_name(view: View, spoken: Spoken) -> Entry | None:
-    """The tool that is listed by exactly this name, where the server beside it does not exist and so cannot differ."""
+    """Return the tool listed under exactly this name, if the server given beside it does not exist and so cannot
+    conflict."""
     if spoken.server is None or spoken.server in view.servers:
         return None
     return next((entry for entry in view.entries if entry.listed == spoken.tool), None)
 
 
 def _budgeted(spoken: Spoken, entry: Entry) -> tuple[Spoken, int | None]:
-    """The call without the budget that stood beside it, and that; a tool's own parameter of the name is the tool's."""
+    """Return the call without the budget beside it, and that budget. A tool's own `max_tokens` parameter is left in
+    place."""
     properties, budget = entry.tool.input_schema.get("properties"), spoken.beside.get(_BUDGET)
     is_the_tools = isinstance(properties, dict) and _BUDGET in properties
     if is_the_tools or not isinstance(budget, int) or isinstance(budget, bool):
@@ -436,5 +457,5 @@ def _budgeted(spoken: Spoken, entry: Entry) -> tuple[Spoken, int | None]:
 
 
 def _unknown(error: UnknownTool) -> InvalidArguments:
-    """`call_tool` itself is known; that its argument names no tool is a failed result, no error of the protocol."""
+    """Convert the error: an unknown tool in `call_tool`'s arguments is a failed result, not a protocol error."""
     return InvalidArguments(error.message, suggestion=error.suggestion, options=error.options)

@@ -1,7 +1,7 @@
 """Token counts of searches and tool lists, and their ledger entries.
 
-Counts by the one meter for the model that stands for a caller, keeps what a client carries with and without Ullage,
-and writes searches and lists into the ledger. What a saving is, `savings` knows.
+Counts with the tokenizer of the caller's reference model, keeps what a client's requests carry with and without
+Ullage, and records searches and lists in the ledger. Savings are defined in `find_reply`.
 """
 
 from functools import partial
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["Figures"]
 
 _MODELS = 20
-"""For which figures are kept."""
+"""Most models for which figures are kept."""
 
 
 class Figures:
+    """The token counts of one `Find`."""
+
     def __init__(self, meter: Meter, shelf: Shelf, around: Surroundings) -> None:
         self._meter = meter
         self._shelf = shelf
@@ -39,12 +41,12 @@ class Figures:
         self._carried: dict[str, tuple[tuple[str, ...], Carried]] = {}
 
     def weigh(self, caller: Caller) -> "Weigh":
-        """Counts for the model that stands for the caller."""
+        """Return a function that counts tokens for the caller's reference model."""
         return partial(self._count, self.model(caller))
 
     async def baseline(self, view: View, caller: Caller) -> int:
-        """What the definitions of all tools weigh that a search covers: what its reply is measured against. Our own are
-        among them, because it may return them."""
+        """Return the tokens of all definitions that a search covers, including Ullage's own, which it may return
+        too."""
         return sum(await self._weights(view, caller))
 
     async def _weights(self, view: View, caller: Caller) -> tuple[int, int]:
@@ -52,7 +54,7 @@ class Figures:
         return await self._shelf.weights(view, model, self.weigh(caller), stored=model == ASSUMED.counted_as)
 
     async def carry(self, view: View, listing: Listing, instructions: str, caller: Caller) -> Carried:
-        """What each request of a client carries while this is listed."""
+        """Return what each request of a client carries with this list."""
         weigh, model, key = (
             self.weigh(caller),
             self.model(caller),
@@ -71,19 +73,23 @@ class Figures:
         return known[1]
 
     def called(self, caller: Caller) -> None:
-        """A call came: one more request of its session."""
+        """Count a call, which is one more request of its session."""
         known = self._carried.get(self.model(caller))
         self._savings.called(_session(caller), known[1] if known else None)
 
     def replied(self, caller: Caller, tokens: int, *, is_recorded: bool = False) -> None:
-        """A reply of our own: every later request of its session carries it. One that is recorded itself is charged
-        there for the first of them."""
+        """Count one of Ullage's own replies, which every later request of its session carries.
+
+        With `is_recorded` the reply's own ledger entry charges it for the first of them.
+        """
         self._savings.replied(_session(caller), tokens, is_recorded=is_recorded)
 
     def net(self, caller: Caller, carried: Carried) -> Net:
+        """Return the net savings of a caller's session."""
         return self._savings.net(_session(caller), carried)
 
     def record_search(self, caller: Caller, found: "Found", milliseconds: float) -> None:
+        """Record a search in the ledger."""
         self._around.recorder.record(
             ledger.Entry(
                 time=self._around.now(),
@@ -106,19 +112,19 @@ class Figures:
         )
 
     def record_known_definitions(self, caller: Caller) -> bool:
-        """Record what the session's latest requests carried; False where that was not weighed yet."""
+        """Record what the session's latest requests carried; return False if that is not counted yet."""
         known = self._carried.get(self.model(caller))
         if known is not None:
             self.record_definitions(caller, known[1])
         return known is not None
 
     def forget_carried(self) -> None:
-        """The tools are others now, and so is what requests carry."""
+        """Forget what requests carry, after the tools changed."""
         self._carried.clear()
 
     def record_definitions(self, caller: Caller, carried: Carried) -> None:
-        """Record what the session's requests carried since the last time: our own tools, instructions and replies, and
-        what they would have carried without."""
+        """Record what the session's requests carried since the last entry: Ullage's tools, instructions and replies,
+        and what they would have carried without Ullage."""
         requests, replies = self._savings.take_unrecorded(_session(caller))
         if not requests and not replies:
             return
@@ -141,7 +147,7 @@ class Figures:
         )
 
     def model(self, caller: Caller) -> str:
-        """That stands for the caller where texts are counted."""
+        """Return the caller's reference model, which texts are counted for."""
         return self._around.reference(caller).counted_as
 
     def _count(self, model: str, text: str) -> Count:

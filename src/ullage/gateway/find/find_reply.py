@@ -1,28 +1,26 @@
 """The reply of `find_tool`, fitted to its token budget.
 
-The reply is one JSON text with `tools`, `more` and `token_metrics`, and where there is reason `missing` and `hint`.
-Its size is counted whole, by the tokenizer of whoever asked, before it leaves; it is made smaller until it fits.
+The reply is one JSON text with `tools`, `more` and `token_metrics`, and where needed `missing` and `hint`. Its whole
+size is counted with the caller's tokenizer before it is sent, and it is shortened until it fits.
 
-Whoever looks for a tool is served best by much of the nearest and a little of many. A tool is needed at the first rank
-in 46 of 100 cases, at the third in 8, at the tenth in 1 and at the fortieth in a tenth of one; a definition costs some
-110 tokens, a signature 35, a line 24 and a name 11; from a definition and mostly from a signature a tool can be called
-at once, from a line or a name after one more search. So half of the room goes to the three best whole, up to 70 % to
-signatures of the next, up to 85 % to lines, and names take the rest; what is then left makes all of it fuller, best
-first. `make bench-search` shows what that finds beside other shapes.
+The room is shared between full definitions of the nearest tools and shorter forms of many. The tool that is needed has
+rank 1 in 46 of 100 cases, rank 3 in 8, rank 10 in 1 and rank 40 in 0.1. A definition costs some 110 tokens, a signature
+35, a line 24 and a name 11. A tool can be called at once from its definition, and mostly from its signature; a line or
+a name needs one more search. So half of the room goes to the definitions of the three best, up to 70 % to signatures of
+the next, up to 85 % to lines, and names take the rest; any room left makes the forms fuller, best first. `make
+bench-search` compares the recall of this with other shapes.
 
-Where the search was clear, much less does: `fit_brief` shows the best match, those that may well be meant instead, and
-the names of what is not far behind. A clear search is one whose scores are high and gather on few tools
-(`has_brief_reply`); all others are given the whole budget.
+A clear search needs much less: `fit_brief` shows the best match, its likely alternatives, and the names of tools not
+far behind. A search is clear if its scores are high and concentrated on few tools (`has_brief_reply`); all others use
+the whole budget.
 
-Pure arithmetic over costs; who counts them, and what stands around, is the reply's affair.
+Forms and their costs are cached between searches, because one search and the next find mostly the same tools. A cached
+cost may be out of date where a meter has learnt since; the whole reply is counted again before it is sent.
 
-Of one search and the next most tools are the same, and so is what stands in a reply of them. Costs are those of the
-first time: where a meter has learnt since, the whole reply is weighed anyway before it leaves.
-
-`TokenMetrics` are the gross figures of one search. `Net` is what remains for a client when Ullage's own tools, its
-instructions and its replies are charged, for the first request and for a session; it may be negative. A session's turns
-are not seen from here: each call is one request that came back for more, so there were at least calls + 1, and the
-figure is a lower bound. Money is not known here.
+`TokenMetrics` are the gross figures of one search. `Net` is what a client saves after Ullage's own tools,
+instructions and replies are charged, for the first request and for a session; it may be negative. The turns of a
+session are not observed: each call is one request that led to another, so there were at least calls + 1, and the
+figure is a lower bound. Nothing here computes money.
 """
 
 import json
@@ -64,44 +62,44 @@ __all__ = [
 ]
 
 _FIRST = 0.75
-"""Of the room, that the best hit's definition may take."""
+"""Share of the room that the best hit's definition may take."""
 _DEFINITIONS = 0.5
-"""Of the room, that definitions may take together; then signatures as well, and lines."""
+"""Share of the room that definitions may take together; the next two add signatures, then lines."""
 _SIGNATURES = 0.7
 _LINES = 0.85
 _WHOLE = 3
-"""Ranks whose definitions come before anything else."""
+"""Best ranks whose definitions are added before anything else."""
 _BEST = 8
-"""Ranks that definitions and signatures are meant for: beyond, they are no better a guess than a line."""
+"""Best ranks that may get definitions and signatures; beyond these, a line is as useful."""
 _MANY = 40
-"""Ranks beyond which there is nothing before all others are shown as fully as they may be."""
+"""Ranks that are shown as fully as possible before any further rank is added."""
 _BRIEF = 360
-"""Tokens of the tools in a brief reply; its figures take some 50 more. What the constants below cost in recall and save
-in tokens, `make bench-search ONLY=brief` measures."""
+"""Tokens of the tools in a brief reply; its figures take some 50 more. `make bench-search ONLY=brief` measures what
+the constants below cost in recall and save in tokens."""
 _SHARPNESS = 8.0
-"""Of the softmax that makes shares of scores: a tool 0.1 behind another has 0.45 of its share."""
+"""Inverse temperature of the softmax from scores to shares: a tool 0.1 behind another has 0.45 of its share."""
 _FEW = 24.5
-"""Tools that the shares of a clear search are spread over at the most, as the exponential of their entropy."""
+"""Most tools that the shares of a clear search are spread over, as the exponential of their entropy."""
 _STRONG = 0.9
-"""The best match's score, below which nothing fits well by both words and meaning and a search is not clear."""
+"""Least best score of a clear search: below it, nothing fits well by both words and meaning."""
 _SURE = 0.6
-"""A share from which the best match is shown whole, however long its definition is."""
+"""Share from which the best match gets its definition, however long that is."""
 _SHORT_DEFINITION = 140
-"""Tokens of the best match's definition that is shown whole in any case."""
+"""Tokens up to which the best match's definition is shown in any case."""
 _USUAL_DEFINITION = 110
-"""Tokens of a definition that count against the room of a brief reply; a longer one does not push names out."""
+"""Tokens of a definition that count against the room of a brief reply; a longer one takes no room from names."""
 _RIVAL = 0.1
-"""A share from which a further tool is shown as a signature, of the next `_RIVALS`, in `_FOR_RIVALS` of the room."""
+"""Share from which one of the next `_RIVALS` tools gets a signature, within `_FOR_RIVALS` of the room."""
 _RIVALS = 3
 _FOR_RIVALS = 0.6
 _FAR = 0.9
-"""Behind the best score, from which a tool is not shown in a brief reply, but for the `_LEAST` nearest."""
+"""Distance to the best score beyond which a brief reply omits a tool, except for the `_LEAST` nearest."""
 _LEAST = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a reply as it will stand there."""
+    """A part of the reply's text, with its cost in tokens."""
 
     text: str
     cost: int
@@ -109,38 +107,48 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A tool in each of its forms; cheaper forms may cost as much as dearer ones, then the dearer is taken."""
+    """A tool in each of its forms, with their costs.
+
+    A shorter form may cost as much as a longer one; the longer is then taken.
+    """
 
     definition: Piece
     signature: Piece
     line: Piece
     name: Piece
     named: bool = False
-    """Whether it was asked for by its name, and its definition comes before anything else."""
+    """Whether the query names the tool; its definition is then added first."""
     near: bool = True
-    """False where its rank says nothing: it is no more than named before all others are."""
+    """False where the rank carries no information; the tool then gets no more than its name until all others are
+    shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What is shown: definitions, and a line for each other tool, both best first."""
+    """The forms that fit: definitions in `tools`, a line for each other tool in `more`, both best first."""
 
     tools: tuple[Piece, ...] = ()
     more: tuple[Piece, ...] = ()
 
     @property
     def cost(self) -> int:
+        """Tokens of all pieces together."""
         return sum(piece.cost for piece in self.tools + self.more)
 
     def less(self) -> "Fitted":
-        """Without its last line, or without its last definition."""
+        """Return a copy without the last line, or without the last definition where there are no lines."""
         if self.more:
             return replace(self, more=self.more[:-1])
         return replace(self, tools=self.tools[:-1])
 
 
 def fit(candidates: Sequence[Candidate], room: int) -> Fitted:
-    """The best that fits into the room, for candidates in the order of their nearness."""
+    """Return the fullest forms that fit into the room.
+
+    Args:
+        candidates: The tools, nearest first.
+        room: In tokens.
+    """
     shown = _Shown(candidates, room)
     near = [rank for rank, candidate in enumerate(candidates[:_MANY]) if candidate.near]
     many = [rank for rank, candidate in enumerate(candidates) if rank < _MANY or not candidate.near]
@@ -159,10 +167,10 @@ def fit(candidates: Sequence[Candidate], room: int) -> Fitted:
 
 
 def has_brief_reply(scores: Sequence[float], room: int) -> bool:
-    """Whether a reply need not use its whole room.
+    """Return whether a brief reply is enough.
 
-    True where the room is larger than a brief reply and few tools can be meant, by the scores of those that are near:
-    the best fits well, and not many more do about as well.
+    True where the room is larger than a brief reply and the scores of the near tools point at few of them: the best
+    fits well, and not many others score about as well.
     """
     if room <= _BRIEF:
         return False
@@ -172,13 +180,12 @@ def has_brief_reply(scores: Sequence[float], room: int) -> bool:
 
 
 def fit_brief(candidates: Sequence[Candidate], scores: Sequence[float], room: int) -> Fitted:
-    """What a clear search shows within the room: the best match, signatures of its rivals, and the names of all others
-    that are not far behind.
+    """Fit a brief reply: the best match, signatures of its rivals, and the names of tools not far behind.
 
     Args:
-        candidates: In the order of their nearness; those that were asked for by name come whole.
+        candidates: Nearest first; those named in the query get their definitions.
         scores: Of the candidates, in the same order.
-        room: Of the whole budget, of which a brief reply takes a part.
+        room: In tokens, for the whole reply; a brief reply uses part of it.
     """
     shares, best = _shares(scores), max(scores)
     first = candidates[0].definition.cost
@@ -198,7 +205,7 @@ def fit_brief(candidates: Sequence[Candidate], scores: Sequence[float], room: in
 
 
 def _shares(scores: Sequence[float]) -> list[float]:
-    """Of each in being what was meant: their softmax."""
+    """Return the softmax of the scores: each tool's share of being the one that is meant."""
     best = max(scores)
     weights = [math.exp(_SHARPNESS * (score - best)) for score in scores]
     total = sum(weights)
@@ -213,7 +220,7 @@ class _Form(IntEnum):
 
 
 class _Shown:
-    """The form taken for each rank."""
+    """The form chosen for each rank so far, and their total cost."""
 
     def __init__(self, candidates: Sequence[Candidate], room: int) -> None:
         self.candidates = candidates
@@ -221,11 +228,10 @@ class _Shown:
         self.forms: dict[int, _Form] = {}
         self.cost = 0
         self._pieces = [(one.name, one.line, one.signature, one.definition) for one in candidates]
-        """In the order of `_Form`."""
+        """The pieces of each candidate, in the order of `_Form`."""
 
     def add(self, ranks: Iterable[int], form: _Form, share: float = 1.0) -> bool:
-        """Shows what is not shown yet, while everything stays within that share of the room; False where one of them
-        found no room."""
+        """Add the ranks not shown yet in this form, within that share of the room; return False if any did not fit."""
         room, forms, at = self.room * share, self.forms, form.value
         all_fit = True
         for rank in ranks:
@@ -239,7 +245,7 @@ class _Shown:
         return all_fit
 
     def make_fuller(self, ranks: Iterable[int], form: _Form) -> None:
-        """Shows more of what is shown, while there is room."""
+        """Replace shorter forms of these ranks by this one, while there is room."""
         for rank in ranks:
             now = self.forms.get(rank, form)
             if now < form:
@@ -250,6 +256,7 @@ class _Shown:
                     self.cost += more
 
     def fitted(self) -> Fitted:
+        """Return the chosen forms, best first."""
         pieces = [(form, self._pieces[rank][form]) for rank, form in sorted(self.forms.items())]
         return Fitted(
             tools=tuple(piece for form, piece in pieces if form is _Form.DEFINITION),
@@ -258,7 +265,7 @@ class _Shown:
 
 
 def _show_definitions(shown: _Shown) -> None:
-    """The best whole, and whatever was asked for by name."""
+    """Add the definitions of the best ranks, and of tools named in the query."""
     for rank, candidate in enumerate(shown.candidates[:_BEST]):
         if candidate.named:
             shown.add([rank], _Form.DEFINITION)
@@ -272,12 +279,16 @@ _SESSIONS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenMetrics:
-    """The four figures of a search. Figures that do not agree cannot be constructed."""
+    """The four token figures of a search.
+
+    Raises:
+        ValueError: On construction, if the figures do not agree.
+    """
 
     baseline_tokens: int
-    """The definitions of every tool that the search covers, our own among them: it may return them."""
+    """Tokens of all definitions in the catalogue searched, including Ullage's own, which a search may return too."""
     returned_tokens: int
-    """The definitions and lines of the reply."""
+    """Tokens of the definitions and lines in the reply."""
     tokens_saved: int
     savings_percentage: float
     """From 0 to 100; 0 where the baseline is 0."""
@@ -295,6 +306,7 @@ class TokenMetrics:
 
     @classmethod
     def of(cls, baseline: int, returned: int) -> "TokenMetrics":
+        """Compute the figures from the tokens of the catalogue and of the reply."""
         saved = baseline - returned
         percentage = round(_percentage(baseline, saved), 2)
         return cls(
@@ -302,6 +314,7 @@ class TokenMetrics:
         )
 
     def to_json(self) -> dict[str, Json]:
+        """Return the figures as JSON."""
         return {
             "baseline_tokens": self.baseline_tokens,
             "returned_tokens": self.returned_tokens,
@@ -316,31 +329,33 @@ def _percentage(baseline: int, saved: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What one request of a client carries of tools, in tokens."""
+    """Tokens that tools cost in one request of a client."""
 
     without: int
-    """The definitions of every server's tools, as the client would carry them without Ullage: none of our own."""
+    """All servers' definitions, as the client would send them without Ullage; without Ullage's own tools."""
     surface: int
-    """The definitions listed to it now."""
+    """The definitions that Ullage lists to the client now."""
     instructions: int
 
     @property
     def saved(self) -> int:
+        """Tokens saved per request, with Ullage's own tools and instructions charged; negative for a loss."""
         return self.without - self.surface - self.instructions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """What a client saved when everything of ours is charged; below 0 where it lost."""
+    """Tokens a client saved after Ullage's tools, instructions and replies are charged; negative for a loss."""
 
     first_request: Carried
     turns: int
-    """Requests that the session must have made at the least."""
+    """Least number of requests that the session can have made."""
     replies: int
-    """Tokens of our replies, each counted once for every later request that carries it."""
+    """Tokens of Ullage's replies, each counted once for every later request that contains it."""
     session: int
 
     def to_json(self) -> dict[str, Json]:
+        """Return the figures as JSON."""
         first = self.first_request
         return {
             "first_request": {
@@ -362,15 +377,15 @@ class Net:
 class _Session:
     turns: int = 0
     saved: int = 0
-    """Over all priced turns, before our replies are charged."""
+    """Tokens saved over all priced turns, before replies are charged."""
     unpriced: int = 0
-    """Turns of which it was not yet known what they save."""
+    """Turns whose saving is not known yet."""
     replies: int = 0
-    """Tokens that a further request would carry."""
+    """Tokens of all replies so far, which each further request contains."""
     charged: int = 0
     recorded_turns: int = 0
     recorded: int = 0
-    """Of what was charged, what is in the ledger."""
+    """The part of `charged` that the ledger has."""
 
     def price(self, carried: Carried) -> None:
         self.saved += self.unpriced * carried.saved
@@ -378,14 +393,14 @@ class _Session:
 
 
 class Savings:
-    """Adds up each session's turns and replies; a session not heard of for long is forgotten."""
+    """Totals of each session's turns and replies; keeps the most recently active sessions."""
 
     def __init__(self, most: int = _SESSIONS) -> None:
         self._most = most
         self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
 
     def called(self, session: tuple[str, str], carried: Carried | None) -> None:
-        """A call came, so one more request will follow. What it saves is added when that is known."""
+        """Count a call, which means that one more request follows. Its saving is added once `carried` is known."""
         found = self._of(session)
         turns = 1 if found.turns else 2
         found.turns += turns
@@ -395,8 +410,13 @@ class Savings:
             found.price(carried)
 
     def replied(self, session: tuple[str, str], tokens: int, *, is_recorded: bool = False) -> None:
-        """A reply of ours to that call: the next request carries it, and each one after. With `is_recorded` the ledger
-        has an entry that charges the next request."""
+        """Count Ullage's reply to that call, which the next and every later request contains.
+
+        Args:
+            session: Principal and session.
+            tokens: Of the reply.
+            is_recorded: Whether the ledger has an entry that charges the next request.
+        """
         found = self._of(session)
         found.replies += tokens
         found.charged += tokens
@@ -404,13 +424,14 @@ class Savings:
             found.recorded += tokens
 
     def take_unrecorded(self, session: tuple[str, str]) -> tuple[int, int]:
-        """Turns, and replies charged, that the ledger does not have yet; it has them from now on."""
+        """Return the turns and charged tokens that the ledger does not have yet, and mark them as recorded."""
         found = self._of(session)
         left = found.turns - found.recorded_turns, found.charged - found.recorded
         found.recorded_turns, found.recorded = found.turns, found.charged
         return left
 
     def net(self, session: tuple[str, str], carried: Carried) -> Net:
+        """Return the net savings of the first request and of the session."""
         found = self._of(session)
         found.price(carried)
         return Net(first_request=carried, turns=found.turns, replies=found.charged, session=found.saved - found.charged)
@@ -424,23 +445,23 @@ class Savings:
 
 
 LEAST_BUDGET = 100
-"""Tokens below which no reply says anything."""
+"""Smallest budget in tokens for which a reply is useful."""
 _WRITES = " [write]"
 _VIA = f',"call":"{CALL_WRITE.name}"'
 _MOST_ALSO = 5
-"""Tools named beside one that does the same."""
+"""Most duplicates named beside a tool."""
 _NOTES = 0.3
-"""Of the budget, that everything beside tools and figures may take."""
+"""Share of the budget for everything except tools and figures."""
 
 _LETTERS = 3
-"""Characters that a token of definitions has at the least, on the whole."""
+"""Least average number of characters in a token of definitions."""
 
 Weigh = Callable[[str], Count]
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is said besides tools and figures."""
+    """Notes in the reply, besides tools and figures."""
 
     missing: Sequence[Missing] = ()
     """Servers whose tools could not be searched."""
@@ -487,6 +508,7 @@ class FindToolResponse:
             raise ValueError("this is no reply of find_tool") from error
 
     def to_json(self) -> dict[str, Json]:
+        """Return the reply as JSON, without empty `missing` and `hint`."""
         said: dict[str, Json] = {
             "tools": [dict(tool) for tool in self.tools],
             "more": [*self.more],
@@ -498,33 +520,38 @@ class FindToolResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
+    """The reply of a search, with its figures."""
+
     text: str
     metrics: TokenMetrics
     tokens: Count
-    """Of the text."""
+    """Tokens of the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What is known of a tool besides its definition."""
+    """Facts about a found tool that are not in its definition."""
 
     named: bool = False
     near: bool = True
     writes: bool = False
-    """Whether it goes through the other door."""
+    """Whether it must be called with `call_tool_write`."""
     also: tuple[str, ...] = ()
-    """Others that do the same."""
+    """Names of other tools that do the same."""
 
     @property
     def others(self) -> list[Json]:
-        """The first few of them."""
+        """The first few of `also`, with the number of the rest."""
         rest = len(self.also) - _MOST_ALSO
         return [*self.also[:_MOST_ALSO], *([f"…{rest} more"] if rest > 0 else [])]
 
 
 def candidate(forms: Forms, about: About, weigh: Weigh, *, baseline: int) -> Candidate:
-    """The tool in all its forms with their costs. Which door it takes, and who else does the same, is said in all but
-    the name, unless the definition would for that exceed all that there is."""
+    """Build all forms of a tool with their costs.
+
+    Every form but the name states whether the tool needs `call_tool_write` and which tools do the same. The
+    definition omits both where it would exceed the baseline with them.
+    """
     others = about.others
     mark = (f" (also: {', '.join(map(str, others))})" if others else "") + (_WRITES if about.writes else "")
     beside = (f',"also":{written(others)}' if others else "") + (_VIA if about.writes else "")
@@ -559,12 +586,17 @@ def compose(  # noqa: PLR0913
     limit: int | None = None,
     scores: Sequence[float] = (),
 ) -> Found:
-    """The reply within the budget, and within the baseline: no reply returns more than there is.
+    """Compose the reply within the budget, returning no more tokens of tools than the baseline has.
 
     Args:
-        limit: Characters that the client shows; None for any number.
-        scores: Of the candidates; where they say that few can be meant, the reply is brief. Without them it is the
-            fullest that fits.
+        candidates: The tools found, nearest first.
+        baseline: Tokens of the whole catalogue.
+        budget: Tokens for the whole reply.
+        weigh: Counts tokens for the caller's model.
+        beside: Notes for the reply.
+        limit: Characters that the client shows; None for no limit.
+        scores: Of the candidates. Where they point at few tools, the reply is brief. Without scores it is as full as
+            fits.
     """
     if limit is not None:
         budget = min(budget, limit // _LETTERS)
@@ -587,7 +619,7 @@ def compose(  # noqa: PLR0913
         notes = _notes(
             Beside(hint=f"{len(candidates)} found, none fits; give more max_tokens"), budget - frame.high, weigh
         )
-    # Nothing was returned in the place of the catalogue, so nothing was saved.
+    # No tool was returned in place of the catalogue, so nothing was saved.
     return _found(Fitted(), notes, TokenMetrics.of(0, 0), weigh)
 
 
@@ -602,7 +634,7 @@ def _text(fitted: Fitted, notes: str, metrics: TokenMetrics) -> str:
 
 
 def _notes(beside: Beside, room: int, weigh: Weigh) -> str:
-    """`missing` and `hint` at the greatest length that the room allows, each followed by a comma."""
+    """Format `missing` and `hint` at the greatest length that fits, each followed by a comma."""
     for said in _lengths(beside.missing, beside.hint):
         text = "".join(f'"{key}":{written(value)},' for key, value in said.items() if value)
         if weigh(text).high <= room:
@@ -629,15 +661,15 @@ _Key = tuple[int, About, str, int]
 
 
 class Candidates:
-    """Of one `Searching`. Safe between threads: what is lost is made again."""
+    """Cache of candidates for one `Searching`. Thread-safe: a lost entry is built again."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._known: dict[_Key, tuple[Forms, Candidate]] = {}
-        """By the forms' identity, which holds as long as they are held here."""
+        """By the identity of the forms, which are kept in the value so that their ids stay valid."""
 
     def of_model(self, model: str, baseline: int) -> Callable[[Forms, About, Weigh], Candidate]:
-        """Finds or makes them, for one that counts so and a catalogue that weighs so much."""
+        """Return a function that gets or builds candidates for this model's tokenizer and this baseline."""
         return partial(self._of, model, baseline)
 
     def _of(self, model: str, baseline: int, forms: Forms, about: About, weigh: Weigh) -> Candidate:

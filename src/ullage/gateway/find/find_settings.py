@@ -1,20 +1,17 @@
 """Decides between showing all tools and showing `find_tool`, and writes the instructions.
 
-A catalogue that takes little of the window is shown directly, because finding would cost more than it saves.
-Decided when the configuration changes and then kept, since every client's prompt cache hangs on the list; a margin
-keeps a catalogue near the threshold from flipping. Nothing is measured or stored here.
+A catalogue that takes a small part of the window is shown directly, because search would cost more than it saves. The
+decision is made when a list is first requested and kept while the configuration stays the same, also over restarts,
+because every client's prompt cache depends on the list. Only a directly shown catalogue is reconsidered when it
+changes, with a margin that keeps a catalogue near the threshold from flipping; and not once a client has read the
+instructions, since these and the list must agree.
 
-A decision is made when a list is first asked for, and stands while the configuration does, also over starts. Only a
-catalogue that is shown directly is looked at again when it changes, and not even that once a client was told that it
-is: what a client reads about the tools and what it is then listed must say the same. How the choice is made, `surface`
-knows.
+The user's rules for Ullage's own tools apply to search and calls too: a denied tool is neither listed nor answered, a
+hidden tool is only answered.
 
-The user's rules for Ullage's own tools hold for finding and calling as well: what is denied is neither listed nor
-answered, what is hidden is answered only. What the tools do is not known here.
-
-One line a server: its name, how many tools it has, and what is to be found there, from the settings, else from what the
-server says of itself, else from its tools' names. With many servers the lines grow shorter, then only names are left,
-then the first of them; the text never exceeds its budget.
+The instructions have one line for each server: its name, the number of its tools, and a description from the
+settings, else from the server, else from the names of its tools. With many servers the lines get shorter, then only
+names remain, then the first of them. The text never exceeds its budget.
 """
 
 import time
@@ -57,17 +54,19 @@ Mode = Literal["auto", "direct", "search"]
 Surface = Literal["direct", "search"]
 
 _MARGIN = 0.25
-"""Part of the threshold that a catalogue must pass it by before a standing decision changes."""
+"""Share of the threshold by which a catalogue must pass it before an earlier decision changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
+    """The choice between showing tools directly and searching for them."""
+
     surface: Surface
     reason: str
     configuration: str = ""
-    """What was configured when it was decided."""
+    """Fingerprint of the configuration that the decision was made under."""
     certain: bool = True
-    """False where the catalogue was not yet known: good for now, not to be kept."""
+    """False if the catalogue was not yet known; such a decision is not stored."""
 
 
 def decide(
@@ -78,7 +77,15 @@ def decide(
     share: float = 0.02,
     previous: Surface | None = None,
 ) -> Decision:
-    """`catalogue` is what all definitions weigh in tokens, None where not all of them are known."""
+    """Choose between direct and search.
+
+    Args:
+        mode: From the settings; anything but `auto` decides.
+        catalogue: Tokens of all definitions; None if not all of them are known.
+        window: Tokens of the model's context window.
+        share: Of the window, below which a catalogue is shown directly.
+        previous: The earlier decision, which a margin favours.
+    """
     if mode != "auto":
         return Decision(surface=mode, reason=f"the settings say {mode}")
     if catalogue is None:
@@ -92,16 +99,20 @@ def decide(
 
 
 class SurfaceMemory(Protocol):
-    """Keeps decisions, by whatever key a gateway has."""
+    """Interface of a store of decisions, by the gateway's key."""
 
-    def recall(self, key: str) -> Decision | None: ...
+    def recall(self, key: str) -> Decision | None:
+        """Return the stored decision for a key; None if there is none."""
+        ...
 
-    def remember(self, key: str, decision: Decision) -> None: ...
+    def remember(self, key: str, decision: Decision) -> None:
+        """Store the decision for a key."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Keeps decisions as long as the process lives."""
+    """Stores decisions in memory."""
 
     decisions: dict[str, Decision] = field(default_factory=dict[str, Decision])
 
@@ -114,30 +125,33 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindSettings:
+    """The settings of `Find`."""
+
     mode: Mode = "auto"
     direct_below: float = 0.02
-    """In `auto`: the part of the window below which a catalogue is shown directly."""
+    """In `auto`: share of the window below which a catalogue is shown directly."""
     find_budget: int = 1_000
-    """Tokens of a search's reply where the caller names no budget."""
+    """Tokens of a search's reply if the caller gives no budget."""
     stop_early: bool = True
-    """Whether a clear search gets a brief reply. Not for users: benchmarks measure what the whole budget gives."""
+    """Whether a clear search gets a brief reply. Not a user setting: benchmarks turn it off to measure the whole
+    budget."""
     index: IndexKind = "static"
-    """What ranks tools beside their words."""
+    """What ranks tools besides their words: a table, an encoder, or nothing."""
     learn: bool = True
-    """Whether searches are ranked by what was called after earlier ones."""
+    """Whether calls that followed earlier searches affect the ranking."""
     join_calls: bool = False
     """Whether one `call_tool` takes every tool, as in the original."""
     start_wait: float = 10.0
     """Seconds that a search waits for servers whose tools are not known yet."""
     instructions_budget: int = 300
     own: Rules = field(default_factory=Rules)
-    """For our own tools, by their names."""
+    """Rules for Ullage's own tools, by name."""
     pending: tuple[Missing, ...] = ()
     """Settings files that wait for the user's approval, reported beside servers whose tools are not known."""
     key: str = "default"
-    """For whom the choice between direct and search is remembered."""
+    """Key under which the choice between direct and search is stored."""
     configuration: str = ""
-    """A fingerprint of the settings: while it stays, the choice stays."""
+    """Fingerprint of the settings; the choice is kept while it stays the same."""
 
 
 def _assumed(caller: Caller) -> Reference:
@@ -146,7 +160,7 @@ def _assumed(caller: Caller) -> Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What `Find` works with besides its tools; each has a default that keeps nothing and tells nobody."""
+    """Storage, callbacks and background of `Find`. The defaults store nothing between starts and have no background."""
 
     recorder: Recorder = field(default_factory=Unrecorded)
     reference: Callable[[Caller], Reference] = _assumed
@@ -156,25 +170,25 @@ class Surroundings:
     """Keeps the forms of definitions between starts."""
     embedders: Embedders = field(default_factory=Embedders)
     vectors: VectorCache | None = None
-    """Keeps what definitions mean between starts."""
+    """Keeps the embeddings of definitions between starts."""
     learning: Learning | None = None
-    """Knows what was called after which search."""
+    """Learns which tools are called after which searches."""
     spawn: Spawn | None = None
-    """Runs in the background what searches will ask for."""
+    """Runs preparations for searches in the background."""
     quiet: float = 0.0
-    """Seconds after a list in which nothing is made in the background: a client waits for its first answers."""
+    """Seconds after a list without background work, because the client is waiting for its first answers."""
     lister: Caller = ANONYMOUS
-    """Stands for whoever lists tools, since a list is asked for by nobody in particular."""
+    """The caller used for lists, which are made for no caller in particular."""
     clock: Callable[[], float] = time.perf_counter
-    """Seconds that only ever grow."""
+    """Monotonic seconds."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Searched(Protocol):
-    """What `Find` stands around: `Merge`, or something around it."""
+    """Interface of the source that `Find` wraps: `Merge`, or a wrapper of it."""
 
     async def view(self, wait: float = 0.0) -> View:
-        """All that is known, after waiting up to so many seconds for whoever never said what he offers."""
+        """Return all known tools, after waiting up to `wait` seconds for members that never listed theirs."""
         ...
 
     async def call(self, call: Call) -> Reply: ...
@@ -187,10 +201,10 @@ class Searched(Protocol):
 _SEARCHED = "The tools of these servers are found with find_tool:"
 _SHOWN = "Tools of these servers:"
 _LENGTHS = (120, 80, 50, 30)
-"""Characters of a description, the longest that fits for all."""
+"""Lengths of descriptions in characters; the longest at which all lines fit is used."""
 _NAMES_SHOWN = 8
 _READ = 2_000
-"""Characters that are looked at."""
+"""Most characters read of a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,11 +216,15 @@ class _Line:
 
 
 def introduce(view: View, surface: Surface, weigh: Callable[[str], int], budget: int, alone: str | None = None) -> str:
-    """Empty where there are no servers.
+    """Return the instructions within the budget; empty if there are no servers.
 
     Args:
-        alone: The instructions of the only server, where there is just one and its tools are shown as they are. They
-            are passed on whole if they fit the budget.
+        view: The servers and their tools.
+        surface: Whether tools are shown or searched for.
+        weigh: Counts tokens.
+        budget: In tokens.
+        alone: The instructions of the only server, if there is one and its tools are shown directly. They are passed
+            on whole if they fit the budget.
     """
     if alone and len(alone) <= _READ:
         whole = remove_invisible(alone)
@@ -220,8 +238,10 @@ def introduce(view: View, surface: Surface, weigh: Callable[[str], int], budget:
 
 
 def _lines(view: View) -> Iterator[_Line]:
-    """In the order of the settings. Ullage's own tools are listed or found, but they are no server's; a database is
-    told of where someone has described it."""
+    """Yield a line for each server, in the order of the settings.
+
+    Ullage's own tools belong to no server and are omitted, except for a database with a description.
+    """
     entries: dict[str, list[Entry]] = {}
     for entry in view.entries:
         entries.setdefault(entry.server, []).append(entry)
@@ -238,7 +258,8 @@ def _lines(view: View) -> Iterator[_Line]:
 
 
 def _one_line(text: str) -> str:
-    """What a server or a file says, such that it cannot look like a line of ours; of a very long text the beginning."""
+    """Return an untrusted text on one line, so that it cannot imitate a line of Ullage's; only the beginning of a
+    long text."""
     seen = remove_invisible(text[:_READ])
     return " ".join("".join(letter if letter.isprintable() else " " for letter in seen).split())
 
@@ -249,7 +270,7 @@ def _said(member: Member) -> str:
 
 
 def instructions_of(member: Member) -> str | None:
-    """What a server wants models to know of it; None where it said nothing."""
+    """Return a server's own instructions; None if it has none."""
     said = _introduction_of(member)
     return None if said is None else said.instructions
 
@@ -261,7 +282,7 @@ def _introduction_of(member: Member) -> Introduction | None:
 
 
 def _texts(head: str, lines: Sequence[_Line]) -> Iterator[str]:
-    """The same at every length, longest first."""
+    """Yield the instructions at decreasing lengths."""
     for length in _LENGTHS:
         yield "\n".join([head, *(_written(line, length) for line in lines)])
     yield "\n".join([head, *(f"- {line.name}{_number(line)}" for line in lines)])
@@ -287,31 +308,34 @@ def _number(line: _Line) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Standing:
+    """Keeps the current choice between direct and search, and revises it when the rules above allow."""
+
     memory: SurfaceMemory
     weigh: Callable[[View], Awaitable[int]]
-    """What all definitions of a view weigh."""
+    """Counts the tokens of all definitions in a view."""
     window: Callable[[], int]
     decided: Decision | None = None
     _seen: str = ""
-    """The revision of the view that it was last held against."""
+    """Revision of the view that the decision was last checked against."""
     _promised: str | None = None
-    """The configuration under which a client was told which it is."""
+    """Configuration under which a client has read the instructions."""
 
     def surface(self, settings: FindSettings) -> Surface:
-        """As decided; before that, as the settings or memory have it."""
+        """Return the decision; before there is one, that of the settings or of memory."""
         if settings.mode != "auto":
             return settings.mode
         kept = self._kept(settings)
         return kept.surface if kept else "search"
 
     def promise(self, settings: FindSettings) -> None:
-        """A client is told which it is: from now on it stands until the configuration changes."""
+        """Fix the choice until the configuration changes, because a client reads the instructions now."""
         if self.decided is None:
             said = Decision(surface=self.surface(settings), reason="a client was told so", certain=False)
             self.decided = replace(said, configuration=settings.configuration)
         self._promised = settings.configuration
 
     async def decide(self, view: View, settings: FindSettings) -> Surface:
+        """Return the kept choice if it is still valid for this view, else decide again."""
         kept = self._kept(settings)
         if kept is None or not self._stands(kept, view, settings):
             kept = await self._anew(view, settings, kept)
@@ -347,6 +371,7 @@ _SERVER = "ullage"
 
 
 def listed_own(settings: FindSettings) -> tuple[Tool, ...]:
+    """Return those of Ullage's own tools that are neither denied nor hidden."""
     rules = settings.own
     return tuple(
         tool
@@ -356,7 +381,7 @@ def listed_own(settings: FindSettings) -> tuple[Tool, ...]:
 
 
 def own_entry(name: str, source: ToolSource, settings: FindSettings) -> Entry:
-    """One of our own tools with the rules for it, as if it were a server's."""
+    """Return one of Ullage's own tools as an entry with its rules."""
     tools = {tool.name: tool for tool in (CALL_WRITE, *find_tools(join_calls=settings.join_calls))}
     member = Member(name=_SERVER, source=source, prefix="", rules=settings.own, own=True)
     return Entry(listed=name, tool=tools[name], member=member, original=name)

@@ -1,10 +1,9 @@
 """The source that offers `find_tool` and `call_tool` in place of the tools behind it.
 
-`Find` lists `find_tool`, `call_tool` and `call_tool_write` in place of every tool behind it, answers searches
-within the caller's budget, and turns a call of `call_tool` into the call that is meant before anything further in
-decides on it. A small catalogue it shows as it is, and then lists nothing of its own. Tools called by their own
-names pass through untouched, listed or not. It ranks, fits, mends and weighs nothing itself: the files it imports
-do.
+`Find` lists `find_tool`, `call_tool` and `call_tool_write` in place of every tool behind it, answers searches within
+the caller's budget, and turns a call of `call_tool` into a call of the named tool before any inner source decides on
+it. A small catalogue is listed directly, without Ullage's own tools. Tools called by their own names pass through
+unchanged, listed or not. Ranking, fitting, repairs and token counts are in the imported modules.
 """
 
 import json
@@ -50,13 +49,20 @@ if TYPE_CHECKING:
 __all__ = ["SAVINGS", "Find"]
 
 SAVINGS = "dev.ullage/savings"
-"""In a search's `meta`: what the client saved, first request and session, with everything of ours charged."""
+"""Key in a search's `meta`: net tokens saved, for the first request and the session, after Ullage's own are charged."""
 _MOMENT = 1.0
-"""Seconds that a list waits for a server whose tools were never heard, where it has others to show."""
+"""Seconds that a list waits for servers whose tools were never listed, if it has others to show."""
 
 
 class Find(Passing[Searched]):
-    """A source of three tools around a source of many."""
+    """Wraps a source of many tools and offers `find_tool`, `call_tool` and `call_tool_write` instead.
+
+    Args:
+        inner: The source of the tools.
+        meter: Counts tokens.
+        settings: What to list, and the budgets.
+        around: Storage, callbacks and background; by default nothing is stored.
+    """
 
     def __init__(
         self,
@@ -80,12 +86,12 @@ class Find(Passing[Searched]):
             window=lambda: self._around.reference(self._around.lister).window,
         )
         self._waited_for: set[str] = set()
-        """Servers that were given a moment to start."""
+        """Servers that were waited for briefly."""
         self._waited_longest_for: set[str] = set()
-        """Those that were given all the time of the settings."""
+        """Servers that were waited for as long as the settings allow."""
         self._was_listed = False
         self._shown: Listing | None = None
-        """What was last listed; None also where everybody was told to ask again."""
+        """The last listing; None also after every client was notified of a change."""
         self._consent = Consent()
         self._introduced = Latest[str]()
         self._listed = Latest[Listing]()
@@ -93,7 +99,7 @@ class Find(Passing[Searched]):
         self._unwatch: Callable[[], None] | None = None
 
     def replace(self, settings: FindSettings) -> None:
-        """Other settings, as after a change of configuration."""
+        """Replace the settings after a change of configuration."""
         if settings.mode != self.settings.mode:
             self._standing.decided = None
         self.settings = settings
@@ -103,8 +109,9 @@ class Find(Passing[Searched]):
             self._around.spawn(self._look_again)
 
     async def tools(self) -> Listing:
+        """Return the tools to list: Ullage's own with the pinned ones, or a small catalogue directly."""
         if self._was_listed and self.settings.mode == "direct" and (refresh := getattr(self.inner, "refresh", None)):
-            # Whoever lists again wants to know what is new, and some servers announce nothing.
+            # A repeated list means that the client wants current tools, and some servers announce no changes.
             await refresh(_MOMENT)
         view = await (self._to_be_shown() if self.settings.mode == "direct" else self.inner.view())
         listing = await self._listing(view)
@@ -114,6 +121,12 @@ class Find(Passing[Searched]):
         return listing
 
     async def call(self, call: Call) -> Reply:
+        """Run `find_tool`, `call_tool` or `call_tool_write`; pass any other call to the inner source.
+
+        Raises:
+            InvalidArguments: The arguments of Ullage's own tool do not fit.
+            Denied: The settings or the user do not allow the call.
+        """
         self._figures.called(call.caller)
         try:
             reply = await self._answer(call)
@@ -148,13 +161,16 @@ class Find(Passing[Searched]):
             raise
 
     async def meet_servers(self) -> None:
-        """Gives servers whose tools are shown a moment to say what they can do, before a client is told so."""
+        """Wait briefly for servers whose tools are shown, so that a client is told the right capabilities."""
         if self.settings.mode == "direct":
             await self.inner.view(min(_MOMENT, self.settings.start_wait))
 
     def instructions(self, view: View) -> str:
-        """What a model is told about the servers of a view. From then on tools are listed as was said, until the
-        settings change: a client reads this once and the list again and again."""
+        """Return the instructions about a view's servers.
+
+        From then on the choice between direct and search stays until the settings change, because a client reads the
+        instructions once and lists tools repeatedly.
+        """
         self._standing.promise(self.settings)
         return self._introduction(view)
 
@@ -170,7 +186,7 @@ class Find(Passing[Searched]):
         return self._introduced.of((view, surface, budget, alone), make)
 
     def _alone(self) -> str | None:
-        """The instructions of the only server; None where there are several, or its names are changed."""
+        """Return the instructions of the only server; None if there are several, or if its tools are renamed."""
         members: tuple[Member, ...] = getattr(self.inner, "members", ())
         owner = only_unprefixed(members)
         if owner is None or owner.description or any(not one.own and one is not owner for one in members):
@@ -179,6 +195,7 @@ class Find(Passing[Searched]):
 
     @property
     def surface(self) -> Surface:
+        """The current choice between showing tools directly and searching."""
         return self._standing.surface(self.settings)
 
     @property
@@ -186,7 +203,7 @@ class Find(Passing[Searched]):
         return self._around.learning if self.settings.learn else None
 
     async def prepare(self) -> None:
-        """Makes everything that searches will ask for; to be run in the background."""
+        """Build everything that searches need; to be run in the background."""
         await self._shelf.prepare(await self.inner.view(), self.settings.index)
 
     async def _prepare_quietly(self) -> None:
@@ -195,13 +212,14 @@ class Find(Passing[Searched]):
         _release_free_memory()
 
     def watch(self, listener: Listener) -> Callable[[], None]:
-        """Tells of changed tools only where the list itself changed."""
+        """Call `listener` with each change; with a change of tools only if the list itself changed."""
         if self._unwatch is None:
             self._unwatch = self.inner.watch(self._changed)
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     async def close(self) -> None:
+        """Stop watching and close the inner source."""
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
@@ -225,13 +243,13 @@ class Find(Passing[Searched]):
         return Reply(content=(text_block(found.text),), structured=Structured(json.loads(found.text)), meta=meta)
 
     async def explain(self, arguments: JsonObject, caller: Caller) -> "tuple[Explained, ...]":
-        """What a search with these arguments comes upon, and why; nothing of it is written down."""
+        """Return what a search with these arguments finds, and why. Nothing is recorded."""
         searching = await self._searching()
         query = self._read(arguments)
         return await searching.explain(self._asked(query, await self.inner.view(), caller))
 
     async def _searching(self) -> "Searching":
-        """Made for the first search, in a worker thread, since a third of this package is imported for it."""
+        """Create the searcher on first use, in a worker thread, since it imports a third of this package."""
         if self._made_searching is None:
             self._made_searching = await anyio.to_thread.run_sync(self._make_searching)
         return self._made_searching
@@ -252,17 +270,21 @@ class Find(Passing[Searched]):
         return Asked(query=query, view=view, caller=caller, settings=self.settings)
 
     async def _to_be_shown(self) -> View:
-        """Where tools are shown and not found, a list is the only door: the first one waits for somebody to show, later
-        ones no more than a moment for those who are still missing. A change announces them."""
+        """Return the view for a direct list.
+
+        Without search, tools can only be reached by the list. So the first list waits until it has tools, and later
+        ones wait only briefly for missing servers, whose tools are announced as a change when they arrive.
+        """
         view, longest = await self.inner.view(), self.settings.start_wait
         known = any(not entry.member.own for entry in view.entries)
         return await self._awaited(min(_MOMENT, longest) if known else longest)
 
     async def _searched_view(self, searching: "Searching", query: "Query", caller: Caller) -> View:
-        """The tools to search. Servers that are still starting are waited for where nothing else matches, or where
-        the query asks for one of them; a moment also while most are.
+        """Return the view to search.
 
-        The wait ends as soon as something matches: one server that never answers delays nobody who wants another.
+        Servers that are still starting are waited for if nothing else matches or the query names one of them;
+        briefly also while most servers are missing. The wait ends as soon as something matches, so that a server
+        that never answers delays only searches for it.
         """
         view = await self.inner.view()
         if len(view.missing) > len({entry.server for entry in view.entries if not entry.member.own}):
@@ -285,7 +307,7 @@ class Find(Passing[Searched]):
         return view
 
     async def _awaited(self, longest: float) -> View:
-        """The view, after waiting for servers that are still starting: for each of them once."""
+        """Return the view after waiting for servers that are still starting; each is waited for once."""
         view = await self.inner.view()
         late = {one.server for one in view.missing} - self._waited_for
         if late:
@@ -294,7 +316,7 @@ class Find(Passing[Searched]):
         return view
 
     async def _write_definitions(self, caller: Caller) -> None:
-        """What a session carries in each request, written down at its first call."""
+        """Record at a session's first call what each of its requests carries."""
         self._figures.record_definitions(caller, await self._carried(await self.inner.view(), caller))
 
     async def _carried(self, view: View, caller: Caller) -> Carried:
@@ -324,7 +346,7 @@ class Find(Passing[Searched]):
         elif self._around.spawn is not None:
             self._around.spawn(self._look_again)
         elif self._shown is None or self.surface == "direct" or len(self._shown.tools) > len(NAMES):
-            # Nobody can look before telling; what is listed next is then no news.
+            # Without a background the list cannot be compared first; the next listing is then not a change.
             self._shown = None
             self._tell(change)
 
@@ -337,8 +359,11 @@ class Find(Passing[Searched]):
             await self._shelf.prepare(view, self.settings.index)
 
     def _note(self, listing: Listing) -> bool:
-        """Whether the list is another than was last known. Whoever notices first has everybody told: one client that
-        lists in between must not keep a change from the others."""
+        """Remember the list and return whether it differs from the last one.
+
+        A difference is announced to every client at once: a list by one client must not hide the change from the
+        others.
+        """
         before, self._shown = self._shown, listing
         differs = before is None or before.revision != listing.revision
         if differs and before is not None:
@@ -351,7 +376,7 @@ class Find(Passing[Searched]):
 
 
 def _listed(view: View, surface: Surface, settings: FindSettings) -> tuple[Tool, ...]:
-    """Every tool as it is, or ours with those that the user pinned."""
+    """Return every tool, or Ullage's own with the pinned ones."""
     if surface == "direct":
         return tuple(entry.tool for entry in view.entries)
     pinned = (entry.tool for entry in view.entries if entry.is_pinned and entry.listed not in NAMES)

@@ -1,37 +1,26 @@
-"""Validation by jsonschema, for what is not plainly right.
+"""Validation by jsonschema, for arguments and schemas that the direct check does not decide.
 
-A schema is read by the dialect it declares, 2020-12 where it declares none. Nothing is fetched, formats are not
-asserted, and a schema that cannot be read is not held against the caller: the verdict says why nothing was checked, and
-the server remains the judge.
+A schema is read in the dialect it declares, 2020-12 by default. Nothing is fetched, and formats are not asserted. If a
+schema cannot be read, the call is not refused: the verdict says why nothing was checked, and the server still validates
+the arguments itself.
 
 Work is bounded: compiling a schema and every assertion spend from the caller's `StepBudget`, and `OutOfSteps` ends
-both.
+both. Assertions cost as many steps as they have values to examine, and unbounded ones of jsonschema are replaced: items
+are compared by hash, enumerations without writing them as text, and multiples as decimals, so that 19.99 is a multiple
+of 0.01.
 
-Assertions of JSON Schema with a cost in steps, and safe versions of those that jsonschema runs without bound.
+Regular expressions come from untrusted servers, Python's engine backtracks, and a running match cannot be stopped. So a
+pattern is tried only if the number of ways to match it is small: the product of what each of its repetitions and
+alternations allows, with nested repetitions refused altogether. A pattern that is not tried is not asserted; the server
+validates it.
 
-Patterns are tried only where they end soon, items are compared by hash, enumerations without writing them out, and
-multiples in decimals as they are written: 19.99 is a multiple of 0.01. Every assertion spends steps, as many as it has
-to look at.
+Servers write schemas by hand. With some, a validator would refuse what the server accepts; with others it would fetch
+another document, hang or recurse without end. The meta-schema would find the first kind, but validating against it is
+slow; `troubles` looks only for the faults that cause wrong refusals. All other faults raise an error during validation.
 
-Cost of trying a server's regular expression on a text.
-
-Patterns come from servers that nobody vouches for, Python's engine backtracks, and a match once begun cannot be
-stopped. So a pattern is tried only where the ways to match it are few: the product of what each of its repetitions and
-alternations allows, with repetitions inside repetitions refused altogether. What is not tried is not asserted; the
-server will.
-
-Faults of a schema that make it unfit for validation.
-
-Servers write schemas by hand. Some are broken in ways by which a validator would refuse what the server takes, some
-would make it fetch another document, hang or lose its way. The meta-schema would find the first kind, but validating
-against it takes long; this looks for the faults that turn into wrong refusals. Whatever else is wrong raises an error
-during validation.
-
-JSON values that are cheap to name in an error message.
-
-jsonschema writes the value that does not fit into every error it makes, also into those of branches that nobody will
-see. For an argument of 200 kB under a choice of a thousand schemas, that is most of a second. Values of these types
-have a short `repr` and are otherwise what they were.
+jsonschema writes the offending value into every error, also into those of branches that are discarded. For an
+argument of 200 kB under a choice of a thousand schemas, that takes most of a second. Values of the `Quiet` types
+have a short `repr` and are otherwise unchanged.
 """
 
 import re
@@ -71,13 +60,13 @@ __all__ = [
 ]
 
 _LONG = 200
-"""Characters of a string above which it is wrapped."""
+"""Characters above which a string is wrapped."""
 _VALUES = 16
-"""Values wrapped in the time of one step."""
+"""Values that cost one step to wrap."""
 
 
 class QuietDict(dict[str, Any]):
-    """An object."""
+    """An object with a short `repr`."""
 
     __slots__ = ()
 
@@ -86,7 +75,7 @@ class QuietDict(dict[str, Any]):
 
 
 class QuietList(list[Any]):
-    """An array."""
+    """An array with a short `repr`."""
 
     __slots__ = ()
 
@@ -102,7 +91,7 @@ class _QuietText(str):
 
 
 def quiet(value: Json, budget: StepBudget) -> Any:  # noqa: ANN401 - any JSON
-    """The same value with a short `repr`, whatever its size. Raises `OutOfSteps` where it is too large."""
+    """Return the value with a short `repr`, whatever its size. Raises `OutOfSteps` if it is too large."""
     if isinstance(value, dict):
         budget.spend(1 + len(value) // _VALUES)
         return QuietDict((key, quiet(member, budget)) for key, member in value.items())
@@ -113,25 +102,25 @@ def quiet(value: Json, budget: StepBudget) -> Any:  # noqa: ANN401 - any JSON
 
 
 _WAYS = 1_000_000
-"""Tried at the most."""
+"""Most ways to match that are tried."""
 _LONG_PATTERN = 2_000
 _ATOMS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-"""Escapes and classes: one character of text each, whatever stands in them."""
+"""Escapes and classes, which each match one character."""
 _QUANTIFIER = re.compile(r"(?<!\()([*+?]|\{(\d*)(,?)(\d*)\})[?+]?")
 _GROUP = re.compile(r"\([^()]*\)")
 _FLAGS = re.compile(r"\(\?[aiLmsux-]+[:)]")
-"""Python's own, which JSON Schema does not have; ignoring case makes a large class take long to compile."""
+"""Python's own flags, which JSON Schema lacks; a large class takes long to compile if case is ignored."""
 _REPEATED = re.compile(r"[*+{]|\?(?![:=!<])")
 
 
 @lru_cache(maxsize=4_096)
 def compiled(pattern: str) -> re.Pattern[str] | None:
-    """None for what only another dialect can read."""
+    """Compile a pattern; None if Python cannot read it."""
     if _FLAGS.search(pattern):
         return None
     try:
         with warnings.catch_warnings():
-            # Python warns of what it will read otherwise one day, such as `[[:alpha:]]`.
+            # Python warns of syntax whose meaning may change, such as `[[:alpha:]]`.
             warnings.simplefilter("error")
             return re.compile(pattern)
     except (re.error, Warning, OverflowError, RecursionError):
@@ -139,13 +128,13 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def affordable(pattern: str, length: int) -> bool:
-    """Whether trying the pattern on a text of that length ends soon."""
+    """Return whether matching the pattern against a text of that length ends soon."""
     return ways(pattern, length) is not None
 
 
 @lru_cache(maxsize=4_096)
 def ways(pattern: str, length: int) -> int | None:
-    """In how many ways it may have to be tried on a text of that length; None where they are too many."""
+    """Return how many ways there may be to match a text of that length; None if there are too many."""
     if len(pattern) > _LONG_PATTERN:
         return None
     plain = _ATOMS.sub("x", pattern)
@@ -172,7 +161,7 @@ def _ways(quantifier: re.Match[str], length: int) -> int:
 
 
 def _choices(plain: str) -> int | None:
-    """In how many ways its alternations may be taken; None where a group that can itself match in several ways is
+    """Return how many ways its alternations allow; None if a group that can itself match in several ways is
     repeated."""
     choices = 1
     while (group := _GROUP.search(plain)) is not None:
@@ -189,23 +178,23 @@ def _choices(plain: str) -> int | None:
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 LONG_NAME = 200
-"""Letters of a property's name beyond which no pattern of names is tried, and the name is taken to match."""
+"""Characters of a property's name above which no pattern is tried and the name counts as matching."""
 _KEYWORDS_WAYS = 250
-"""To match a pattern, tried in the time of one assertion."""
+"""Ways to match a pattern that cost one step."""
 _ITEMS = 16
-"""Looked at in the time of one assertion."""
+"""Items that cost one step to examine."""
 
 
 _REFERENCE = 4
-"""Steps of following a `$ref`, which takes that much longer than an assertion."""
+"""Steps of following a `$ref`, which takes that many times as long as an assertion."""
 _DIGITS = 50
-"""Binary digits of a number that is divided in the time of one assertion."""
+"""Binary digits of a number that cost one step to divide."""
 _PAIRS = 1_000
-"""Pairs compared in the time of one assertion."""
+"""Pairs that cost one step to compare."""
 
 
 class Spending:
-    """The budget that the assertions of one checker spend at the moment."""
+    """The budget that the assertions of one checker currently spend from."""
 
     __slots__ = ("budget",)
 
@@ -217,7 +206,7 @@ class Spending:
 
 
 def careful(keywords: Mapping[str, Keyword], spending: Spending) -> dict[str, Keyword]:
-    """The assertions of a dialect, each spending steps, and with ours in place of those that it has."""
+    """Return the assertions of a dialect, each spending steps, with Ullage's bounded ones in place of the originals."""
     asking = _Asking(spending)
     own: dict[str, Keyword] = {
         "pattern": asking.pattern,
@@ -232,7 +221,7 @@ def careful(keywords: Mapping[str, Keyword], spending: Spending) -> dict[str, Ke
 
 
 def _spending(name: str, keyword: Keyword, spending: Spending) -> Keyword:
-    """The assertion after its cost is paid: one step, and more for what it goes through without asking anything."""
+    """Wrap an assertion so that it first spends its cost: one step, and more for the items it iterates itself."""
     base = _REFERENCE if name in ("$ref", "$dynamicRef", "$recursiveRef") else 1
     is_quadratic = name.startswith("unevaluated")
 
@@ -242,7 +231,7 @@ def _spending(name: str, keyword: Keyword, spending: Spending) -> Keyword:
             size = len(cast("Any", instance))
             steps += size // _ITEMS
             if is_quadratic:
-                # jsonschema looks up each member in a list of those that others have looked at.
+                # jsonschema searches each member in a list of those already examined.
                 steps += size * size // _PAIRS
         spending.spend(steps)
         return keyword(validator, value, instance, schema)
@@ -251,7 +240,7 @@ def _spending(name: str, keyword: Keyword, spending: Spending) -> Keyword:
 
 
 class _Asking:
-    """The assertions that spend more the more they have to look at."""
+    """Assertions whose cost grows with the number of values they examine."""
 
     def __init__(self, spending: Spending) -> None:
         self._spend = spending.spend
@@ -269,7 +258,7 @@ class _Asking:
             yield ValidationError(f"does not match the pattern {pattern}")
 
     def named(self, validator: Any, patterns: Any, instance: Any, _: Any) -> Iterator[ValidationError]:  # noqa: ANN401
-        """What stands under names that match; under a name too long to be tried, nothing is asked."""
+        """Validate the values under matching names; values under a name too long to be tried are not validated."""
         for name, member in _members(instance):
             for pattern, schema in _members(patterns) if len(name) <= LONG_NAME else ():
                 if self._matches(pattern, name):
@@ -294,7 +283,7 @@ class _Asking:
         return bool(patterns) and (len(name) > LONG_NAME or any(self._matches(pattern, name) for pattern in patterns))
 
     def _matches(self, pattern: str, text: str) -> bool:
-        """True also where the pattern is not tried."""
+        """Return whether the pattern matches; True also if it is not tried."""
         tries = ways(pattern, len(text))
         if tries is None:
             return True
@@ -303,7 +292,7 @@ class _Asking:
         return expression is None or expression.search(text) is not None
 
     def _is_same(self, one: Any, other: Any) -> bool:  # noqa: ANN401 — any JSON
-        """Whether two values are equal as JSON: 1 is 1.0, and true is not 1."""
+        """Return whether two values are equal as JSON: 1 equals 1.0, but true does not equal 1."""
         if isinstance(one, bool) or isinstance(other, bool):
             return one is other
         if isinstance(one, list) and isinstance(other, list):
@@ -317,7 +306,7 @@ class _Asking:
         return one == other
 
     def _frozen(self, value: Any) -> object:  # noqa: ANN401 — any JSON
-        """Equal for equal JSON and for no other: 1 is 1.0, and true is not 1."""
+        """Return a hashable value that is equal only for equal JSON: 1 equals 1.0, but true does not equal 1."""
         if isinstance(value, dict):
             members = cast("dict[str, object]", value)
             self._spend(1 + len(members) // _ITEMS)
@@ -341,17 +330,17 @@ def _members(value: Any) -> tuple[tuple[str, Any], ...]:  # noqa: ANN401 — any
 
 
 def _exactly(number: float) -> Fraction:
-    """The number as it is written, not as the machine holds it."""
+    """Return the number as written, not its binary approximation."""
     return Fraction(number) if isinstance(number, int) else Fraction(Decimal(repr(number)))
 
 
 _DATA = frozenset({"enum", "const", "default", "examples", "example"})
-"""Words whose values are no schemas."""
+"""Keywords whose values are not schemas."""
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _WORDS = 16
-"""Members looked at in the time of one step."""
+"""Members that cost one step to examine."""
 _PATTERN = 30
-"""Steps of reading a pattern."""
+"""Steps for parsing a pattern."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
@@ -388,7 +377,7 @@ _SHAPES: dict[str, Callable[[Json], bool]] = {
 
 
 def troubles(schema: Json, budget: StepBudget, *, is_old: bool, is_root: bool = True) -> Iterator[str]:
-    """Reasons not to hand the schema to a validator. Drafts 3 and 4 (`is_old`) have shapes of their own."""
+    """Yield reasons not to pass the schema to a validator. Drafts 3 and 4 (`is_old`) have their own forms."""
     if not isinstance(schema, dict):
         return
     budget.spend(1 + len(schema) // _WORDS)
@@ -405,7 +394,7 @@ def troubles(schema: Json, budget: StepBudget, *, is_old: bool, is_root: bool = 
     if isinstance(patterns, dict) and not all(affordable(each, LONG_NAME) and compiled(each) for each in patterns):
         yield "the schema's patterns of names cannot be read"
     if is_root and _says(schema, "unevaluatedProperties", budget):
-        # Which names are left over, the validator finds by following these two without measure.
+        # The validator finds the remaining names by following these two keywords without any limit.
         slow = next((word for word in ("patternProperties", "dependentSchemas") if _says(schema, word, budget)), None)
         if slow is not None:
             yield f"the schema's `{slow}` beside `unevaluatedProperties` may take too long"
@@ -421,7 +410,7 @@ def _says(schema: Json, word: str, budget: StepBudget) -> bool:
 
 
 def _inner(schema: dict[str, Json]) -> Iterator[Json]:
-    """Whatever stands inside and may be a schema, in words of any dialect."""
+    """Yield everything inside that may be a schema, for keywords of any dialect."""
     for key, value in schema.items():
         if key in _MAPS and isinstance(value, dict):
             yield from value.values()
@@ -430,7 +419,7 @@ def _inner(schema: dict[str, Json]) -> Iterator[Json]:
 
 
 def undeclared(schema: Json, budget: StepBudget, *, is_root: bool = True) -> Any:  # noqa: ANN401 — any JSON
-    """The schema without words that would make a validator change its dialect or its address on the way."""
+    """Return the schema without keywords that would make a validator change its dialect or base address midway."""
     if isinstance(schema, list):
         budget.spend(1 + len(schema) // _WORDS)
         return QuietList(undeclared(each, budget, is_root=False) for each in schema)
@@ -445,7 +434,7 @@ def undeclared(schema: Json, budget: StepBudget, *, is_root: bool = True) -> Any
 
 
 _ERROR = 2
-"""Steps of an error that is compared with others for the one that says most."""
+"""Steps for comparing an error with others to find the most informative."""
 _DEEPEST = 100
 _OLD = (Draft3Validator, Draft4Validator)
 
@@ -455,17 +444,17 @@ _extend: Callable[[type[Validator], Mapping[str, Keyword]], type[Validator]] = c
 
 
 class Validators:
-    """Validators by key. For one thread."""
+    """Cache of validators by key. Not thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._spending = Spending()
         self._dialects: dict[type[Validator], type[Validator]] = {}
         self._validators: OrderedDict[str, Validator | str] = OrderedDict()
-        """A string says why there is none."""
+        """A string says why there is no validator."""
 
     def check(self, key: str, schema: JsonObject, arguments: Json, budget: StepBudget) -> Verdict:
-        """What `Checker.check` says."""
+        """Check arguments as `Checker.check` does."""
         self._spending.budget = budget
         found = self._validators.get(key)
         if found is None:
@@ -494,7 +483,7 @@ class Validators:
     def _compile(self, schema: Schema, budget: StepBudget) -> Validator | str:
         if depth_exceeds(schema, _DEEPEST):
             return "the schema is nested too deeply"
-        # The dialect that the schema says it is written in; a newer one for what nobody has heard of.
+        # The dialect that the schema declares; a recent one for an unknown dialect.
         known = isinstance(schema.get("$schema"), str)
         declared = validator_for(schema, default=Draft202012Validator) if known else Draft202012Validator
         trouble = next(troubles(schema, budget, is_old=declared in _OLD), None)

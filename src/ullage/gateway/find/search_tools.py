@@ -1,27 +1,30 @@
-"""Search: parses the query, ranks tools and groups those that do the same.
+"""Tool search: parse the query, rank a view's tools, group duplicates and compose the reply.
 
-Ranks a view's tools by a query and by what was learnt, and makes the reply of them; or says of each why it is
-there, by the same ranking, with nothing noted. How near a tool is, the index knows; what fits the budget, `reply`.
+A search passes through these steps:
 
-Stands around the index for the time of one search: ranks with what was learnt, and notes which tools the reply really
-showed. What the query names was found by its name, and what is always listed needs no search: neither teaches
-anything. How it is remembered, `learning` knows.
+1. `read_query` reads the arguments of `find_tool` into a `Query`.
+2. `scope_of` narrows the search to servers that the query names unambiguously: `github: create issue`, `create
+   issue @github`, `server_name` beside the query, or a query that is only the server's name. A server's name among
+   other words is an ordinary word, because it may occur there by chance.
+3. `begin` loads what was learnt from earlier searches, so that the index can use it. Only tools that the reply really
+   showed are noted for learning. A tool found by its name and a pinned tool teach nothing, because neither needed a
+   search.
+4. `rank` orders the tools. A tool named in the query comes first, and it is the only result where the query is nothing
+   but its name.
+5. `grouped` merges tools that do the same: one takes a place in the reply and lists the names of the others.
+6. `find_reply.compose` fits the result into the token budget.
 
-Reads the arguments of `find_tool` and ranks a view's tools by them. Whoever says a name gets that tool first, and
-alone where the query is nothing but a name; whoever names a server (`narrow`) gets that server's tools and no others.
-Of tools that do the same (`twins`), one takes a place and names the rest.
+`Searching.explain` runs the same ranking without noting anything, and reports why each tool was found.
 
-Whoever names a server so that nothing else can be meant gets that server's tools: `github: create issue`, `create issue
-@github`, `server_name` beside the query, or a query that is nothing but the server's name. A server's name among other
-words is a word like them, for it may stand there by chance. Nothing is ranked here.
+Two servers of one kind (a fork beside its original, one server under two names) describe their tools in the same words,
+and a reply that shows each of them has less room for others. Two tools are twins if they have the same name, the same
+parameters and nearly the same words in their descriptions, and there is evidence that they also do the same: their
+servers have the same name, or the descriptions share words that few tools use. `search(query)` of two services has the
+same description twice and is no twin. Tools of one server are twins only where nothing differs, since a server
+separates its own tools for a reason.
 
-Two servers of one kind, a fork beside its original, one server under two names: their tools say the same in the same
-words, and a reply that shows each of them has less room for others. Twins have the same name, the same parameters and
-nearly the same words in their descriptions, and there is evidence that they do the same and do not only say it: their
-servers are called the same, or they share words that few tools say. `search(query)` of two services says the same of
-both and is no twin. A server tells its own tools apart for a reason, so they are twins only where nothing differs.
-
-Words are compared and not meanings: who does the same in other words is not noticed and keeps a place of its own.
+Words are compared, not meanings: a tool that does the same in other words is not recognised and keeps a place of its
+own.
 """
 
 import math
@@ -70,22 +73,22 @@ __all__ = [
 ]
 
 _ALIKE = 0.8
-"""Of all words, and of all parameters, that one of two tools has: the part that both must have."""
+"""Jaccard similarity of words, and of parameters, that twins must reach."""
 _EVIDENCE = 5
-"""Telling words that both must say beyond their name, where their servers' names show nothing."""
+"""Distinctive words beyond the name that both tools must share, where their servers' names give no evidence."""
 _SOME_EVIDENCE = 2
-"""The same where one server's name says what the other's does and more: `calendar`, `google-calendar`."""
+"""Distinctive words required where one server's name contains the other's: `calendar`, `google-calendar`."""
 _LONG = 4_000
 """Characters read of a description."""
 _MOST_COMPARED = 50
-"""Tools of one name that another of that name is compared with."""
+"""Most tools of one name that a further tool of that name is compared with."""
 
 _ANY_SERVER = """
 mcp mcps server servers tool tools api apis client app service plugin agent ai js ts py python node go rust docker io
 com org net the my a an and for test demo example sample dev development prod production staging local remote main
 default backup work personal home primary secondary official fork simple smithery v
 """
-"""Words of a server's name that do not say what it serves."""
+"""Words in a server's name that do not describe the service."""
 _ANY_TOOL = """
 a an the of to in on at for from by with and or not is are be this that it its as if you your all any each one get list
 search find create add update delete remove set read write fetch retrieve return returns use used using can will which
@@ -95,7 +98,7 @@ query limit offset page size count max min start end date time path url file fil
 info detail details specific specified given provided new existing current available based tool server mcp true false
 none null
 """
-"""Words that so many tools say that it is no evidence to share them."""
+"""Words so common in tools that sharing them is no evidence."""
 _OF_ANY_SERVER, _OF_ANY_TOOL = frozenset(_ANY_SERVER.split()), frozenset(terms(_ANY_TOOL))
 
 
@@ -104,13 +107,15 @@ class Group:
     """Tools that do the same."""
 
     first: Entry
-    """Stands for all."""
+    """The tool shown for the whole group."""
     others: tuple[Entry, ...] = ()
 
 
 def grouped(entries: Sequence[Entry], wanted: Iterable[str] = ()) -> list[Group]:
-    """The tools in groups, in the order of the best of each. That one stands for its group, unless the words that are
-    wanted name the server of another and not its own."""
+    """Group the tools that do the same, in the order of each group's best tool.
+
+    The best tool represents its group, unless the wanted words name the server of another tool and not its own.
+    """
     groups: list[list[Entry]] = []
     of_name: dict[tuple[str, ...], list[list[Entry]]] = {}
     for entry in entries:
@@ -132,12 +137,12 @@ def _group(group: Sequence[Entry], wanted: frozenset[str]) -> Group:
 
 
 _judged: dict[tuple[int, int], tuple[Entry, Entry, bool]] = {}
-"""Pairs of entries, by their identities, which hold as long as they are held here: the next search asks again."""
+"""Cache of comparisons by object identity. The entries are kept in the value so that their ids stay valid."""
 _MOST_JUDGED = 4_096
 
 
 def are_twins(one: Entry, other: Entry) -> bool:
-    """Whether two tools do the same."""
+    """Return whether two tools do the same. Results are cached."""
     known = _judged.get((id(one), id(other)))
     if known is None:
         if len(_judged) >= _MOST_JUDGED:
@@ -147,7 +152,7 @@ def are_twins(one: Entry, other: Entry) -> bool:
 
 
 def _do_the_same(one: Entry, other: Entry) -> bool:
-    """The cheapest to find out comes first."""
+    """Compare two tools, the cheapest checks first."""
     if _name(one) != _name(other) or one.is_read_only != other.is_read_only:
         return False
     if one.server == other.server:
@@ -173,20 +178,21 @@ def _say_the_same(one: Entry, other: Entry) -> bool:
 
 
 def _speak_of_two_services(one: Entry, other: Entry, differing: Set[str]) -> bool:
-    """Whether one says a word of its server's name, in its own name or description, that the other nowhere has."""
+    """Return whether one tool mentions, in its name or description, a word of its server's name that the other tool
+    lacks."""
     names = _words(" ".join(server_words(one.server) ^ server_words(other.server)))
     return not names.isdisjoint(differing | (_words(one.original) ^ _words(other.original)))
 
 
 def _wanting(one: frozenset[str], other: frozenset[str]) -> int:
-    """How much evidence the names of two servers leave to be shown."""
+    """Return how many distinctive words the tools must share, given the names of their servers."""
     if one <= _OF_ANY_SERVER or other <= _OF_ANY_SERVER or not (one <= other or other <= one):
         return _EVIDENCE
     return 0 if one == other else _SOME_EVIDENCE
 
 
 def _telling(entry: Entry) -> frozenset[str]:
-    """Words of description and parameters, beyond the name, that few tools say."""
+    """Return the distinctive words of description and parameters, without those of the tool's name."""
     said = _words(_description(entry)) | _words(" ".join(_parameters(entry.tool)))
     return frozenset(word for word in said - _OF_ANY_TOOL - _words(entry.original) if len(word) > 1)
 
@@ -197,8 +203,10 @@ def _are_alike(one: Set[str], other: Set[str]) -> bool:
 
 @lru_cache(maxsize=4_096)
 def server_words(server: str) -> frozenset[str]:
-    """The words of a server's name that say what it serves, or all where none does; `@owner/name` is `name`, and case
-    parts no words: `GitHub` is one."""
+    """Return the words of a server's name that describe the service, or all of them where none does.
+
+    `@owner/name` is read as `name`. Case does not split words: `GitHub` is one word.
+    """
     words = frozenset(word for word in parts(server.rsplit("/", 1)[-1].casefold()) if not word.isdecimal())
     return words - _OF_ANY_SERVER or words or frozenset({server})
 
@@ -209,7 +217,7 @@ def _name(entry: Entry) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _name_words(name: str, server: str) -> tuple[str, ...]:
-    """The words of a tool's name in any order, without its server's where others remain."""
+    """Return the sorted words of a tool's name, without those of its server's name where others remain."""
     words = parts(name)
     return tuple(sorted([word for word in words if word not in server_words(server)] or words)) or (name,)
 
@@ -246,23 +254,34 @@ _AROUND = (
 """Words around a server's name in a query for all of its tools: `list all tools of github`."""
 _OF_A_LIST = frozenset(_AROUND.split())
 _LISTED = frozenset({"tool", "tools", "server", "servers", "mcp"})
-"""One of which must be there."""
+"""At least one of these must occur in such a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
+    """The part of a catalogue that a query searches."""
+
     text: str
-    """What is looked for; empty where that is everything."""
+    """The text to search for; empty to list everything."""
     servers: frozenset[str] = frozenset()
-    """Where; empty for everywhere."""
+    """The servers to search; empty for all."""
 
     def holds(self, server: str) -> bool:
+        """Return whether the server is in scope."""
         return not self.servers or server in self.servers
 
 
 def scope_of(description: str, said: Sequence[str], view: View) -> Scope:
-    """`said` are servers named as such: raises `InvalidArguments` for one that there is not. What only may name one is
-    taken for words where it does not."""
+    """Return the scope of a query.
+
+    Args:
+        description: The query. A server's name in it narrows the search only where it is unambiguous.
+        said: Servers given explicitly, in an argument of their own.
+        view: The view to search.
+
+    Raises:
+        InvalidArguments: An explicitly given server does not exist.
+    """
     if said:
         servers = frozenset(_server(name, view) for name in said)
         return Scope("" if _named(description, view) & servers else description, servers)
@@ -270,7 +289,8 @@ def scope_of(description: str, said: Sequence[str], view: View) -> Scope:
 
 
 def stray(description: str, view: View) -> str | None:
-    """What stands where a server's name would and is none: `nosuch: create issue`, `create issue @nosuch`."""
+    """Return an unknown name written where a server's name belongs, as in `nosuch: create issue` or `create issue
+    @nosuch`."""
     if scope_of(description, (), view).servers:
         return None
     before, behind = _ONE_WORD.fullmatch(description), _AT.findall(description)
@@ -288,7 +308,7 @@ def _server(name: str, view: View) -> str:
 
 
 def _marked(text: str, view: View) -> Scope | None:
-    """`server: words`, or `words @server`."""
+    """Return the scope of `server: words` or `words @server`; None for any other text."""
     before = _BEFORE_COLON.fullmatch(text)
     if before and (servers := _named(before[1], view)):
         return Scope(before[2].strip(), servers)
@@ -298,7 +318,8 @@ def _marked(text: str, view: View) -> Scope | None:
 
 
 def _whole(text: str, view: View) -> Scope | None:
-    """Nothing but a server's name, or that and words for all of its tools."""
+    """Return the scope of a text that is only a server's name, or that name with words that ask for all of its
+    tools."""
     return next((Scope("", servers) for name in _spellings(text) if (servers := _named(name, view))), None)
 
 
@@ -310,7 +331,7 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def _named(text: str, view: View) -> frozenset[str]:
-    """The servers whose name this is, in whatever spelling: one, or none, or some that are called alike."""
+    """Return the servers with this name in any spelling. There may be several whose names differ only in spelling."""
     spelt = key(text)
     return frozenset(server for server in view.servers if spelt and _key(server) == spelt)
 
@@ -321,53 +342,63 @@ _ARGUMENTS = ("tool_description", "tool_keywords", "max_tokens")
 _OTHER_WORDS = ("query", "description", "tool_name", "name", "q")
 _SERVER = ("server_name", "serverName", "server")
 _MOST = 40
-"""Tools that a reply can show at all, of a common budget."""
+"""Most tools in a reply with an ordinary budget."""
 _MOST_OF_MUCH = 80
-"""The same for a large budget, and for a query that names a server and nothing else."""
+"""Most tools in a reply with a large budget, or to a query that only names a server."""
 _MUCH = 2_000
 _DEEP = 2_000
-"""Tools looked at for those of one server."""
+"""Most hits examined when the search is narrowed to servers."""
 _MOST_TOKENS = 100_000
 _LONGEST = 10_000
-"""Letters that are read of a description, and of keywords: what is longer is a document and no query."""
+"""Most characters read of a description, and of keywords; anything longer is a document, not a query."""
 _QUERY_ONE_WORD = re.compile(r"[\w.:/-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
+    """The parsed arguments of `find_tool`."""
+
     description: str
     keywords: str = ""
     servers: tuple[str, ...] = ()
-    """To whose tools it keeps, as they were said."""
+    """The servers to search, as the caller wrote them; empty for all."""
     budget: int
     notes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
+        """Description and keywords together."""
         return f"{self.description} {self.keywords}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
+    """A tool found by a search, with its relevance."""
+
     listed: str
     named: bool = False
-    """Whether the query says its name."""
+    """Whether the query contains the tool's name."""
     near: bool = True
-    """False where it is there for its server's sake and not for what it does."""
+    """False where the tool is included only because its server was asked for."""
     score: float = 0.0
-    """The hit's, comparable within one search."""
+    """The hit's score, comparable within one search only."""
     also: tuple[str, ...] = ()
-    """Others that do the same."""
+    """Listed names of other tools that do the same."""
 
 
 Search = Callable[[str, int], Sequence[Hit]]
-"""The documents nearest to a text, at most so many: an index's search, or something around it."""
+"""A search function: the documents nearest to a text, and at most so many."""
 
 
 def read_query(arguments: JsonObject, budget: int) -> Query:
-    """Raises `InvalidArguments` where nothing is asked for, or no reply can be as small as the caller wants it.
+    """Parse the arguments of `find_tool`.
 
-    Where the caller wants nothing, `budget` holds, but for the least that any reply takes.
+    Args:
+        arguments: As the caller sent them. Common wrong names for the description are accepted and noted.
+        budget: Tokens for the reply where the caller gives no `max_tokens`, raised to the smallest possible reply.
+
+    Raises:
+        InvalidArguments: The query is empty, or `max_tokens` is not a number or below the smallest possible reply.
     """
     given, budget = dict(arguments), max(budget, LEAST_BUDGET)
     description, notes = _text(given.pop("tool_description", None)), list[str]()
@@ -391,14 +422,14 @@ def read_query(arguments: JsonObject, budget: int) -> Query:
 
 
 def _text(value: Json) -> str:
-    """A text, or the words of a list."""
+    """Return a string stripped, or the strings of a list joined by spaces."""
     if isinstance(value, list):
         return " ".join(each for each in value if isinstance(each, str)).strip()
     return value.strip() if isinstance(value, str) else ""
 
 
 def _names(value: Json) -> tuple[str, ...]:
-    """One name, several with commas between, or a list of them."""
+    """Return the names in a string separated by commas, or in a list."""
     each = value if isinstance(value, list) else value.split(",") if isinstance(value, str) else []
     return tuple(name.strip() for name in each if isinstance(name, str) and name.strip())
 
@@ -422,7 +453,14 @@ def _tokens(value: Json, budget: int) -> int:
 
 
 def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry]) -> tuple[Ranked, ...]:
-    """The tools for the query, nearest first; `entries` are the view's by their listed names."""
+    """Return the tools for the query, nearest first.
+
+    Args:
+        search: The index's search.
+        view: The view to search.
+        query: The parsed query.
+        entries: The view's entries by their listed names.
+    """
     scope = scope_of(query.description, query.servers, view)
     most = _MOST if scope.text and query.budget < _MUCH else _MOST_OF_MUCH
     found = _found(search, query, scope, entries, 2 * most)
@@ -431,7 +469,7 @@ def rank(search: Search, view: View, query: Query, entries: Mapping[str, Entry])
 
 
 def _ranked(group: Group, found: Mapping[str, Ranked]) -> Ranked:
-    """The one that stands for all, as near as the nearest of them."""
+    """Return the group's first tool with the best score of the group."""
     if not group.others:
         return found[group.first.listed]
     every = [found[entry.listed] for entry in (group.first, *group.others)]
@@ -445,7 +483,7 @@ def _ranked(group: Group, found: Mapping[str, Ranked]) -> Ranked:
 
 
 def _found(search: Search, query: Query, scope: Scope, entries: Mapping[str, Entry], most: int) -> dict[str, Ranked]:
-    """Those that are named, those that are near, then what else there is of a server that was asked for."""
+    """Return named tools, then near ones, then the remaining tools of the servers that were asked for."""
     most = _DEEP if scope.servers else most
     hits = _within(scope, entries, search(f"{scope.text} {query.keywords}".strip(), most))
     alone = hits
@@ -474,30 +512,36 @@ def _within(scope: Scope, entries: Mapping[str, Entry], hits: Iterable[Hit]) -> 
 
 
 def _of_servers(scope: Scope, entries: Mapping[str, Entry]) -> list[str]:
-    """The tools of the servers that were asked for, in the order of their lists."""
+    """Return the tools of the requested servers, in the order of their lists."""
     return [listed for listed, entry in entries.items() if entry.server in scope.servers] if scope.servers else []
 
 
 _NAMES = re.compile(r'[^\s"\\,()\[\]]+')
-"""What may be a tool's name in a reply; the few names that have such characters are not learnt."""
+"""Matches a tool's name in a reply. The few names with other characters are not learnt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
+    """The learning state of one search: gains from earlier uses, and what to note of the reply."""
+
     index: HybridIndex
     learning: Learning | None = None
     caller: Caller
     need: Need = field(default_factory=Need)
     gains: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By listed name."""
+    """Score gains from earlier uses, by listed name."""
 
     def search(self, text: str, limit: int) -> Sequence[Hit]:
+        """Search the index with the gains applied."""
         if not self.gains:
             return self.index.search(text, limit)
         return restrained(self.index.search(text, limit, learnt=self.gains), self.gains)
 
     def note(self, reply: str, found: Iterable[Ranked], entries: Mapping[str, Entry]) -> None:
-        """The reply to this search, and what it was made of."""
+        """Note which of the found tools the reply shows, for later learning.
+
+        Tools found by their name and pinned tools are not noted, since they needed no search.
+        """
         if self.learning is None or not self.need:
             return
         said = frozenset(_NAMES.findall(reply))
@@ -507,7 +551,7 @@ class Lesson:
 
 
 async def begin(learning: Learning | None, text: str, index: HybridIndex, view: View, caller: Caller) -> Lesson:
-    """The lesson of a search for a text; one that says nothing where nobody learns."""
+    """Start the lesson of a search; it is empty where learning is off or the text has no usable words."""
     need = Need() if learning is None else need_of(text, index.holds)
     if learning is None or not need:
         return Lesson(index=index, caller=caller)
@@ -522,23 +566,25 @@ def _used(entry: Entry) -> Used:
 
 
 def _listed(view: View, used: Used) -> list[str]:
-    """None for a tool that is gone."""
+    """Return the listed names of a used tool; empty if it no longer exists."""
     assert view.book is not None
     return [entry.listed for entry in view.book.find(used[1], used[0]) if _used(entry) == used]
 
 
 _LETTERS = 50_000
-"""Of definitions found, above which they are weighed in a worker thread."""
+"""Characters of found definitions above which they are counted in a worker thread."""
 _MANY = 1_000
-"""Tools among which one is looked for in a worker thread; so it is wherever an encoder reads the query."""
+"""Tools in a view above which it is ranked in a worker thread, as it always is with an encoder."""
 _STAND_INS = 3
-"""Times that a search is begun again: an encoder may fail, then the table, and an index of either be made meanwhile."""
+"""Most retries of a search: the encoder may fail, then the table, and an index of either may be built meanwhile."""
 _SERVERS = 20
-"""Named to whoever found nothing."""
+"""Most servers listed in the hint of an empty result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
+    """A query with everything that its search depends on."""
+
     query: Query
     view: View
     caller: Caller
@@ -547,15 +593,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """A tool that was found."""
+    """A tool that a search found, with the reason."""
 
     listed: str
     hit: Hit | None
-    """With what gave its score; None where it is there for its server's sake and not for what it does."""
+    """The index's hit with the parts of its score; None where the tool is included only because its server was asked
+    for."""
 
 
 class Searching:
-    """Of one `Find`."""
+    """Runs the searches of one `Find`."""
 
     def __init__(self, shelf: Shelf, figures: Figures, learning: Learning | None) -> None:
         self._shelf = shelf
@@ -566,25 +613,26 @@ class Searching:
         self._candidates = Candidates()
 
     async def search(self, asked: Asked) -> Found:
+        """Search, compose the reply within the budget, and note what it shows for learning."""
         entries = self._entries(asked.view)
         lesson, ranked = await self._ranked(asked)
         hits = [(each, entries[each.listed]) for each in ranked]
         forms = await self._shelf.forms([entry for _, entry in hits])
         baseline = await self._figures.baseline(asked.view, asked.caller)
         work = partial(self._compose, asked, list(zip(hits, forms, strict=True)), baseline)
-        # Definitions may be of any length, and are counted when they are first found.
+        # Definitions may be of any length, and their tokens are counted when they are first found.
         letters = sum(len(form.definition) for form in forms)
         found = await anyio.to_thread.run_sync(work) if letters > _LETTERS else work()
         lesson.note(found.text, ranked, entries)
         return found
 
     async def has_match(self, asked: Asked) -> bool:
-        """Whether any tool of the view is near what is looked for."""
+        """Return whether any tool of the view is near the query."""
         _, ranked = await self._ranked(asked)
         return any(each.near for each in ranked)
 
     async def explain(self, asked: Asked) -> tuple[Explained, ...]:
-        """What the same search comes upon, nearest first."""
+        """Return what the same search finds, nearest first, without noting anything for learning."""
         heard = dict[str, Hit]()
         _, ranked = await self._ranked(asked, heard)
         return tuple(
@@ -592,8 +640,11 @@ class Searching:
         )
 
     async def _ranked(self, asked: Asked, heard: dict[str, Hit] | None = None) -> tuple[Lesson, tuple[Ranked, ...]]:
-        """With what is noted of the search; each hit goes into `heard` as it is first met. Where whatever knows what
-        texts mean fails, what stands in for it is asked, and words alone in the end."""
+        """Rank with fallbacks: where an embedder fails, search again with its replacement, and in the end by words
+        alone.
+
+        Each hit is added to `heard` when it is first found.
+        """
         for _ in range(_STAND_INS):
             try:
                 return await self._ranked_once(asked, heard)
@@ -653,12 +704,12 @@ async def _rank(search: Search, asked: Asked, entries: Mapping[str, Entry]) -> t
 
 
 def _readers(view: View) -> frozenset[str]:
-    """The tools that change nothing."""
+    """Return the listed names of the read-only tools."""
     return frozenset(entry.listed for entry in view.entries if entry.is_read_only)
 
 
 def _withheld(asked: Asked) -> str | None:
-    """For a query that says the name of a withheld tool: where it is, and what the user can do."""
+    """Return a hint for a query that names a withheld tool: why it is withheld and which command accepts it."""
     words = {key(word) for word in asked.query.text.split()}
     for entry in asked.view.changed:
         if words & {key(entry.listed), key(entry.original)}:
@@ -668,7 +719,7 @@ def _withheld(asked: Asked) -> str | None:
 
 
 def _strayed(asked: Asked) -> str | None:
-    """Said to whoever may have meant to keep to one server."""
+    """Return a hint where the query seems to name a server that does not exist."""
     name = None if asked.query.servers else stray(asked.query.description, asked.view)
     return None if name is None else f"No server is called `{name[:40]}`; all were searched."
 

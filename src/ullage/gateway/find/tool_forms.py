@@ -1,13 +1,11 @@
-"""The forms in which a tool is shown, and the definitions of Ullage's own tools.
+"""The forms in which a found tool is shown, and the definitions of Ullage's own tools.
 
-The forms in which a tool is shown to whoever looks for it.
+The forms are the slimmed definition, the signature, the line and the name, each as the JSON text used in a reply.
+Building them costs milliseconds for a tool and much more for the worst, so they are built once for each definition and
+cached. `find_reply.fit` decides how many are shown; `tool_index` chooses the thread in which they are built.
 
-The slimmed definition, the signature, the line and the name, each as the JSON text that stands in a reply. Making them
-costs milliseconds a tool and much more for the worst, so they are made once for each definition and kept. How many of
-them are shown, `fit` decides; in which thread they are made, `index` does.
-
-The three definitions, written to be short: every request carries them. Their order and their words are fixed, because
-prompt caches hang on them.
+The three definitions of `find_tool`, `call_tool` and `call_tool_write` are written to be short, because every
+request carries them. Their order and wording are fixed, because prompt caches depend on them.
 """
 
 import json
@@ -39,19 +37,19 @@ __all__ = [
 
 _limits = LimitLog(logging.getLogger(__name__))
 _SENTENCE = 500
-"""Characters shown of a tool whose definition is too complex."""
+"""Most characters shown of a tool whose definition is too complex."""
 EDITION = "2"
-"""Changes whenever forms are made another way, so that those kept from before are not taken."""
+"""Edition of the forms; changed whenever they are built differently, so that stored ones are not reused."""
 
 
 def written(value: Json) -> str:
-    """Compact JSON, as it stands in a reply."""
+    """Return compact JSON, as used in a reply."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forms:
-    """One tool, said at four lengths. Each is JSON: an object first, then strings."""
+    """A tool at four lengths, each as JSON: an object first, then strings."""
 
     definition: str
     signature: str
@@ -60,12 +58,13 @@ class Forms:
 
 
 def forms_of(tool: Tool, budget: StepBudget | None = None) -> Forms:
-    """The forms of a tool. One whose definition is too complex to be slimmed is shown by its name and first words."""
+    """Build the forms of a tool. A tool whose definition is too complex to be slimmed is shown by its name and first
+    words."""
     from ..slim import signature, slim
 
     try:
         slimmed = slim(tool, budget)
-        # A title is kept only where there is no description, and then it is all there is to read.
+        # A title is kept only if there is no description; then it is the only text.
         slimmed = replace(slimmed, description=slimmed.description or slimmed.title)
         return _forms(slimmed, signature(slimmed))
     except (OutOfSteps, RecursionError):
@@ -89,27 +88,30 @@ def _forms(slimmed: Tool, signed: str) -> Forms:
 
 
 class FormsCache(Protocol):
-    """Keeps forms between starts, by the hash of a definition."""
+    """Interface of a store of forms, by the hash of a definition."""
 
     def load(self, hashes: Iterable[str]) -> Mapping[str, JsonObject]:
-        """What is kept of these."""
+        """Return the stored forms of these definitions."""
         ...
 
-    def save(self, forms: Mapping[str, JsonObject]) -> None: ...
+    def save(self, forms: Mapping[str, JsonObject]) -> None:
+        """Store forms."""
+        ...
 
 
 class FormsKept:
-    """The forms of definitions, by their hashes: in memory, and behind that in a cache where there is one."""
+    """Cache of forms by the hash of their definition: in memory, backed by a store if there is one."""
 
     def __init__(self, cache: FormsCache | None = None) -> None:
         self._cache = cache
         self._forms: dict[str, Forms] = {}
 
     def get(self, key: str) -> Forms | None:
+        """Return the forms for a definition's hash, from memory only; None if absent."""
         return self._forms.get(key)
 
     def make(self, tools: Mapping[str, Tool]) -> Mapping[str, Forms]:
-        """The forms of these, made where they are not there yet; may take long, and may run in any thread."""
+        """Return the forms of these definitions, building missing ones. May take long; may run in any thread."""
         found = {key: forms for key in tools if (forms := self.get(key)) is not None}
         wanted = [key for key in tools if key not in found]
         if self._cache and wanted:
@@ -123,7 +125,7 @@ class FormsKept:
         return found
 
     def keep_only(self, keys: Iterable[str]) -> None:
-        """Forgets the forms of definitions that are no longer offered."""
+        """Drop the forms of definitions that are no longer offered."""
         self._forms = {key: self._forms[key] for key in keys if key in self._forms}
 
 
@@ -131,14 +133,14 @@ _FIELDS = {field.name for field in fields(Forms)}
 
 
 def _read(said: JsonObject) -> Forms | None:
-    """Forms as they were saved; None for what another version may have written."""
+    """Parse stored forms; None if another version wrote them in an unknown format."""
     texts = {key: value for key, value in said.items() if isinstance(value, str)}
     return Forms(**texts) if set(texts) == _FIELDS and len(said) == len(texts) else None
 
 
 _LOADED: dict[str, Json] = {"_meta": {"anthropic/alwaysLoad": True}}
-"""Has Claude Code show these at once: what it defers costs it a search of its own before its first use. No client shows
-this to its model."""
+"""Makes Claude Code load these at once: a deferred tool costs it a search before the first use. No client shows this
+to its model."""
 
 FIND = Tool(
     name="find_tool",
@@ -194,8 +196,9 @@ CALL_ANY = Tool(
 )
 
 NAMES = FIND_NAMES
-"""To be given to no other tool."""
+"""Names reserved for these tools."""
 
 
 def find_tools(*, join_calls: bool) -> tuple[Tool, ...]:
+    """Return the tools to list; with `join_calls`, one `call_tool` for every tool."""
     return (FIND, CALL_ANY) if join_calls else (FIND, CALL, CALL_WRITE)

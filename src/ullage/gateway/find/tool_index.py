@@ -1,22 +1,21 @@
 """The search index of a view's tools, its embedders and vectors.
 
-An index, the forms of its tools and what they all weigh: made when a view is first searched or prepared, and again
-only for what changed. What takes long is done in a worker thread, so that other calls go on. Nothing is ranked or
-written here.
+`Shelf` keeps an index, the forms of its tools and their total token count. They are built when a view is first searched
+or prepared, and afterwards only for what changed. Slow work runs in a worker thread, so that other calls go on.
 
-What the index before has of tools that stayed is taken over; of the rest, vectors that wait in the cache are taken and
-those that are missing are made. What was made is handed back, to be kept when nobody waits for it. Blocking: in which
-thread it runs, `index` decides.
+`Indexing` builds an index. Tools that stayed are taken from the index before; for the others, vectors are loaded from
+the cache and missing ones are computed. The computed vectors are returned, to be stored in the background. It blocks;
+`Shelf` chooses the thread.
 
-The table that comes with the package, or an encoder for those who want it: loaded when something is first embedded,
-once for all clients, in whatever thread asks. What cannot be loaded, or fails later, is said once on the log and done
-without: the table stands in for the encoder, and words alone for the table. What is made of them is not known here.
+`Embedders` loads the table that comes with the package, or an encoder where the user chose one: on first use, once for
+all clients, in the calling thread. A model that cannot be loaded, or fails later, is reported once in the log and
+replaced: the encoder by the table, the table by words alone.
 
-Vectors as bytes, by the server's name and the hash of the definition as the server has it: the seam to whoever keeps
-them between starts. How a vector is made, and whether its bytes are of this edition, is not known here.
+`VectorCache` stores vectors between starts as bytes, by the server's name and the hash of the definition as the server
+sent it. The bytes contain the embedder's edition, which the cache does not check.
 
-Keeps the last thing made, with what it was made of. Told apart by identity, which costs nothing and errs only towards
-making it again.
+`Latest` keeps the last value with the objects it was computed from, compared by identity: that costs nothing, and an
+error can only cause a needless recomputation.
 """
 
 import logging
@@ -58,7 +57,7 @@ _INSTEAD: Mapping[IndexKind, tuple[IndexKind, str]] = {
 
 
 class Embedders:
-    """Safe to use from several threads."""
+    """Loads embedders on first use, with fallbacks. Thread-safe."""
 
     def __init__(self, loaders: Mapping[IndexKind, Loader] = _LOADERS) -> None:
         self._loaders = loaders
@@ -66,12 +65,12 @@ class Embedders:
         self._loaded: dict[IndexKind, Embedder | None] = {}
 
     def of(self, kind: IndexKind) -> Embedder | None:
-        """What embeds for an index of that kind, None where nothing does; may take long."""
+        """Return the embedder for an index of that kind, None if there is none. May take long."""
         with self._turn:
             return self._of(kind)
 
     def give_up(self, failed: Embedder, error: Exception) -> None:
-        """Does without that one until the next start. Nothing is said of one that was given up before."""
+        """Replace a failed embedder until the next start. Logged once for each embedder."""
         with self._turn:
             kinds: list[IndexKind] = [kind for kind, loaded in self._loaded.items() if loaded is failed]
             if kinds:
@@ -97,64 +96,72 @@ class Embedders:
 
 
 VectorKey = tuple[str, str]
-"""The server's name, whose words are in the vector too, and the hash of the definition under its own name."""
+"""The server's name, whose words are part of the vector, and the hash of the definition under its own name."""
 
 
 class VectorCache(Protocol):
-    """Keeps vectors between starts. Blocking: used from a thread."""
+    """Interface of a store of vectors. Blocking: to be used from a thread."""
 
     def load(self, keys: Iterable[VectorKey]) -> Mapping[VectorKey, bytes]:
-        """What is kept of these."""
+        """Return the stored vectors among these keys."""
         ...
 
-    def save(self, vectors: Mapping[VectorKey, bytes]) -> None: ...
+    def save(self, vectors: Mapping[VectorKey, bytes]) -> None:
+        """Store vectors."""
+        ...
 
 
 Made = TypeVar("Made")
 
 
 class Latest(Generic[Made]):
+    """Cache of the last computed value."""
+
     def __init__(self) -> None:
         self._kept: tuple[tuple[object, ...], Made] | None = None
 
     def of(self, parts: tuple[object, ...], make: Callable[[], Made]) -> Made:
-        """What was last made, if of these very parts, else what is made now."""
+        """Return the cached value if it was computed from these same objects, else compute it."""
         if self._kept is None or not all(map(operator.is_, self._kept[0], parts)):
             self._kept = parts, make()
         return self._kept[1]
 
 
 _SOON = 100
-"""Definitions that an encoder reads in less than half a second."""
+"""Most definitions that an encoder embeds in less than half a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
+    """An index, and the vectors computed for it."""
+
     index: "HybridIndex"
     made: Mapping[VectorKey, bytes]
-    """To be kept for the next start."""
+    """Vectors to store for the next start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
+    """Builds indexes from entries, with vectors from the cache."""
+
     embedders: Embedders
     cache: VectorCache | None = None
 
     def make(self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None") -> Indexed:
-        """May take long, and very long where an encoder has much to read."""
+        """Build the index. May take long, and very long where an encoder has many definitions to embed."""
         made = self._make(entries, kind, before, len(entries))
         assert made is not None
         return made
 
     def make_soon(self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None") -> Indexed | None:
-        """The same where it does not take very long; else None."""
+        """Build the index if that does not take very long; else return None."""
         reads = self.embedders.of(kind) is not self.embedders.of("static")
         return self._make(entries, kind, before, _SOON if reads else len(entries))
 
     def _make(
         self, entries: Sequence[Entry], kind: IndexKind, before: "HybridIndex | None", most: int
     ) -> Indexed | None:
-        """None where more than so many have to be embedded."""
+        """Build the index; None if more than `most` definitions have to be embedded."""
         from ullage.search import HybridIndex, packed, unpacked
 
         documents, embedder = [_document(entry) for entry in entries], self.embedders.of(kind)
@@ -179,6 +186,7 @@ class Indexing:
         return Indexed(index, made)
 
     def keep(self, made: Mapping[VectorKey, bytes]) -> None:
+        """Store computed vectors."""
         if self.cache is not None:
             self.cache.save(made)
 
@@ -190,7 +198,8 @@ class Indexing:
 
 
 def _document(entry: Entry) -> "Document":
-    """Searched under the tool's own name; the listed one, which holds the server's too, is known when asked for."""
+    """Return the tool as a document under its original name; the listed name, which contains the server's, is an
+    alias."""
     from ullage.search import document_of
 
     tool = replace(entry.tool, name=entry.original, aliases=(entry.listed, *entry.aliases))
@@ -200,7 +209,8 @@ def _document(entry: Entry) -> "Document":
 def _fresh(
     entries: Sequence[Entry], documents: "Sequence[Document]", edition: str, before: "HybridIndex | None"
 ) -> Iterable[Entry]:
-    """Those of whose meaning the index before knows nothing. Our own tools stand in no catalogue and are few."""
+    """Return the entries that the index before has no vector of, without Ullage's own tools, which are few and not
+    stored."""
     known = None if before is None else before.meaning
     held = {} if known is None or known.edition != edition else {one.id: one for one in known.documents}
     pairs = zip(entries, documents, strict=True)
@@ -208,25 +218,26 @@ def _fresh(
 
 
 _AT_ONCE = 50
-"""Tools whose forms are made in one go when a view is prepared."""
+"""Tools whose forms are made in one batch when a view is prepared."""
 _HASHES = 20_000
 
 
 class Hashes:
-    """The hashes of definitions, each found once."""
+    """Cache of the hashes of definitions."""
 
     def __init__(self, most: int = _HASHES) -> None:
         self._most = most
         self._known: dict[int, tuple[Tool, str]] = {}
-        """By the object's identity, which holds as long as the object is held here."""
+        """By object identity. The object is kept in the value so that its id stays valid."""
 
     async def find(self, tools: Iterable[Tool]) -> None:
-        """Finds those that are not known yet, in a worker thread."""
+        """Compute the missing hashes in a worker thread."""
         absent = [tool for tool in tools if id(tool) not in self._known]
         if absent:
             await anyio.to_thread.run_sync(lambda: [self.of(tool) for tool in absent])
 
     def of(self, tool: Tool) -> str:
+        """Return the hash of a definition, computing it if it is not cached."""
         known = self._known.get(id(tool))
         if known is None:
             if len(self._known) >= self._most:
@@ -236,7 +247,7 @@ class Hashes:
 
 
 class Shelf:
-    """Keeps what was made of the last view."""
+    """Cache of the index, forms and token counts of the last view."""
 
     def __init__(
         self, hashes: Hashes, indexing: Indexing, cache: FormsCache | None = None, spawn: Spawn | None = None
@@ -248,18 +259,18 @@ class Shelf:
         self._lock: anyio.Lock | None = None
         self._index: tuple[str, IndexKind, HybridIndex] | None = None
         self._stand_in: tuple[str, HybridIndex] | None = None
-        """The table's index of a view while the encoder reads it."""
+        """The table's index of a view, used while the encoder embeds it."""
         self._weights: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def index(self, view: View, kind: IndexKind) -> "HybridIndex":
-        """Of the kind that is wanted; where it would take too long to wait for an encoder, of the table meanwhile."""
+        """Return an index of this kind; while an encoder would take too long, an index of the table."""
         found = self._made_of(view, kind)
         if found is None and kind == "encoder" and self._spawn is not None:
             found = await self._meanwhile(view, self._spawn)
         return await self._whole(view, kind) if found is None else found
 
     async def give_up(self, error: EmbedderFailed) -> None:
-        """Indexes that come from now on do without the one that failed; those that were made of it are let go."""
+        """Replace the failed embedder and drop the indexes made with it."""
         self._index = self._stand_in = None
         await anyio.to_thread.run_sync(self._indexing.embedders.give_up, error.embedder, error)
 
@@ -282,7 +293,7 @@ class Shelf:
         if found is None:
             async with self._one_at_a_time():
                 found = self._made_of(view, kind)
-                # Asked by identity: an index of nothing is false.
+                # Compared with None: an empty index is false.
                 return await self._make(view, kind) if found is None else found
         return found
 
@@ -294,7 +305,7 @@ class Shelf:
             made = await anyio.to_thread.run_sync(self._indexing.make, view.entries, kind, self._before)
         except EmbedderFailed as error:
             await self.give_up(error)
-            return await self._make(view, kind)  # by what stands in for it
+            return await self._make(view, kind)  # with its replacement
         return await self._take(view, kind, made)
 
     @property
@@ -312,25 +323,31 @@ class Shelf:
         await anyio.to_thread.run_sync(self._indexing.keep, indexed.made)
 
     async def _behind(self, work: Work) -> None:
-        """While nobody waits, where somebody runs what nobody waits for."""
+        """Run the work in the background if there is one, else now."""
         if self._spawn is None:
             await work()
         else:
             self._spawn(work)
 
     async def weights(self, view: View, model: str, weigh: "Weigh", *, stored: bool) -> tuple[int, int]:
-        """What all definitions of servers weigh for a model, and what our own do; `stored` says whether the catalogue's
-        counts are that model's."""
+        """Return the tokens of all servers' definitions and of Ullage's own, for a model.
+
+        Args:
+            view: The tools.
+            model: The model's id, as the key of the cache.
+            weigh: Counts tokens for the model.
+            stored: Whether the counts in the catalogue are this model's.
+        """
         key = view.revision, model
         if key not in self._weights:
             self._weights[key] = await anyio.to_thread.run_sync(lambda: _weights(view.entries, weigh, stored=stored))
         return self._weights[key]
 
     async def forms(self, entries: Sequence[Entry]) -> list[Forms]:
-        """The forms of these tools, in their order."""
+        """Return the forms of these tools, in their order."""
         await self._hashes.find(entry.tool for entry in entries)
         keys = [self._hashes.of(entry.tool) for entry in entries]
-        # Held here: of another view, that is prepared meanwhile, some may be let go.
+        # Kept in a local variable: preparing another view meanwhile may drop some of them from the cache.
         found = {key: forms for key in keys if (forms := self._forms.get(key)) is not None}
         absent = {key: entry.tool for key, entry in zip(keys, entries, strict=True) if key not in found}
         if absent:
@@ -338,7 +355,7 @@ class Shelf:
         return [found[key] for key in keys]
 
     async def prepare(self, view: View, kind: IndexKind) -> None:
-        """Makes everything that searches of this view will ask for, a little at a time."""
+        """Build everything that searches of this view need, in small batches."""
         await self._whole(view, kind)
         await self._hashes.find(entry.tool for entry in view.entries)
         keys, absent = await anyio.to_thread.run_sync(self._without_forms, view)
@@ -346,13 +363,13 @@ class Shelf:
             await anyio.to_thread.run_sync(self._forms.make, {key: keys[key] for key in some})
 
     def _without_forms(self, view: View) -> tuple[Mapping[str, Tool], Sequence[str]]:
-        """The definitions of a view by their hashes, and the hashes of those whose forms are to be made."""
+        """Return the view's definitions by their hashes, and the hashes of those without forms."""
         keys = {self._hashes.of(entry.tool): entry.tool for entry in view.entries}
         self._forms.keep_only(keys)
         return keys, [key for key in keys if self._forms.get(key) is None]
 
     def _one_at_a_time(self) -> anyio.Lock:
-        """Made late: a lock belongs to the event loop that is running."""
+        """Return the lock, created on first use because a lock belongs to the running event loop."""
         if self._lock is None:
             self._lock = anyio.Lock()
         return self._lock

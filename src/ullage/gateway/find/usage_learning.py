@@ -1,9 +1,10 @@
 """Learns from calls which tools follow which queries.
 
-Notes what the last searches of each session showed. When one of the tools shown is then called and does not fail,
-the latest search that showed it is credited with it, once; what was so learnt re-ranks later searches of the same
-principal. Written behind, read again when it may be old. A database that fails or takes long teaches nothing and
-holds nobody up. What is kept of a query, and how much it can matter, `ullage.search` knows.
+The tools shown by the last searches of each session are kept. When one of them is called and does not fail, the
+latest search that showed it is credited with it, once; later searches of the same principal are ranked with these
+credits. Credits are written in the background and read again after 45 seconds. A database that fails or is slow
+teaches nothing and delays nothing. `ullage.search` defines which words of a query are stored and how much a credit
+can change a rank.
 """
 
 import time
@@ -29,23 +30,27 @@ if TYPE_CHECKING:
 __all__ = ["Learning", "UseStore"]
 
 _STALE = 45.0
-"""Seconds after which uses are read again: another process may have added some, or forgotten all."""
+"""Seconds after which uses are read again: another process may have added some, or deleted all."""
 _PATIENCE = 0.5
-"""Seconds that a search waits for them."""
+"""Most seconds that a search waits for uses to load."""
 _SESSIONS, _SEARCHES = 256, 8
-"""Remembered in all, and of each session."""
+"""Most sessions kept, and most searches of each."""
 _PRINCIPALS = 64
-"""Whose uses are held in memory."""
+"""Most principals whose uses are kept in memory."""
 _UNSAVED = 1_000
-"""Uses that may wait to be written."""
+"""Most uses waiting to be written."""
 
 
 class UseStore(Protocol):
-    """Keeps uses between starts. Blocks, and raises `StoreFailed`."""
+    """Interface of a store of uses. Blocking; raises `StoreFailed`."""
 
-    def load(self, principal: str, now: float) -> "Sequence[Use]": ...
+    def load(self, principal: str, now: float) -> "Sequence[Use]":
+        """Return the stored uses of a principal."""
+        ...
 
-    def add(self, principal: str, terms: Iterable[str], tool: "Used", now: float) -> None: ...
+    def add(self, principal: str, terms: Iterable[str], tool: "Used", now: float) -> None:
+        """Add one use of a tool for these terms."""
+        ...
 
 
 @dataclass(slots=True)
@@ -62,7 +67,15 @@ class _Read:
 
 
 class Learning:
-    """One for all clients of a gateway."""
+    """Learns for all clients of a gateway.
+
+    Args:
+        store: Keeps uses between starts.
+        spawn: Runs writes in the background; None to write at once.
+        patience: Most seconds that a search waits for uses.
+        clock: Monotonic seconds.
+        now: The time, for the age of uses.
+    """
 
     def __init__(
         self,
@@ -81,11 +94,11 @@ class Learning:
         self._sessions: OrderedDict[tuple[str, str], deque[_Search]] = OrderedDict()
         self._read: OrderedDict[str, _Read] = OrderedDict()
         self._lock: anyio.Lock | None = None
-        """Made late: it belongs to the event loop that is running."""
+        """Created on first use: a lock belongs to the running event loop."""
         self._unsaved: deque[tuple[str, frozenset[str], Used, float]] = deque(maxlen=_UNSAVED)
 
     async def bonuses(self, caller: Caller, need: "Need") -> "Mapping[Used, float]":
-        """What earlier uses are worth to tools, for a search by this caller."""
+        """Return the score gains of tools from earlier uses, for a search by this caller."""
         if not need:
             return {}
         principal = caller.principal
@@ -98,7 +111,7 @@ class Learning:
         return uses.bonuses(need, seconds(self._now()))
 
     def showed(self, caller: Caller, need: "Need", tools: "Iterable[Used]") -> None:
-        """A search for that need showed these."""
+        """Record that a search for this need showed these tools."""
         if not need:
             return
         session = caller.principal, caller.session
@@ -106,7 +119,7 @@ class Learning:
         _trim(self._sessions, session, _SESSIONS)
 
     async def called(self, caller: Caller, reply: Reply) -> None:
-        """Something was called and answered so."""
+        """Credit the search that showed the called tool, if the call succeeded."""
         if reply.is_error or reply.needs is not None or reply.origin is None:
             return
         tool = reply.origin.server, reply.origin.tool
@@ -126,7 +139,7 @@ class Learning:
                 self._spawn(self.save)
 
     async def save(self) -> None:
-        """Writes what is not yet written; also to be called at the end, which may come before the background does."""
+        """Write pending uses. To be called at shutdown too, which may precede the background write."""
         self._lock = self._lock or anyio.Lock()
         async with self._lock:
             while self._unsaved:
@@ -153,7 +166,7 @@ Key = TypeVar("Key")
 
 
 def _trim(kept: OrderedDict[Key, Any], latest: Key, most: int) -> None:
-    """Lets go of what was longest not asked for."""
+    """Drop the least recently used item beyond `most`."""
     kept.move_to_end(latest)
     if len(kept) > most:
         kept.popitem(last=False)

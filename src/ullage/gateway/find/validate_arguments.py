@@ -1,9 +1,7 @@
-"""Validates a call's arguments against the tool's schema.
+"""Validates a call's arguments against the schema that the server gave for its tool.
 
-Validation of a call's arguments against the schema that the server gave for its tool.
-
-Most calls fit a schema of types, properties and enumerations, which is seen here without more ado. Whatever is not
-plainly right goes to jsonschema (`validators`), which is loaded when that first happens and says what is wrong.
+Most calls fit a schema of types, properties and enumerations, which is checked here directly. All others are passed
+to jsonschema (`schema_validation`), which is imported on first use and reports what is wrong.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,22 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["STEPS", "Checker", "Verdict", "is_plain", "plainly_fits"]
 
 STEPS = 50_000
-"""Spent on one set of arguments before it is passed on unvalidated: half a second of work."""
+"""Most steps for one set of arguments before it is passed on unvalidated: half a second of work."""
 _KEPT = 1_000
-"""Schemas whose validators are held."""
+"""Most validators kept."""
 _DEEPEST = 8
-"""Levels of a schema that are looked at here."""
+"""Most levels of a schema that are checked here."""
 _MOST = 64
-"""Words of a schema, and members of its properties, choices and enumerations, that are looked at here."""
+"""Most keywords of a schema, and members of its properties, choices and enumerations, that are checked here."""
 _STEPS = 500
-"""Schemas looked at here, and values against schemas: a millisecond or two."""
+"""Most steps taken here: a millisecond or two."""
 _DIALECTS = (
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
     "http://json-schema.org/draft-07/schema#",
     "http://json-schema.org/draft-06/schema#",
 )
-"""What a schema may declare for its plain words to mean what they mean here."""
+"""Dialects in which the plain keywords have the meaning implemented here."""
 
 
 def _is_number(value: Json) -> TypeGuard[int | float]:
@@ -60,14 +58,14 @@ _BOUNDS: Mapping[str, Callable[[Any, Json], bool]] = {
     "maxItems": lambda bound, value: not isinstance(value, list) or len(value) <= bound,
 }
 _NOTES = frozenset({"title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly"})
-"""Words that assert nothing; formats are not asserted."""
+"""Keywords that assert nothing; formats are not asserted."""
 
 
 _FITS = Verdict()
 
 
 class Checker:
-    """Checks arguments, and holds validators by key. For one thread."""
+    """Checks arguments and caches validators by key. Not thread-safe."""
 
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
@@ -75,10 +73,13 @@ class Checker:
         self._validators: Validators | None = None
 
     def check(self, key: str, schema: JsonObject, arguments: Json, budget: StepBudget | None = None) -> Verdict:
-        """Checks arguments within a budget, or within `STEPS` where none is given.
+        """Check arguments within a budget, `STEPS` by default.
 
         Args:
-            key: Stands for the schema: the same key, the same schema.
+            key: Identifies the schema: equal keys mean equal schemas.
+            schema: The tool's input schema.
+            arguments: The arguments to check.
+            budget: Steps for the check.
 
         Raises:
             OutOfSteps: The budget was spent before anything was found wrong.
@@ -101,7 +102,7 @@ class Checker:
 
 
 def is_plain(schema: JsonObject) -> bool:
-    """Whether a schema says nothing but what `plainly_fits` knows, and that without a fault."""
+    """Return whether a schema is valid and uses only the keywords that `plainly_fits` implements."""
     try:
         return _is_plain(dict(schema), 0, StepBudget(_STEPS))
     except OutOfSteps:
@@ -152,11 +153,11 @@ _SHAPES: Mapping[str, Callable[[Any, int, StepBudget], bool]] = {
     "anyOf": lambda said, depth, budget: _is_few(said) and _are_plain(said, depth, budget),
     **dict.fromkeys(_BOUNDS, _is_bound),
 }
-"""What each word may say, at which depth."""
+"""Checks the value of each keyword, at a depth."""
 
 
 def plainly_fits(schema: JsonObject, value: Json) -> bool:
-    """Whether a value certainly fits a plain schema. False says only that it takes more to tell."""
+    """Return whether a value certainly fits a plain schema. False means only that a full validation is needed."""
     try:
         return _fits(schema, value, StepBudget(_STEPS))
     except OutOfSteps:

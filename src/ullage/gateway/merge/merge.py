@@ -1,9 +1,9 @@
 """Merges many sources into one.
 
-`Merge` lists the tools of all members under names that never collide (`names`), takes a call to the member whose tool
-it is, and says in the reply whose it was. Members that are slow, dead or broken are named and left out, and the rest
-are as they would be without them. Resources, prompts, completion and changes are merged the same way. It never closes
-a source: whoever made the members does.
+`Merge` lists the tools of all members under names that never collide (`tool_names`), sends a call to the member that
+owns the tool, and names that member in the reply. Slow, dead or broken members are reported and left out; the others
+are not affected. Resources, prompts, completion and changes are merged the same way. `Merge` never closes a source:
+that is the task of the code that created the members.
 """
 
 from collections.abc import Callable, Iterable
@@ -70,16 +70,18 @@ __all__ = ["Member", "Merge", "Peeked"]
 
 _PATIENCE = 10.0
 _AT_ONCE = 1_000
-"""Tools of which a view is made at once."""
+"""Most tools of which a view is built on the event loop."""
 _NO_VALUES: JsonObject = {"values": []}
 
 
 class Merge:
     """Many members as one source of tools, resources and prompts.
 
-    `spawn` runs what goes on in the background, such as waiting for a slow server's list; without it, a member that
-    does not answer within the time given is asked again the next time. Names in `reserved` are listed for no member.
-    `patience` is how many seconds a resource or a prompt, or a tool of a server not yet heard of, is waited for.
+    Args:
+        spawn: Runs work in the background, such as waiting for a slow server's list; without it, a member that does not
+            answer in time is asked again the next time.
+        reserved: Names that are listed for no member.
+        patience: Seconds to wait for a resource or a prompt, or for a tool of a server whose tools are not known.
     """
 
     def __init__(
@@ -103,15 +105,16 @@ class Merge:
         self._seeing = anyio.Lock()
         self._spawn = spawn
         self._told: dict[str, object] = {}
-        """What clients were last shown, by the kind of change that would tell them otherwise."""
+        """What clients were last shown, by the kind of change that would announce something else."""
         self.replace(members)
 
     @property
     def members(self) -> tuple[Member, ...]:
+        """The current members."""
         return self._members
 
     def replace(self, members: Iterable[Member]) -> None:
-        """Another set of members, as after a change of settings. What was heard of sources that stay is kept."""
+        """Replace the members after a change of settings; known lists of sources that stay are kept."""
         self._members = _distinct(members)
         self._servers = tuple(member.name for member in self._members)
         for part in (self._tools, self._resources, self._prompts):
@@ -124,10 +127,11 @@ class Merge:
         self._prompts_arrived()
 
     async def tools(self) -> Listing:
+        """Return the tools of all members, under their listed names."""
         return (await self.view()).listing
 
     async def view(self, wait: float = 0.0) -> View:
-        """All that is known, after waiting up to `wait` seconds for members that never said what they offer."""
+        """Return all known tools, after waiting up to `wait` seconds for members that never listed theirs."""
         await self._tools.recall()
         await self._tools.gather(wait)
         unchanged = self._unchanged()
@@ -140,8 +144,8 @@ class Merge:
         return view
 
     async def refresh(self, wait: float) -> None:
-        """Lists the tools anew of servers that run and announce no changes, within so many seconds; what is known of
-        one that does not answer stays."""
+        """List again the tools of running servers that announce no changes, within `wait` seconds. The known tools
+        of a server that does not answer are kept."""
 
         async def refresh(source: Refreshed) -> None:
             with suppress(UllageError):
@@ -154,7 +158,8 @@ class Merge:
                         group.start_soon(refresh, source)
 
     async def find(self, name: str, server: str | None = None) -> Entry:
-        """The tool of that name, in any spelling; a member that may own it and was never heard is waited for."""
+        """Return the tool of that name in any spelling, waiting for a member that may own it and never listed its
+        tools."""
         if (unchanged := self._unchanged()) is not None:
             try:
                 return unchanged.find(name, server)
@@ -176,8 +181,11 @@ class Merge:
         return self._find_or_pass(name, server)
 
     def _find_or_pass(self, name: str, server: str | None) -> Entry:
-        """The tool of that name among those known. One that nothing known is like may be a tool that the only server
-        without a prefix does not list: that server is asked, and its own error is the client's."""
+        """Return the known tool of that name.
+
+        A name that resembles no known tool may be an unlisted tool of the only server without a prefix. That server
+        is called, and its own error is passed to the client.
+        """
         try:
             return self.known.find(name, server)
         except UnknownTool as unknown:
@@ -192,21 +200,21 @@ class Merge:
             return entry
 
     def _unchanged(self) -> View | None:
-        """The last view, where no tools were heard of since; None otherwise. What is missing may be missing for
-        another reason by now."""
+        """Return the last view if no tools were listed since, else None. The reasons for missing servers may have
+        changed."""
         if self._seen is None:
             return None
         heard, view = self._seen
         return view if view.servers is self._servers and self._tools.has_not_changed(heard, _is_same_listing) else None
 
     def _is_long(self) -> bool:
-        """Whether the view has to be made anew from so many tools that others must not wait for it."""
+        """Return whether the view must be rebuilt from so many tools that it would delay other calls."""
         if self._seen is not None and self._tools.has_not_changed(self._seen[0], _is_same_listing):
             return False
         return sum(len(listing.tools) for _, listing in self._tools.known()) > _AT_ONCE
 
     def _find_before(self, name: str, server: str | None) -> Entry | None:
-        """The tool in the last view, as far as that was of the same members: they may have other tools by now."""
+        """Return the tool in the last view, if that had the same members; their tools may have changed since."""
         if self._seen is None:
             return None
         members = {member.name: member for member in self._members}
@@ -217,7 +225,7 @@ class Merge:
         return entry if members.get(entry.server) is entry.member else None
 
     async def _see_aside(self) -> None:
-        """Makes a long view in a worker thread, so that `known` finds it made."""
+        """Build a long view in a worker thread, so that `known` finds it ready."""
         while self._is_long():
             async with self._seeing:
                 heard = self._tools.known()
@@ -227,10 +235,15 @@ class Merge:
                 self._seen = heard, await anyio.to_thread.run_sync(_see, heard, self._reserved, before)
 
     async def call(self, call: Call) -> Reply:
+        """Call a tool by its name in any spelling.
+
+        Raises:
+            UnknownTool: No tool has that name, or several have.
+        """
         return await self.call_entry(await self.find(call.tool), call)
 
     async def call_entry(self, entry: Entry, call: Call) -> Reply:
-        """The same for a tool that was found already. A failure is a reply too, so that it says whose it was."""
+        """Call a tool that was already resolved. A failure is returned as a reply too, so that it names its server."""
         arguments = restore_arguments(call.arguments, entry.originals)
         try:
             reply = await entry.member.source.call(sanitize_request(call, tool=entry.original, arguments=arguments))
@@ -239,16 +252,18 @@ class Merge:
         except UllageError as error:
             reply = failed(error if entry.member.own else advised(error, is_read_only=entry.is_read_only))
         content = await self._resources.blocks_shown(entry.server, reply.content)
-        # One member of ours may answer for several, and says for which.
+        # One of Ullage's own members may answer for several servers, and its reply names the server.
         origin = reply.origin if entry.member.own and reply.origin else Origin(entry.server, entry.original)
         reply = reply.changed(content=content, origin=origin)
         return await sanitized_result(reply)
 
     async def resources(self) -> tuple[JsonObject, ...]:
+        """Return the resources of all members."""
         await self._resources.ask()
         return self._tell_resources()[0]
 
     async def templates(self) -> tuple[JsonObject, ...]:
+        """Return the resource templates of all members."""
         await self._resources.ask()
         return self._tell_resources()[1]
 
@@ -262,6 +277,7 @@ class Merge:
         await self._resources.unsubscribe(uri)
 
     async def prompts(self) -> tuple[JsonObject, ...]:
+        """Return the prompts of all members, under their listed names."""
         shown = await self._prompts.prompts()
         self._told["prompts"] = shown
         return shown
@@ -278,7 +294,7 @@ class Merge:
         return await sanitized_json(completion)
 
     async def set_log_level(self, level: str) -> None:
-        """Tells every member that can be told; one that fails is no one's concern but its own."""
+        """Set the log level of every member that supports it; failures are ignored."""
         async with anyio.create_task_group() as group:
             for member in self._members:
                 if is_logging(member.source):
@@ -286,21 +302,22 @@ class Merge:
 
     @property
     def capabilities(self) -> JsonObject:
-        """What some member can do besides tools, as the protocol writes it; one not yet known may be able to do
-        anything."""
+        """Return the capabilities besides tools that any member has, in the protocol's format; an unknown member may
+        have all."""
         return abilities(member.source for member in self._members)
 
     def failed(self) -> tuple[Missing, ...]:
-        """Members that were left out of a list when last asked, and why."""
+        """Return the members that were left out of the last list, with the reasons."""
         everyone = (*self._tools.failed(), *self._resources.failed(), *self._prompts.failed())
         return tuple(dict.fromkeys(everyone))
 
     def watch(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each change until the returned function is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     async def close(self) -> None:
-        """Stops following the members; they stay open."""
+        """Stop watching the members; they stay open."""
         for _, unwatch in self._watching.values():
             unwatch()
         self._watching.clear()
@@ -308,7 +325,7 @@ class Merge:
 
     @property
     def known(self) -> View:
-        """The view of what is known now. Only what changed is looked at anew."""
+        """Return the view of everything known now; only changed parts are rebuilt."""
         heard, missing = self._tools.known(), self._tools.missing()
         servers = self._servers
         if self._seen is None or not self._tools.has_not_changed(self._seen[0], _is_same_listing):
@@ -325,7 +342,7 @@ class Merge:
         return frozenset(member.name for member in unheard if _may_own(member, name, server))
 
     async def _referred(self, reference: JsonObject) -> tuple[Member, JsonObject]:
-        """The member that a completion is about, and the reference as that member knows it."""
+        """Return the member that a completion refers to, and the reference in that member's own names."""
         if reference.get("type") == "ref/prompt":
             prompt = await self._prompts.find(str(reference.get("name")))
             return prompt.member, {**reference, "name": prompt.original}
@@ -364,8 +381,8 @@ class Merge:
             self._outdated(self._resources if change.kind == "resources" else self._prompts, server, change)
 
     def _outdated(self, part: Resources | Prompts, server: str, change: Change) -> None:
-        """Clients are told when another list has come; where there is none to compare it with, or nobody to look
-        before telling, at once."""
+        """Announce a change once the new list has arrived and differs; at once if there is no list to compare or no
+        background."""
         outdated = part.outdate(server)
         if change.is_announced or change.kind not in self._told or (outdated and not part.ask_in_background()):
             self._announce(change)
@@ -414,7 +431,7 @@ class Merge:
 
 
 def _see(heard: tuple[MemberListing, ...], reserved: tuple[str, ...], before: View | None) -> View:
-    """The view, with its tables of names made."""
+    """Build the view and its tables of names."""
     view = build_view(heard, reserved=reserved, before=before)
     view.book.find("") if view.book is not None else None
     return view
@@ -434,7 +451,7 @@ def _is_same_listing(before: Listing, now: Listing) -> bool:
 
 
 def _may_own(member: Member, name: str, server: str | None) -> bool:
-    """Whether a tool of that name may be the member's, by what the name begins with."""
+    """Return whether the member may own a tool of that name, by the name's prefix."""
     if server is not None:
         return key(server) == key(member.name)
     spelt = key(name).removeprefix("mcp")

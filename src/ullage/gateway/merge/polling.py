@@ -1,8 +1,8 @@
 """Polls members for their tools, resources or prompts.
 
-A `PollRound` asks one question of all members, such as which tools they have. Members that remember an answer give it
-at once; the others are asked side by side, and a caller waits no longer than its time limit. A member that has not
-answered by then goes on being asked in the background, and one that failed is asked again after a growing pause.
+A `PollRound` sends one request to all members, such as listing their tools. Members with a cached answer return it
+at once; the others are polled concurrently, and a caller waits no longer than its time limit. A member that has not
+answered by then continues to be polled in the background, and one that failed is polled again after a growing pause.
 """
 
 import math
@@ -35,12 +35,12 @@ def are_same_answers(before: tuple[tuple[Member, object], ...], now: tuple[tuple
 
 
 class PollQuestion(Generic[Answer]):
-    """How one member is asked.
+    """How one member is polled.
 
     Attributes:
-        ask: Asks the member.
-        peek: Returns an answer that the member remembers, or None; None for a member that can only be asked.
-        recall: Makes the member load what it stored, so that `peek` can answer.
+        ask: Polls the member.
+        peek: Returns the member's cached answer, or None; None for a member without a cache.
+        recall: Makes the member load its stored answer, so that `peek` can return it.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PollQuestion(Generic[Answer]):
 
 
 class MemberPoll(Generic[Answer]):
-    """The state of one question to one member: its answer, its failure, and when to ask again."""
+    """The poll state of one member: its answer, its failure, and when to poll it again."""
 
     def __init__(self, member: Member, question: PollQuestion[Answer], arrived: Callable[[], None]) -> None:
         self.member = member
@@ -69,12 +69,12 @@ class MemberPoll(Generic[Answer]):
         self._asking: anyio.Event | None = None
         self._pause = _SHORTEST_PAUSE
         self._again_at = -math.inf
-        """A member that failed is not asked again before that time."""
+        """A member that failed is not polled again before that time."""
         self._pacing = Pacing(first=0.0)
         self._is_paced = False
-        """Whether it was ever asked because of a change."""
+        """Whether it was ever polled because of a change."""
         self._is_due = False
-        """Whether a task waits out a pause before it asks."""
+        """Whether a task is waiting for a pause to end before it polls."""
         self._may_recall = question.recall is not None
 
     @property
@@ -94,19 +94,19 @@ class MemberPoll(Generic[Answer]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the member should be asked now."""
+        """Whether the member should be polled now."""
         if self._asking is not None or not (self.answer is None or self._outdated):
             return False
         return self._failure is None or anyio.current_time() >= self._again_at
 
     @property
     def is_outdated(self) -> bool:
-        """Whether something changed since it was asked."""
+        """Whether something changed since it was last polled."""
         return self._outdated and self.is_wanted
 
     @property
     def has_failed(self) -> bool:
-        """Whether it was asked and failed. A member that is merely late has not failed."""
+        """Whether the last poll failed. A member that is merely late has not failed."""
         return self._failure is not None and self._failure != _LATE and self._asking is None
 
     @property
@@ -115,12 +115,12 @@ class MemberPoll(Generic[Answer]):
 
     @property
     def may_recall(self) -> bool:
-        """Whether it has not yet loaded what it stored."""
+        """Whether it has not yet loaded its stored answer."""
         return self._may_recall
 
     @property
     def is_plain(self) -> bool:
-        """Whether it remembers no answers and can only be asked."""
+        """Whether it has no cache and must be polled."""
         return self._question.peek is None
 
     def outdate(self) -> bool:
@@ -141,12 +141,12 @@ class MemberPoll(Generic[Answer]):
                 self._failure = error.message
 
     def begin(self) -> Work:
-        """Mark the member as being asked; the returned function asks it."""
+        """Mark the member as being polled; the returned function polls it."""
         self._asking, self._outdated = anyio.Event(), False
         return self._run
 
     def ask_soon(self, spawn: Spawn) -> None:
-        """Ask the member in the background, after a pause where it was asked just before."""
+        """Poll the member in the background, after a pause if it was polled just before."""
         if self._is_due:
             return
         pause = self._pacing.pause(anyio.current_time())
@@ -162,7 +162,7 @@ class MemberPoll(Generic[Answer]):
             await self.begin()()
 
     async def wait_until_answered(self) -> None:
-        """Wait until the member is no longer being asked."""
+        """Wait until the member is no longer being polled."""
         if self._asking is not None:
             await self._asking.wait()
 
@@ -193,13 +193,13 @@ class MemberPoll(Generic[Answer]):
 
 
 class PollRound(Generic[Answer]):
-    """One question to all members that can be asked it, in the order of the members.
+    """Polls all members that support a request, in the order of the members.
 
     Args:
-        question_to: The question for a member; None where it cannot be asked.
+        question_to: Returns how to poll a member; None if it does not support the request.
         arrived: Called after each answer.
-        spawn: Runs work in the background; None where there is no background.
-        patience: Seconds to wait for a member without a remembered answer.
+        spawn: Runs work in the background; None if there is no background.
+        patience: Seconds to wait for a member without a cached answer.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class PollRound(Generic[Answer]):
                     poll.ask_soon(self._spawn)
 
     def known(self) -> tuple[tuple[Member, Answer], ...]:
-        """The last answer of each member that ever gave one."""
+        """The last answer of each member that ever answered."""
         heard = ((poll.member, poll.answer) for poll in self._polls.values())
         return tuple((member, answer) for member, answer in heard if answer is not None)
 
@@ -267,18 +267,18 @@ class PollRound(Generic[Answer]):
         return tuple(Missing(name, one.failure) for name, one in self._polls.items() if one.failure is not None)
 
     def outdate(self, name: str) -> bool:
-        """Mark a member's answer as outdated; returns whether the member has to be asked again."""
+        """Mark a member's answer as outdated; return whether the member must be polled again."""
         poll = self._polls.get(name)
         return poll is not None and poll.outdate()
 
     async def recall(self) -> None:
-        """Make members that were never asked load what they stored. Starts no server."""
+        """Make members that were never polled load their stored answers. Starts no server."""
         for poll in tuple(self._polls.values()):
             if poll.may_recall:
                 await poll.recall()
 
     def ask_in_background(self) -> bool:
-        """Ask in the background, without waiting; returns False where there is no background."""
+        """Poll in the background without waiting; return False if there is no background."""
         if self._spawn is None:
             return False
         for poll in self._wanted(None):
@@ -286,7 +286,7 @@ class PollRound(Generic[Answer]):
         return True
 
     async def gather(self, wait: float, only: frozenset[str] | None = None) -> None:
-        """Ask the members that should be asked, and wait up to `wait` seconds for all of them."""
+        """Poll the members that need it, and wait up to `wait` seconds for all of them."""
         wanted = self._wanted(only)
         if not wanted and not any(one.is_being_asked for one in self._polls.values()):
             # The usual case: a view is requested with every call.
@@ -306,7 +306,7 @@ class PollRound(Generic[Answer]):
 
 
 async def _ask_within(wanted: list[MemberPoll[Answer]], wait: float) -> None:
-    """Ask without a background: a member that has not answered within the time is no longer asked."""
+    """Poll without a background: a request that is not answered in time is cancelled."""
     if not wanted:
         return
     with anyio.move_on_after(wait):

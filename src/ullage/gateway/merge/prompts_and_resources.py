@@ -1,12 +1,13 @@
 """Merges the prompts and resources of all members.
 
-Told by what its source can do, not by what it is: a source that lacks a method has not that to offer. A server that
-answers that it does not know the question offers nothing of the kind, and that is no failure.
+The capabilities of a source are recognised by its methods, not its type: a source without a method does not offer that
+feature. A server that answers that it does not know a method offers nothing of that kind, which is not a failure.
 
-Prompts of all members in one list, named as tools are (`names`), found in the same spellings (`spelling`).
+The prompts of all members form one list, with names and spellings as for tools (`tool_names`).
 
-Lists of all members become one; a read, a subscription or a change goes to or comes from the one that owns the address.
-How addresses are told apart is in `uris`. An address that nobody lists is tried at each member in turn.
+The resources of all members form one list; reads, subscriptions and changes go to or come from the member that owns
+the address. `tool_names` keeps addresses of different members apart. An address that no member lists is tried at
+each member in turn.
 """
 
 from collections import Counter, OrderedDict
@@ -84,7 +85,7 @@ _METHOD_NOT_FOUND = -32601
 
 
 class Logging(Protocol):
-    """A source that can be told how much to log."""
+    """Interface of a source with a log level."""
 
     async def set_log_level(self, level: str) -> None: ...
 
@@ -118,11 +119,11 @@ def _can(source: object, *methods: str) -> bool:
 
 
 class Refreshed(Protocol):
-    """A source that remembers its tools, and can be told to list them again."""
+    """Interface of a source that caches its tools and can list them again."""
 
     @property
     def is_silent_about_changes(self) -> bool:
-        """Whether it runs and does not announce changes."""
+        """Return whether the source runs and does not announce changes."""
         ...
 
     async def refresh(self) -> None: ...
@@ -133,16 +134,16 @@ def is_silent_about_changes(source: object) -> TypeGuard[Refreshed]:
 
 
 class Capable(Protocol):
-    """A source that says what its server declared."""
+    """Interface of a source that knows what its server declared."""
 
     @property
     def capabilities(self) -> JsonObject | None:
-        """None where that is not known yet."""
+        """Return the declared capabilities; None if they are not known yet."""
         ...
 
 
 def abilities(sources: Iterable[object]) -> dict[str, Json]:
-    """What some of the sources can do besides tools, as the protocol writes it."""
+    """Return the capabilities besides tools that any of the sources has, in the protocol's format."""
     found: dict[str, Json] = {}
     for source in sources:
         found |= {key: value for key, value in _abilities(source).items() if value or key not in found}
@@ -150,7 +151,7 @@ def abilities(sources: Iterable[object]) -> dict[str, Json]:
 
 
 def _abilities(source: object) -> dict[str, Json]:
-    """What a source has methods for, less what its server is known not to have."""
+    """Return the capabilities that a source has methods for, without those that its server did not declare."""
     can: dict[str, Json] = {
         **({"resources": {"subscribe": True} if is_subscribed(source) else {}} if has_resources(source) else {}),
         **({"prompts": {}} if has_prompts(source) else {}),
@@ -179,7 +180,7 @@ def tools_of(member: Member) -> PollQuestion[Listing]:
 
 
 class Recalled(Protocol):
-    """A source that has written down what it offered."""
+    """Interface of a source that stored its listing."""
 
     async def load(self) -> Listing | None: ...
 
@@ -189,7 +190,7 @@ def _recalls(source: object) -> TypeGuard[Recalled]:
 
 
 async def set_log_level(source: Logging, level: str) -> None:
-    """Tells it; one that fails at that goes on logging as it did."""
+    """Set the log level; if that fails, the source keeps its level."""
     try:
         await source.set_log_level(level)
     except UllageError:
@@ -199,7 +200,7 @@ async def set_log_level(source: Logging, level: str) -> None:
 def lenient(
     ask: Callable[[], Awaitable[tuple[Offered, ...]]],
 ) -> Callable[[], Awaitable[tuple[Offered, ...]]]:
-    """The same question, to which a server that does not know it answers with nothing."""
+    """Wrap a question so that a server that does not know the method answers with an empty list."""
 
     async def asked() -> tuple[Offered, ...]:
         try:
@@ -215,7 +216,7 @@ def lenient(
 _Offered = tuple[JsonObject, ...]
 _HeardPrompts = tuple[tuple[Member, _Offered], ...]
 _AT_ONCE = 200
-"""Prompts of which a list is made at once."""
+"""Most prompts of which a list is built on the event loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +228,7 @@ class Prompt:
     member: Member
     source: PromptSource
     definition: JsonObject
-    """As clients see it."""
+    """The definition as clients see it."""
     originals: Mapping[str, str]
     """Names with invisible characters, by the escaped form that clients see."""
     aliases: tuple[str, ...] = ()
@@ -238,7 +239,7 @@ class Prompt:
 
 
 class WithholdingPrompts(Protocol):
-    """A source that leaves out prompts whose definitions are not the accepted ones."""
+    """Interface of a source that withholds prompts whose definitions are not the accepted ones."""
 
     def withheld_prompts(self) -> Mapping[str, DefinitionChange]: ...
 
@@ -263,7 +264,7 @@ class Prompts:
         self._round.replace(members)
 
     def outdate(self, server: str) -> bool:
-        """Whether the member has to be asked again."""
+        """Mark a member's prompts as outdated; return whether the member must be polled again."""
         return self._round.outdate(server)
 
     def ask_in_background(self) -> bool:
@@ -278,24 +279,25 @@ class Prompts:
         return self.known()
 
     def known(self) -> _Offered:
-        """The list as far as known, without asking."""
+        """Return the known list without asking the members."""
         return self._current().shown
 
     def is_long(self) -> bool:
-        """Whether the list has to be made anew from so many prompts that others must not wait for it."""
+        """Return whether the list must be rebuilt from so many prompts that it would delay other calls."""
         heard = self._round.known()
         if self._made is not None and self._made.is_of(heard):
             return False
         return sum(len(offered) for _, offered in heard) > _AT_ONCE
 
     async def make_aside(self) -> None:
-        """Makes a long list in a worker thread, so that `known` finds it made."""
+        """Build a long list in a worker thread, so that `known` finds it ready."""
         while self.is_long():
             async with self._making:
                 if self.is_long():
                     self._keep(await anyio.to_thread.run_sync(_make_prompts, self._round.known(), self._given))
 
     async def find(self, name: str) -> Prompt:
+        """Return the prompt of that name, in any spelling."""
         await self.make_aside()
         found = self._current().book.find(name)
         if len(found) != 1:
@@ -316,7 +318,7 @@ class Prompts:
         )
 
     def _withheld(self, name: str) -> ToolChanged | None:
-        """Why no prompt of that name can be had, where one is withheld because its definition changed."""
+        """Return the error for a prompt that is withheld because its definition changed; None if it is not."""
         for member, _ in self._round.known():
             if not _withholds_prompts(member.source):
                 continue
@@ -356,7 +358,7 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MadePrompts:
-    """The prompts, the list of them as clients see it, and what they were made of."""
+    """The prompts, their list as clients see it, and the answers both were built from."""
 
     heard: _HeardPrompts
     prompts: tuple[Prompt, ...]
@@ -364,7 +366,7 @@ class _MadePrompts:
     shown: _Offered
 
     def is_of(self, heard: _HeardPrompts) -> bool:
-        """Whether nothing was heard since; looks at lists, not at what is in them."""
+        """Return whether these answers are the same objects as those the list was built from."""
         return are_same_answers(self.heard, heard)
 
 
@@ -406,22 +408,22 @@ def _prompts_of(member: Member) -> PollQuestion[_Offered] | None:
     return PollQuestion(lenient(member.source.prompts)) if has_prompts(member.source) else None
 
 
-"""Resources, blocks or comparisons of an address with a template that are worked on in one turn of the event loop."""
+"""Resources, blocks or template matches processed in one step of the event loop."""
 _MOST_TRIED = 16
-"""Members asked for an address that none of them lists."""
+"""Most members asked for an address that none of them lists."""
 _SILENT = "it did not answer in time"
 _MOST_SEEN = 4_096
-"""Addresses remembered from replies."""
+"""Most addresses kept from replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A resource where it really is."""
+    """A resource's member and address there."""
 
     member: Member
     source: ResourceSource
     uri: str
-    """As the member knows it."""
+    """The member's own address."""
 
 
 class Resources:
@@ -433,11 +435,11 @@ class Resources:
         self._patience = patience
         self._sources: dict[str, tuple[Member, ResourceSource]] = {}
         self._seen: OrderedDict[str, str] = OrderedDict()
-        """Addresses that nobody lists, from replies: to the server whose reply it was."""
+        """Unlisted addresses from replies, with the server of the reply."""
         self._made: _MadeResources | None = None
         self._making = anyio.Lock()
         self._subscribed: dict[tuple[str, str], Counter[str]] = {}
-        """Server and its own address: to the addresses subscribed by, and how often."""
+        """By server and its own address: the addresses used to subscribe, and how often."""
 
     def replace(self, members: tuple[Member, ...]) -> None:
         self._sources = {one.name: (one, one.source) for one in members if has_resources(one.source)}
@@ -445,7 +447,7 @@ class Resources:
         self._templates.replace(members)
 
     def outdate(self, server: str) -> bool:
-        """Whether the member has to be asked again."""
+        """Mark a member's resources as outdated; return whether the member must be polled again."""
         outdated = [part.outdate(server) for part in (self._listed, self._templates)]
         return any(outdated)
 
@@ -457,26 +459,26 @@ class Resources:
         return tuple(dict.fromkeys((*self._listed.failed(), *self._templates.failed())))
 
     async def ask(self) -> None:
-        """Ask for both lists and make them, so that `known` has them."""
+        """Request both lists and build them, so that `known` has them."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._listed.gather, self._patience)
             group.start_soon(self._templates.gather, self._patience)
         await self.make_aside()
 
     def known(self) -> tuple[_Offered, _Offered]:
-        """Both lists as far as known, without asking."""
+        """Return both known lists without asking the members."""
         made = self._current()
         return made.resources, made.templates
 
     def is_long(self) -> bool:
-        """Whether the lists have to be made anew from so much that others must not wait for it."""
+        """Return whether the lists must be rebuilt from so many items that it would delay other calls."""
         heard = self._listed.known(), self._templates.known()
         if self._made is not None and self._made.is_of(*heard):
             return False
         return sum(len(offered) for part in heard for _, offered in part) > _AT_ONCE
 
     async def make_aside(self) -> None:
-        """Makes long lists in a worker thread, so that `known` finds them made."""
+        """Build long lists in a worker thread, so that `known` finds them ready."""
         while self.is_long():
             async with self._making:
                 if self.is_long():
@@ -484,6 +486,7 @@ class Resources:
                     self._made = await anyio.to_thread.run_sync(_make_resources, *heard)
 
     async def read(self, read: Read) -> Contents:
+        """Read the resource at an address from the member that owns it."""
         place = await self.place(read.uri)
         if place is None:
             return await self._try_all(read)
@@ -496,7 +499,7 @@ class Resources:
         self._subscribed.setdefault((place.member.name, place.uri), Counter())[uri] += 1
 
     async def unsubscribe(self, uri: str) -> None:
-        """The server is told when the last of those who subscribed has gone."""
+        """Unsubscribe; the server is told when its last subscriber is gone."""
         place, source = await self._subscribable(uri)
         subscribed = self._subscribed.get((place.member.name, place.uri), Counter[str]())
         subscribed -= Counter([uri])
@@ -505,7 +508,7 @@ class Resources:
             await source.unsubscribe(place.uri)
 
     async def place(self, uri: str) -> Place | None:
-        """Where an address leads; None where no member is known to own it."""
+        """Return the member and address that an address resolves to; None if no member is known to own it."""
         explicit = unmapped(uri)
         if explicit is not None and (found := self._at(*explicit)) is not None:
             return found
@@ -515,7 +518,7 @@ class Resources:
         return None if server is None else self._at(server, uri)
 
     async def blocks_shown(self, server: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-        """A reply's content with the addresses in it such that reading them leads back to the same server."""
+        """Return a reply's content with addresses that resolve to the same server when read."""
         uris = {uri for block in blocks if (uri := uri_of(block)) is not None}
         if not uris:
             return blocks
@@ -528,7 +531,7 @@ class Resources:
         return tuple(shown)
 
     async def _find_owners(self, uris: Iterable[str]) -> dict[str, str | None]:
-        """Who keeps each address plain; in a worker thread where many are held against many templates."""
+        """Return the owner of each plain address; in a worker thread if many are matched against many templates."""
         wanted = tuple(uris)
         await self.make_aside()
         owners = self._current().owners
@@ -537,7 +540,7 @@ class Resources:
         return await anyio.to_thread.run_sync(lambda: {uri: owners.owner(uri) for uri in wanted})
 
     def changes_shown(self, server: str, change: Change) -> tuple[Change, ...]:
-        """A change of one resource, under each address by which someone subscribed to it."""
+        """Return a change of one resource under each address that was used to subscribe to it."""
         uri = change.uri or ""
         owner = self._current().owners.owner(uri)
         subscribed = self._subscribed.get((server, uri)) or (self._outward(server, uri, owner),)
@@ -556,7 +559,7 @@ class Resources:
         return outward(server, uri, owner)
 
     def _noted(self, server: str, found: dict[str, str | None], uri: str) -> str:
-        """An address in a reply as it is shown; remembered where nobody lists it."""
+        """Return an address of a reply as it is shown, and remember it if no member lists it."""
         owner = found.get(uri)
         shown = self._outward(server, uri, owner)
         if shown == uri and owner is None:
@@ -576,7 +579,7 @@ class Resources:
         return self._made
 
     async def _contents_shown(self, member: Member, read: Read, contents: Contents) -> Contents:
-        """Addresses in what was read are of the same kind as the one that was asked for."""
+        """Return the contents with addresses in the same form as the requested one."""
         uris = {uri for one in contents.contents if isinstance(uri := one.get("uri"), str)}
         is_mapped = unmapped(read.uri) is not None
         found = {} if is_mapped else await self._find_owners(uris)
@@ -587,7 +590,8 @@ class Resources:
         return replace(contents, contents=tuple(with_uri(one, shown) for one in contents.contents))
 
     async def _try_all(self, read: Read) -> Contents:
-        """Each member in turn, until one knows the address. Where there is only one, its own error is the client's."""
+        """Read from each member in turn until one knows the address. If there is only one, its own error is the
+        client's."""
         failed: list[str] = []
         for name, (_, source) in tuple(self._sources.items())[:_MOST_TRIED]:
             try:
@@ -620,7 +624,7 @@ _HeardResources = tuple[tuple[Member, _Offered], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MadeResources:
-    """The lists as they are shown, who owns their addresses, and what they were made of."""
+    """The lists as they are shown, the owners of their addresses, and the answers they were built from."""
 
     listed: _HeardResources
     offered_templates: _HeardResources
@@ -629,7 +633,7 @@ class _MadeResources:
     templates: _Offered
 
     def is_of(self, listed: _HeardResources, templates: _HeardResources) -> bool:
-        """Whether nothing was heard since; looks at lists, not at what is in them."""
+        """Return whether these answers are the same objects as those the lists were built from."""
         return are_same_answers(self.listed, listed) and are_same_answers(self.offered_templates, templates)
 
 

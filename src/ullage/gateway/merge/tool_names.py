@@ -1,18 +1,17 @@
 """Names and addresses of merged tools, prompts and resources.
 
-`prefix__tool`, in letters that every model's maker accepts, of at most 48 characters, so that there is room for the
-client's own prefix. No two listed names fall together, not even where a client writes `.` and `-` as `_` or forgets
-about case. Where two want the same, the one before has it if both are heard at once; a name once given stays with whom
-it was given to, though another is heard that comes before, and though he himself is gone for a while: a model that
-learned a name never reaches another tool by it. Which spelling in a call means which tool, `spelling` knows.
+A listed name is `prefix__tool`, in characters that every model provider accepts, with at most 48 characters, so that
+there is room for the client's own prefix. No two listed names collide, not even in a client that writes `.` and `-` as
+`_` or ignores case. Where two tools want the same name, the earlier server gets it if both are listed at once. A name
+stays with the tool it was first given to, even if an earlier server's tool wants it later, and even while its own
+server is gone: a model that learned a name never reaches another tool by it.
 
-Whoever knows a name must reach what it names, spelt as in the list, as its server spells it, or as some client did:
-`github__create_issue`, `create_issue`, `github.createIssue`, `mcp__github__create-issue`. A spelling that could mean
-two means neither. Which names are listed, `names` decides.
+A call may use the listed name, the server's own spelling, or a client's variant: `github__create_issue`,
+`create_issue`, `github.createIssue`, `mcp__github__create-issue`. A spelling that could mean two tools means neither.
 
-The first server, in the order of the settings, that offers an address keeps it as it is; the same address at another
-server is written `ullage+from://SERVER/ADDRESS`, which reads back to that server. A prefix keeps templates valid, and
-the two parts are told apart by the first slash. Nothing is read here.
+The first server, in the order of the settings, that offers an address keeps it unchanged; the same address at
+another server is written `ullage+from://SERVER/ADDRESS`, which resolves to that server. The prefix keeps templates
+valid, and the first slash separates the two parts.
 """
 
 import difflib
@@ -53,46 +52,46 @@ __all__ = [
 ]
 
 LONGEST = 48
-"""Characters of a listed name; the model's APIs allow 64."""
+"""Most characters of a listed name; model APIs allow 64."""
 _JOINT = "__"
 _HASH = 6
-"""Digits of the hash in a suffix; more only where these are taken."""
+"""Digits of the hash in a suffix; more only if shorter ones are taken."""
 _LONGEST_HASH = 20
-"""Digits beyond which another hash is tried: a server may take every name of another on purpose."""
+"""Most digits before another hash is tried: a server may claim every name of another on purpose."""
 _LEAST_PREFIX = 16
-"""Characters that a prefix keeps when a name is cut; the tool's own name tells more."""
+"""Characters that a prefix keeps when a name is cut; the tool's own name is more informative."""
 _REMEMBERED = 50_000
-"""Names of the gone that are kept for them: a server that invents names without end must not fill the memory."""
+"""Most names kept for tools that are gone: a server that invents names without end must not fill the memory."""
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _FOLDED = str.maketrans(".-", "__")
 
 
 Origin = tuple[str, str]
-"""A server and the name of one of its tools there."""
+"""A server and the name of its tool there."""
 NOBODY: Mapping[str, Origin] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """The tools, or the prompts, of one server."""
+    """The names of one server's tools or prompts."""
 
     server: str
     prefix: str
-    """Empty for none: names then stay as they are, however long, unless another has them."""
+    """Empty for none: names are then unchanged, however long, unless another server has them."""
     names: tuple[str, ...]
 
 
 def fold(name: str) -> str:
-    """The name as the least careful client writes it."""
+    """Return the name as the least careful client would write it."""
     return name.lower().translate(_FOLDED)
 
 
 def listed_names(
     owners: Iterable[Owned], reserved: Iterable[str] = (), given: Mapping[str, Origin] = NOBODY
 ) -> dict[Origin, str]:
-    """The listed name of every server's every name; where two want the same, the first has it.
+    """Return the listed name of every tool; if two want the same, the first gets it.
 
-    Names in `reserved` go to nobody, those in `given` (`remembered`) only to whom they were given.
+    Names in `reserved` are given to no tool, those in `given` (`remembered`) only to their earlier owner.
     """
     names = _Names(reserved, given)
     late: list[tuple[Owned, str]] = []
@@ -108,14 +107,14 @@ def listed_names(
 
 
 def remembered(given: Mapping[str, Origin], listed: Mapping[Origin, str], most: int = _REMEMBERED) -> dict[str, Origin]:
-    """Whose each name is that was ever listed, as clients may take it for the same. The longest gone are forgotten."""
+    """Return the owner of every name ever listed, by its folded form. The names gone longest are dropped."""
     now = {fold(name): origin for origin, name in listed.items()}
     gone = [name for name in given if name not in now]
     return {**{name: given[name] for name in gone[max(0, len(gone) - most) :]}, **now}
 
 
 class _Names:
-    """Names as they are given out, each to one alone."""
+    """Names that are already assigned, each to one tool."""
 
     def __init__(self, reserved: Iterable[str], given: Mapping[str, Origin]) -> None:
         self.listed: dict[Origin, str] = {}
@@ -123,7 +122,7 @@ class _Names:
         self._given = given
 
     def give(self, name: str, origin: Origin) -> bool:
-        """Whether it may have the name, or has one already."""
+        """Assign the name if it is free; return whether the tool now has a name."""
         folded = fold(name)
         if origin in self.listed:
             return True
@@ -143,7 +142,7 @@ def _wish(owner: Owned, name: str) -> str:
 
 
 def _suffixed(owner: Owned, name: str, digits: int) -> str:
-    """The name, cut to leave room, and a hash of server and tool: cut names never fall together."""
+    """Return the name, cut to leave room, with a hash of server and tool, so that cut names never collide."""
     said = f"{owner.server}\0{name}" if digits <= _LONGEST_HASH else f"{owner.server}\0{name}\0{digits}"
     shown = min(digits, _LONGEST_HASH)
     digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:shown]
@@ -165,18 +164,18 @@ def _clean(name: str) -> str:
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _LONGEST = 128
-"""Characters of a name that can be spelt in several ways; the protocol allows no more."""
+"""Most characters of a name with several spellings; the protocol allows no more."""
 _CONSIDERED = 3_000
-"""Names looked at closely for those most like another."""
+"""Most names compared in detail for the nearest ones."""
 _PIECE = 4
-"""Letters in a row by which thousands of names are sifted."""
+"""Length of the letter sequences by which thousands of names are filtered."""
 _SHORTLIST = 24
-"""Names compared in full: comparing takes too long to do it with thousands."""
+"""Names compared in full after the filter; comparing thousands takes too long."""
 _LIKE = 0.5
 
 
 class Label(Protocol):
-    """Something that has a name in a list of many servers' things."""
+    """Interface of a named item of a server, such as a tool or a prompt."""
 
     @property
     def listed(self) -> str: ...
@@ -186,7 +185,7 @@ class Label(Protocol):
 
     @property
     def original(self) -> str:
-        """Its name at its server."""
+        """The item's name at its server."""
         ...
 
     @property
@@ -197,9 +196,9 @@ Labelled = TypeVar("Labelled", bound=Label)
 
 
 def key(name: str) -> str:
-    """Letters and digits of a name, whatever joins its words and whatever their case.
+    """Return the letters and digits of a name, without separators and case.
 
-    Empty for a name that has none, or is too long: such a name is known only as it is written.
+    Empty for a name that has none or is too long: such a name matches only as written.
     """
     return _folded(name) if len(name) <= _LONGEST else ""
 
@@ -209,13 +208,13 @@ def _folded(name: str) -> str:
 
 
 class Book(Generic[Labelled]):
-    """Things by every spelling. Each table is made when a name is first not found in the one before it."""
+    """Look-up of items by any spelling. Each table is built when the one before it first fails to find a name."""
 
     def __init__(self, things: Iterable[Labelled]) -> None:
         self._things = tuple(things)
 
     def find(self, name: str, server: str | None = None) -> tuple[Labelled, ...]:
-        """All that the spelling may mean: the one meant, several, or none. The surest way of reading it decides."""
+        """Return the items that the spelling may mean: one, several or none. The most specific reading decides."""
         if server is not None and (known := self._by_server.get((server, name))) is not None:
             return (known,)
         for meant in self._readings(name):
@@ -225,7 +224,7 @@ class Book(Generic[Labelled]):
         return ()
 
     def nearest(self, name: str, server: str | None = None, *, most: int = 5) -> tuple[str, ...]:
-        """Listed names most like it, the likest first."""
+        """Return the listed names most similar to a name, most similar first."""
         among = [one for one in self._things if server is None or one.server == server]
         return nearest(name, [(one.listed, one.original) for one in among], most=most)
 
@@ -270,7 +269,8 @@ def _table(pairs: Iterable[tuple[str, Labelled]]) -> dict[str, list[Labelled]]:
 
 
 def _without_client(name: str) -> Iterator[str]:
-    """The name; then without what clients put before it: `mcp__`, or `mcp__` and what they call this server."""
+    """Yield the name, then the name without a client's prefix: `mcp__`, or `mcp__` and the client's name for this
+    server."""
     yield name
     first, *rest = name.split("__")
     if first.lower() == "mcp":
@@ -279,7 +279,7 @@ def _without_client(name: str) -> Iterator[str]:
 
 
 def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -> tuple[str, ...]:
-    """Of things with several spellings each, the first spellings of those most like the name, as far as it is read."""
+    """Return the first spellings of the items most similar to the name, as far as it is read."""
     wanted = _beginning(name)
     pieces = {wanted[at : at + 3] for at in range(max(1, len(wanted) - 2))}
 
@@ -296,7 +296,7 @@ def nearest(name: str, spellings: Sequence[tuple[str, ...]], *, most: int = 5) -
 
 
 def _considered(name: str, spellings: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
-    """The spellings that are looked at closely: all of them, or of thousands those that share most letters in a row."""
+    """Return the spellings to compare in detail: all, or of thousands those that share most letter sequences."""
     if len(spellings) <= _CONSIDERED:
         return spellings
     wanted = name[:_LONGEST].lower()
@@ -320,21 +320,22 @@ def _ratio(matcher: "difflib.SequenceMatcher[str]", other: str) -> float:
 
 _SCHEME = "ullage+from://"
 _QUOTED_SCHEME = "ullage+quoted://"
-"""The same with the address percent-encoded, for an address with invisible characters."""
+"""Scheme of a mapped address that is percent-encoded because it contains invisible characters."""
 _PLAIN = ":/?#[]@!$&'()*+,;=-._~{}"
 _EXPRESSION = re.compile(r"\{[^{}]*\}")
 _URIS_LONGEST = 8_192
-"""Characters of an address that is held against templates."""
+"""Most characters of an address that is matched against templates."""
 
 
 def mapped(server: str, uri: str) -> str:
+    """Return the address that resolves to this server's address."""
     if has_invisible(uri):
         return f"{_QUOTED_SCHEME}{quote(server, safe='')}/{quote(uri, safe=_PLAIN, errors='replace')}"
     return f"{_SCHEME}{quote(server, safe='')}/{uri}"
 
 
 def unmapped(uri: str) -> tuple[str, str] | None:
-    """The server and its own address; None for an address that nobody mapped."""
+    """Return the server and its own address; None for an address that is not mapped."""
     scheme = next((one for one in (_SCHEME, _QUOTED_SCHEME) if uri.startswith(one)), None)
     if scheme is None:
         return None
@@ -346,22 +347,24 @@ def unmapped(uri: str) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A URI template (RFC 6570), read loosely: each of its expressions stands for any text."""
+    """A URI template (RFC 6570), matched loosely: each expression matches any text."""
 
     literals: tuple[str, ...]
-    """What stands before, between and behind the expressions."""
+    """The text before, between and after the expressions."""
 
     @classmethod
     def of(cls, text: str) -> "Template":
+        """Parse a template."""
         return cls(tuple(_EXPRESSION.split(text[:_URIS_LONGEST])))
 
     @property
     def weight(self) -> int:
-        """How much of an address it fixes: the more, the surer a match."""
+        """Number of characters that the template fixes; more make a match more certain."""
         return sum(map(len, self.literals))
 
     def matches(self, uri: str) -> bool:
-        """In one pass from the left: a server's template must not be able to cost more than its length."""
+        """Return whether the address matches, in one pass from the left, so that no template can cost more than its
+        length."""
         first, *rest = self.literals
         if len(uri) > _URIS_LONGEST or not uri.startswith(first):
             return False
@@ -378,9 +381,9 @@ class Template:
 
 
 def outward(server: str, uri: str, owner: str | None) -> str:
-    """A server's address as it is shown, where `owner` keeps it plain.
+    """Return a server's address as it is shown, given that `owner` keeps it unchanged.
 
-    One that is too long to be held against templates is shown as it is: no client can ask for it.
+    An address that is too long for matching is shown unchanged: no client can request it.
     """
     if len(uri) > _URIS_LONGEST:
         return uri
@@ -390,17 +393,18 @@ def outward(server: str, uri: str, owner: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
-    """Who offers which addresses, as far as known."""
+    """The known owners of addresses."""
 
     listed: Mapping[str, str]
-    """Address, or template as written, to the server that keeps it plain."""
+    """The server that keeps an address, or a template as written, unchanged."""
     templates: Sequence[tuple[Template, str]]
-    """The surest first."""
+    """Templates with their servers, the most specific first."""
 
     def owner(self, uri: str) -> str | None:
-        """The server of a plain address: whoever lists it, else whoever has the surest template for it.
+        """Return the server of a plain address: the one that lists it, else the one with the most specific matching
+        template.
 
-        None for one that is too long to be held against templates.
+        None for an address that is too long for matching.
         """
         if len(uri) > _URIS_LONGEST:
             return None
@@ -410,14 +414,14 @@ class Owners:
         return next((server for template, server in self.templates if template.matches(uri)), None)
 
     def outward(self, server: str, uri: str) -> str:
-        """A server's address as it is shown: as it is, unless it would lead to another server."""
+        """Return a server's address as it is shown: unchanged, unless it would lead to another server."""
         return outward(server, uri, self.owner(uri))
 
 
 def owners_of(
     resources: Iterable[tuple[str, Sequence[JsonObject]]], templates: Iterable[tuple[str, Sequence[JsonObject]]]
 ) -> Owners:
-    """From the lists of each server, in the order of the settings."""
+    """Build the owners from each server's lists, in the order of the settings."""
     listed: dict[str, str] = {}
     patterns: list[tuple[Template, str]] = []
     for server, offered in resources:
@@ -433,7 +437,7 @@ def owners_of(
 
 
 def with_uri(one: JsonObject, change: Callable[[str], str], key: str = "uri") -> JsonObject:
-    """The same object with its address changed; itself where the address stays."""
+    """Return the object with its address changed; the same object if the address stays."""
     uri = one.get(key)
     if not isinstance(uri, str):
         return one
@@ -442,7 +446,7 @@ def with_uri(one: JsonObject, change: Callable[[str], str], key: str = "uri") ->
 
 
 def uri_of(block: Block) -> str | None:
-    """The address in a block that is a resource or a link to one."""
+    """Return the address in a block that is a resource or a link to one."""
     kind = block.get("type")
     inner: Json | Block = block if kind == "resource_link" else block.get("resource") if kind == "resource" else None
     uri = inner.get("uri") if isinstance(inner, Mapping) else None
@@ -450,7 +454,7 @@ def uri_of(block: Block) -> str | None:
 
 
 def block_mapped(block: Block, change: Callable[[str], str]) -> Block:
-    """A block with the address in it changed, where it is a resource or a link to one."""
+    """Return a block with the address in it changed, if it is a resource or a link to one."""
     kind = block.get("type")
     if kind == "resource_link":
         return with_uri(block, change)

@@ -41,7 +41,7 @@ _BRIEF = 80
 """Most characters of a reason that is shown in a list of servers."""
 _MOST_OPTIONS = 8
 _LONGEST_SPELT = 128
-"""Characters of an unlisted name by which it is told whose it may be."""
+"""Most characters of an unlisted name that are examined to find its server."""
 _NAME_SEPARATORS = re.compile(r"__|[./:]")
 """Separators between a server's name and its tool's name."""
 _LONGEST_NAME = 200
@@ -109,8 +109,10 @@ def only_unprefixed(members: Iterable[Member]) -> Member | None:
 
 
 def owner_of_unlisted(name: str, members: Iterable[Member]) -> Member | None:
-    """The server without a prefix that may know a name it does not list; None where the name begins as another
-    server's names do: what is meant for that one goes to no other."""
+    """Return the server without a prefix that may have an unlisted tool of this name.
+
+    None if the name begins like another server's names: a call meant for that server is sent to no other.
+    """
     members = tuple(members)
     owner = only_unprefixed(members)
     if owner is None or has_invisible(name):
@@ -118,7 +120,7 @@ def owner_of_unlisted(name: str, members: Iterable[Member]) -> Member | None:
     spelt = key(name[:_LONGEST_SPELT]).removeprefix("mcp")
     others = (member for member in members if member is not owner and not member.own)
     heads = {key(head) for other in others for head in (other.prefix, other.name) if key(head)}
-    # A rule for a name holds for every spelling of it that a server might take for the same.
+    # A rule for a name applies to every spelling of it that a server might treat as the same.
     decided = {owner.rules.access(one) for one in (name, name.casefold(), fold(name))}
     return None if spelt.startswith(tuple(heads)) or len(decided) > 1 else owner
 
@@ -185,7 +187,7 @@ class View:
     withheld: tuple[Entry, ...] = ()
     """Tools denied by the settings."""
     uncallable: tuple[Entry, ...] = ()
-    """Tools that cannot be called through Ullage. They are neither listed nor found, and a call says why."""
+    """Tools that cannot be called through Ullage. They are neither listed nor found; a call fails with the reason."""
     changed: tuple[Entry, ...] = ()
     """Tools whose definition changed since it was accepted. They are refused until the user accepts them."""
     servers: tuple[str, ...] = ()

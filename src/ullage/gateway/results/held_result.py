@@ -1,20 +1,20 @@
-"""A result laid out in parts and units, and kept in packed pieces.
+"""The storage format of a result: parts, units, and compressed pieces.
 
-A result is a row of parts, one a block of content; each part is text in units (`layout`). It is kept in packed
-pieces of some thousand characters that end between units, so that a page is read without the rest. Where the pieces
-lie is not known here.
+A result is a sequence of parts, one for each content block, and the text of each part is divided into units. It is
+compressed in pieces of some thousand characters that end between units, so that one page can be read without the rest.
+`result_store` stores the pieces.
 
-The records of a JSON text that is an array, or an object in which one array is most of it; the lines of any other. A
-long line is parted further: after a comma of JSON, else between words, else between characters that do not belong
-together, which is the only place where a value may be parted. What is kept or shown of the units is decided elsewhere.
+The units of a JSON text that is an array, or an object that consists mostly of one array, are its records; those of any
+other text are its lines. A long line is divided further: after a comma of JSON, else between words, else between
+characters that do not combine, which is the only case in which a value may be split.
 
-One part a block: its text where it has one, else the block itself as JSON. Blocks that are a JSON object each, as many
-servers answer with a list, are one part with a record a block. Structured content is a part of its own only where it
-says what the blocks do not. How parts are laid out and kept is decided elsewhere.
+A block's part is its text, or the block itself as JSON. Blocks that are one JSON object each, as many servers send
+lists, become one part with a record for each block. Structured content is a part of its own only if it has something
+that the blocks lack.
 
-By the one meter, for the model that stands for the caller, at the upper edge where a count has a band: what is held to
-a budget by this never exceeds it. Where a client shows only so many characters of a reply, a text weighs at least its
-share of them, so that what fits the budget fits the client as well.
+`Scale` counts tokens for the caller's model, at the upper edge if the count is an estimate, so that a text within
+the budget never exceeds it. If a client shows a limited number of characters, a text counts at least its share of
+them, so that a text within the budget also fits the client.
 """
 
 import json
@@ -63,31 +63,33 @@ __all__ = [
 ]
 
 Kind = Literal["records", "lines", "block"]
-"""A block is one unit, whatever it is."""
+"""A block is always a single unit."""
 
 _LONGEST = 240
-"""Characters of a line that is not parted."""
+"""Most characters of a line that is not divided."""
 _MOST_LINES = 2_000_000
 _STRIDE = 500
-"""Units found before others are let in."""
+"""Units found in one step."""
 _COMMA = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)|,', re.DOTALL)
-"""A JSON string, even where its end is cut off, or a comma that stands in none."""
+"""Matches a JSON string, even without its end, or a comma outside strings."""
 _JOINING = "\u200d"
 _BACK = 32
-"""Characters that a boundary is moved at most for the sake of what belongs together."""
+"""Most characters that a boundary is moved back to keep combining characters together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
+    """The positions of a text's units."""
+
     kind: Kind
     spans: "array[int]"
-    """Beginning and end of each unit, by turns."""
+    """Start and end of each unit, alternating."""
     body: tuple[int, int]
-    """Where the units stand; what is before and behind surrounds them."""
+    """Start and end of the units; the rest of the text surrounds them."""
     path: Path = ()
-    """Where in the document the records stand."""
+    """Path of the records in the document."""
     is_json: bool = False
-    """Whether it looks like JSON."""
+    """Whether the text looks like JSON."""
 
     def __len__(self) -> int:
         return len(self.spans) // 2
@@ -96,14 +98,14 @@ class Layout:
         return self.spans[2 * unit], self.spans[2 * unit + 1]
 
     def unit(self, text: str, unit: int) -> str:
-        """One of them, of the text that was laid out; known as `Continued` where it is not the first of a line."""
+        """Return a unit of the text; a `Continued` if it is not the first of its line."""
         start, end = self.span(unit)
         is_continued = unit > 0 and self.spans[2 * unit - 1] == start
         return Continued(text[start:end]) if is_continued else text[start:end]
 
 
 def survey(text: str) -> Steps[Layout]:
-    """The layout of a text."""
+    """Return the layout of a text."""
     begins, ends = text[:100].lstrip()[:1], text[-100:].rstrip()[-1:]
     if begins + ends not in ("[]", "{}"):
         return (yield from lines_of(text))
@@ -124,11 +126,12 @@ def _records(text: str, scanned: Scanned) -> Steps[Layout]:
 
 
 def one_unit(text: str) -> Layout:
-    """The layout of what is never parted."""
+    """Return the layout of a text that is never divided."""
     return Layout(kind="block", spans=array("q", (0, len(text))), body=(0, len(text)))
 
 
 def lines_of(text: str, *, is_json: bool = False) -> Steps[Layout]:
+    """Return the layout of a text by lines."""
     spans = array("q")
     for number, span in enumerate(_line_spans(text, is_json=is_json), 1):
         spans.extend(span)
@@ -152,7 +155,7 @@ def _line_spans(text: str, *, is_json: bool) -> Iterator[tuple[int, int]]:
 
 
 def _parted(text: str, start: int, end: int, *, is_json: bool) -> Iterator[tuple[int, int]]:
-    """One long line, in parts."""
+    """Yield the parts of one long line."""
     for stop in _stops(text, start, end, is_json=is_json):
         while stop - start > _LONGEST:
             middle = boundary(text, start, start + _LONGEST)
@@ -164,7 +167,7 @@ def _parted(text: str, start: int, end: int, *, is_json: bool) -> Iterator[tuple
 
 
 def _stops(text: str, start: int, end: int, *, is_json: bool) -> Iterator[int]:
-    """Places behind commas of JSON, as far apart as a line may be long or as the next comma is."""
+    """Yield places after commas of JSON, a line's length apart or at the next comma after that."""
     begun, last = start, start
     for match in _COMMA.finditer(text, start, end) if is_json else ():
         if match[0] != ",":
@@ -179,8 +182,8 @@ def _stops(text: str, start: int, end: int, *, is_json: bool) -> Iterator[int]:
 
 
 def boundary(text: str, start: int, limit: int, *, is_json: bool = False) -> int:
-    """The best place at or before `limit` to part a text in: behind a comma of JSON, else between two words, else
-    between two characters that do not belong together."""
+    """Return the best place at or before `limit` to divide a text: after a comma of JSON, else between words, else
+    between characters that do not combine."""
     if limit >= len(text):
         return len(text)
     commas = (match.end() for match in _COMMA.finditer(text, start, limit) if match[0] == ",") if is_json else ()
@@ -206,17 +209,19 @@ def boundary(text: str, start: int, limit: int, *, is_json: bool = False) -> int
 
 
 _SURELY = 2
-"""A text whose head weighs this many times the budget is over it, whatever follows."""
+"""A text whose head counts this many times the budget exceeds it, whatever follows."""
 _HEAD = 16
-"""Characters a token in that head."""
+"""Characters for each token in that head."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
+    """Counts tokens for a caller, never too low."""
+
     meter: Meter
     model: str
     per_character: float = 0.0
-    """Tokens that a character weighs at least: the budget divided by the characters that the client shows."""
+    """Least tokens for each character: the budget divided by the characters that the client shows."""
 
     def weigh(self, text: str) -> Steps[int]:
         return max((yield from self.meter.steps(text, self.model)).high, self._by_length(text))
@@ -225,7 +230,7 @@ class Scale:
         return math.ceil(characters(text) * self.per_character) if self.per_character else 0
 
     def within(self, content: Reply | Sequence[Block], budget: int) -> Steps[int | None]:
-        """The weight of a reply or some blocks; None where that is more than the budget."""
+        """Return the tokens of a reply or some blocks; None if they exceed the budget."""
         reply = content if isinstance(content, Reply) else Reply(content=tuple(content))
         by_length = 0
         for part in shown(reply):
@@ -239,30 +244,31 @@ class Scale:
         return weight if weight <= budget else None
 
     def _is_over(self, text: str, budget: int) -> Steps[bool]:
-        """Whether that is certain from its head, so that the rest need not be counted."""
+        """Return whether the text's head alone shows that it exceeds the budget, so that the rest need not be
+        counted."""
         head = text[: _HEAD * max(budget, _HEAD)]
         return len(head) < len(text) and (yield from self.weigh(head)) > _SURELY * budget
 
 
 _PIECE = 65_536
-"""Characters, or one unit where that is more."""
+"""Characters of a piece, or one unit if that is longer."""
 _QUICK = 1
-"""zlib's level: JSON shrinks well even so."""
+"""zlib level; JSON compresses well even so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One block's text."""
+    """The text of one block, divided into units."""
 
     text: str
     layout: Layout
     label: str = ""
-    """What stands above it when it is shown: a resource's address."""
+    """Line shown above it: a resource's address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A whole result, before it is packed."""
+    """A whole result before compression."""
 
     principal: str
     server: str
@@ -272,7 +278,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What is known of a part without reading it."""
+    """The description of a part, known without reading it."""
 
     kind: Kind
     is_json: bool
@@ -280,36 +286,37 @@ class Shape:
     units: int
     label: str
     first: int
-    """Its first unit's number among those of the whole result."""
+    """Number of its first unit in the whole result."""
     start: int
-    """Its first piece's number. Then come, in this order: what surrounds the units before them, the units, the rest."""
+    """Number of its first piece. Its pieces are, in order: the text before the units, the units, the text after
+    them."""
     head: int
     body: int
     tail: int
 
     @property
     def pieces(self) -> range:
-        """Those of its units."""
+        """Numbers of the pieces with its units."""
         return range(self.start + self.head, self.start + self.head + self.body)
 
     @property
     def end(self) -> int:
-        """The unit after its last."""
+        """Number of the unit after its last."""
         return self.first + self.units
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """One piece."""
+    """A compressed piece."""
 
     first: int
-    """Number of its first unit among those of the whole result."""
+    """Number of its first unit in the whole result."""
     units: int
     data: bytes
 
 
 def pack(parts: Sequence[Part]) -> tuple[tuple[Shape, ...], list[Packed]]:
-    """Everything, in pieces; may take long."""
+    """Compress all parts into pieces; may take long."""
     shapes, pieces, first = list[Shape](), list[Packed](), 0
     for part in parts:
         begin, end = part.layout.body
@@ -338,6 +345,7 @@ def pack(parts: Sequence[Part]) -> tuple[tuple[Shape, ...], list[Packed]]:
 
 
 def packed_size(pieces: Sequence[Packed]) -> int:
+    """Return the total compressed bytes."""
     return sum(len(piece.data) for piece in pieces)
 
 
@@ -363,7 +371,7 @@ def _squeezed(marks: "array[int]", text: str) -> bytes:
 
 
 def unpack(piece: Packed) -> tuple[str, list[str]]:
-    """The text of a piece, and its units, those known as `Continued` that follow another on one line."""
+    """Return the text of a piece, and its units; those that continue a line are `Continued`."""
     data = zlib.decompress(piece.data)
     marks = array("I")
     size = 2 * piece.units * marks.itemsize
@@ -378,6 +386,7 @@ def _unit(text: str, marks: "array[int]", place: int) -> str:
 
 
 def write_shapes(shapes: Sequence[Shape]) -> str:
+    """Return the descriptions of parts as JSON."""
     return json.dumps([asdict(shape) for shape in shapes])
 
 
@@ -385,36 +394,37 @@ _FIELDS = tuple(field.name for field in fields(Shape))
 
 
 def read_shapes(said: str) -> tuple[Shape, ...]:
+    """Parse the descriptions of parts from JSON."""
     return tuple(_shape(one) for one in json.loads(said))
 
 
 def _shape(said: dict[str, Any]) -> Shape:
-    """What this version knows of what a newer one may have written."""
+    """Read the keys known to this version, since a newer one may have written more."""
     known: dict[str, Any] = {name: said[name] for name in _FIELDS}
     known["path"] = tuple(known["path"])
     return Shape(**known)
 
 
 _SHORTEST = 200
-"""Characters of JSON below which writing it otherwise is not worth the trouble."""
+"""Characters of JSON below which rewriting it saves too little."""
 LONGEST = 1_000_000
-"""Characters above which it is not tried: reading them would hold others up."""
+"""Characters above which JSON is not rewritten, because reading it would delay other calls."""
 
 _AT_ONCE = 200_000
-"""Characters of JSON that are read by one call of the parser."""
-"""Records compared before others are let in."""
+"""Most characters of JSON that are parsed by one call."""
+"""Records compared in one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A part of a reply, with the blocks that show it whole."""
+    """A part of a reply, with the blocks that it represents."""
 
     part: Part
     blocks: tuple[Block, ...]
 
 
 def text_of(block: Block) -> str | None:
-    """The text that a block is, or that the resource within it is."""
+    """Return the text of a block or of the resource in it; None if it has none."""
     holder = block.get("resource") if block.get("type") == "resource" else block
     if not isinstance(holder, dict) or block.get("type") not in ("text", "resource"):
         return None
@@ -423,7 +433,7 @@ def text_of(block: Block) -> str | None:
 
 
 def contents(reply: Reply) -> Steps[tuple[Content, ...]]:
-    """Every part, laid out."""
+    """Return every part of a reply with its layout."""
     found = list[Content]()
     together = yield from _together(reply.content)
     if together is not None:
@@ -457,12 +467,12 @@ def _together(content: Sequence[Block]) -> Steps[Content | None]:
 
 
 def are_objects(content: Sequence[Block]) -> bool:
-    """Whether these blocks are an object each, by their looks; `survey` then reads them."""
+    """Return whether each block looks like a JSON object; `survey` then parses them."""
     return len(content) > 1 and all(block.get("type") == "text" and _is_object(text_of(block)) for block in content)
 
 
 def joined(content: Sequence[Block]) -> str | None:
-    """Blocks that are an object each, as one array."""
+    """Return blocks that are one object each as a single array; None for others."""
     return f"[{','.join(text_of(block) or '' for block in content)}]" if are_objects(content) else None
 
 
@@ -471,7 +481,7 @@ def _is_object(text: str | None) -> bool:
 
 
 def is_repeated(reply: Reply) -> Steps[bool]:
-    """Whether the blocks say all that the structured content does."""
+    """Return whether the blocks repeat all of the structured content."""
     if reply.structured is None:
         return True
     text = joined(reply.content) or (text_of(reply.content[0]) if len(reply.content) == 1 else None)
@@ -484,7 +494,8 @@ def is_repeated(reply: Reply) -> Steps[bool]:
 
 
 def _unwrapped(structured: Structured) -> Iterable[Json]:
-    """Structured content must be an object, so that some servers put what they have to say under a key of it."""
+    """Yield the structured content and its unwrapped value, since some servers wrap a value in an object as the
+    protocol requires."""
     yield structured.value
     if isinstance(structured.value, dict) and set(structured.value) == {"result"}:
         yield structured.value["result"]
@@ -514,7 +525,7 @@ def _is_same(text: str, value: Json) -> Steps[bool]:
 
 
 def _taken_out(value: Json, path: Path) -> tuple[Json, Json]:
-    """What stands at a path, and the value with an empty list there instead."""
+    """Return the value at a path, and the whole with an empty list in its place."""
     if not path:
         return value, []
     key = path[0]
@@ -525,7 +536,7 @@ def _taken_out(value: Json, path: Path) -> tuple[Json, Json]:
 
 
 def is_recodable(reply: Reply) -> bool:
-    """Whether there may be something to be said shorter."""
+    """Return whether the reply may have JSON that can be shortened."""
     texts = (text for block in reply.content if (text := text_of(block)) is not None)
     return not reply.content or are_objects(reply.content) or any(map(is_worth_recoding, texts))
 

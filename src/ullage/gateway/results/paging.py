@@ -1,19 +1,18 @@
 """Pages of a result that fit a token budget.
 
-The longest row of whole units that fits with what stands above and below it: records as a table where that is
-cheaper, else a line each. Only a unit that is too large by itself is cut, at the best place there is, and the last
-line says so. The budget is exact by the scale that is given. What the last line says otherwise is the caller's
-affair.
+A page is the longest run of whole units that fits together with its header and its last line; records are a table where
+that is cheaper, else one line each. Only a unit that is too large by itself is cut, at the best place, and the last
+line says so. The page never exceeds the budget by the given scale. Callers supply the other wording of the last line.
 
-A long line is kept in parts (`layout`), each known as `Continued` but the first. Whoever looks for something in it, or
-reads it as a row, wants the line. What is looked for is not known here.
+A long line is stored in parts (`held_result`), each but the first as `Continued`. Searching a line, or reading it as a
+row, needs the whole line again: `rejoined` and `lines_of_parts` provide it.
 
-How much is shown of how much, and how to get the rest, in as few words as a model needs: this is read with every
-result that was cut. Nothing is counted here.
+The last line states how much is shown of how much, and how to get the rest, in as few words as a model needs, because
+it is read with every shortened result.
 
-The last line says what no row does, above all that the database had more rows, so it must be seen however few rows
-are. It is known by its words and by its count, which must be that of the lines above it. What is shown of the rows is
-decided elsewhere.
+A table written by Ullage ends in a line that states facts about all rows, above all that the database had more of
+them, so it must stay visible however few rows are shown. It is recognised by its wording and by its count, which
+must equal the number of lines above it.
 """
 
 import json
@@ -72,71 +71,74 @@ Numbered = tuple[int, str]
 """A unit with its number."""
 
 _NUMBER = "#"
-"""The column of the records' numbers."""
+"""Column with the numbers of the records."""
 _PER_TOKEN = 16
-"""Characters looked at for each token of the budget, at first."""
+"""Characters read for each token of the budget in the first round."""
 _ROUNDS = 2
-"""In each of which four times as many are looked at, where all of them fitted."""
+"""Further rounds, if everything fitted; each reads four times as many characters."""
 _LONGEST = _PER_TOKEN * 4**_ROUNDS
-"""Characters for each token of the budget, above which a unit is too large without its being weighed."""
+"""Characters for each token of the budget above which a unit is too large without being counted."""
 _SAMPLE = 20
-"""Records on which it is decided whether a table is cheaper."""
+"""Records compared to decide whether a table is cheaper."""
 _STRIDE = 1_000
-"""Units taken before others are let in."""
+"""Units taken in one step."""
 _SHARE = 4
-"""The part of a budget that what surrounds records may take."""
+"""The text around records may take at most one part in this many of the budget."""
 _SURROUNDING = 200_000
-"""Characters of what surrounds records, up to which it is read for its keys."""
+"""Most characters of the text around records that are parsed for its keys."""
 _MOST_KEYS = 20
 _CUT = "…"
 _WHITE = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\Z))|[ \t\r\n]+', re.DOTALL)
-"""A JSON string, even where its end is cut off, or space that is in none."""
+"""Matches a JSON string, even without its end, or white space outside strings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What the last line says."""
+    """The wording of a page's last line."""
 
     shown: Callable[[int, int, bool], str]
-    """Given how many units are shown, the number of the next, and whether they are all; empty for nothing."""
+    """Takes the number of units shown, the number of the next, and whether all are shown; returns "" for no line."""
     cut: Callable[[int], str] = lambda number: ""
-    """Given the number of a unit of which only the beginning is shown, where that may be."""
+    """Takes the number of a unit that is shown only in part, where that is allowed."""
     shorter: Callable[[int], Sequence[str]] = lambda number: ()
-    """What to say where there is no room for that and no unit is shown, given the number of the first: from long to
-    short."""
+    """Takes the number of the first unit; returns shorter lines, longest first, for a page without room for any
+    unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
+    """A page of a result."""
+
     text: str
     shown: int
-    """Units, one that was cut included."""
+    """Number of units shown, including one that was cut."""
     next: int
-    """The number of the unit to go on with."""
+    """Number of the unit to continue with."""
     complete: bool
-    """Whether nothing is left."""
+    """Whether no units are left."""
     columns: int | None = None
-    """Where its units are rows of a table."""
+    """Number of columns, if the units are rows of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """What a page is made from."""
+    """How a page is formatted."""
 
     kind: Kind
     header: str = ""
-    """What stands above the units."""
+    """Text above the units."""
     encode: bool = False
     """Whether records may be written as a table."""
     numbered: bool = False
     """Whether each unit shows its number."""
     limit: int | None = None
-    """Units, at most."""
+    """Most units on the page; None for no limit."""
     whole_only: bool = False
-    """Whether a unit that is too large is not even begun."""
+    """Whether a unit that is too large is left out instead of cut."""
 
 
 def page_steps(units: Iterator[Numbered], manner: Manner, words: Words, weigh: WeighSteps, budget: int) -> Steps[Page]:
+    """Build a page of units within the budget, in steps."""
     return (yield from _Paging(manner, words, weigh, budget, units).page())
 
 
@@ -156,7 +158,7 @@ class _Paging:
     units: Iterator[Numbered]
     taken: list[Numbered] = field(default_factory=list[Numbered])
     behind: Numbered | None = None
-    """The unit behind those taken, where there is one."""
+    """The unit after those taken, if there is one."""
 
     def page(self) -> Steps[Page]:
         self.behind = next(self.units, None)
@@ -218,7 +220,7 @@ class _Paging:
         table = _table(self.taken, self.manner) if self.manner.kind == "records" else None
         yield
         lines = [_line(number, unit, self.manner) for number, unit in self.taken]
-        # The first stands on a line of its own, wherever it began.
+        # The first is on a line of its own, wherever it started.
         plain = _Form("", [*map(str, lines[:1]), *lines[1:]], None if table is None else table.columns)
         yield
         if table is None or not self.manner.encode:
@@ -228,7 +230,7 @@ class _Paging:
         return table if cheaper else plain
 
     def _beginning(self, number: int, unit: str) -> Steps[Page]:
-        """As much of one unit as fits."""
+        """Return a page with as much of one unit as fits."""
         if self.manner.whole_only:
             return (yield from self._none(number))
         text, note = _line(number, unit[: _LONGEST * self.budget], self.manner), self.words.cut(number)
@@ -244,14 +246,14 @@ class _Paging:
         return (yield from self._none(number))
 
     def _none(self, number: int) -> Steps[Page]:
-        """The last line alone."""
+        """Return a page with the last line alone."""
         forms = self.words.shown(0, number, False), *self.words.shorter(number)
         text = yield from longest_fitting(forms, self.weigh, self.budget)
         return Page(text=text, shown=0, next=number, complete=False)
 
 
 def longest_fitting(forms: Iterable[str], weigh: WeighSteps, budget: int) -> Steps[str]:
-    """The first of them that fits; else nothing, since half a line misleads."""
+    """Return the first form that fits; else nothing, since half a line misleads."""
     for form in forms:
         if (yield from weigh(form)) <= budget:
             return form
@@ -259,8 +261,8 @@ def longest_fitting(forms: Iterable[str], weigh: WeighSteps, budget: int) -> Ste
 
 
 def header_of(label: str, path: str, around: tuple[str, str], count: int, budget: int) -> str:
-    """What stands above the first record: the rest of the document where that is short, else how to get it, and where
-    the records are."""
+    """Return the text above the first record: the rest of the document if it is short, else how to get it, and the
+    records' path."""
     lines = [label] if label else []
     if path:
         lines += [_rest("".join(around), budget // _SHARE * 3), f"{path}[{count}]:"]
@@ -268,7 +270,7 @@ def header_of(label: str, path: str, around: tuple[str, str], count: int, budget
 
 
 def _rest(around: str, room: int) -> str:
-    """Short, as it is; else its keys, as many as there is room for."""
+    """Return a short rest unchanged, or as many of its keys as fit."""
     rest = compact(around) if len(around) <= _SURROUNDING else around
     if len(rest) <= room:
         return rest
@@ -286,12 +288,12 @@ def _line(number: int, unit: str, manner: Manner) -> str:
 
 
 def compact(text: str) -> str:
-    """JSON without the space between its marks; every value stays as it is written."""
+    """Remove white space between the tokens of JSON; values stay as written."""
     return _WHITE.sub(r"\1", text) if "\n" in text or ": " in text or ", " in text else text
 
 
 def _table(taken: Sequence[Numbered], manner: Manner) -> _Form | None:
-    """None where they are no rows, or would not all be shown by being written as such."""
+    """Return the records as a table; None if they are not rows, or if a table would lose something."""
     try:
         return _rows(taken, manner)
     except (ValueError, RecursionError):
@@ -316,11 +318,11 @@ def _row(*cells: Cell | Absent) -> str:
 
 
 _LONGEST_ROW = 4_000_000
-"""Characters of one row. Joining, reading and freeing more would each hold up others."""
+"""Most characters of one row. Joining, reading and freeing more would delay other calls at each step."""
 _MOST = 250
-"""Parts of a line that are taken together."""
+"""Most parts of a line that are taken together."""
 _AGAIN = 8
-"""Of those, that are taken with the next ones too, so that what lies across is found."""
+"""Parts that are taken again with the next ones, so that a match across the border is found."""
 
 
 class LineTooLong(ValueError):
@@ -328,7 +330,11 @@ class LineTooLong(ValueError):
 
 
 def rejoined(units: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Each line whole, under the number of its last unit; raises `LineTooLong` for one that cannot be a row."""
+    """Yield each line joined, with the number of its last unit.
+
+    Raises:
+        LineTooLong: A line has more characters than a row may have.
+    """
     parts, last, length = list[str](), 0, 0
     for number, unit in units:
         if parts and not isinstance(unit, Continued):
@@ -344,7 +350,7 @@ def rejoined(units: Iterable[Numbered]) -> Iterator[Numbered]:
 
 
 def lines_of_parts(units: Iterable[Numbered]) -> Iterator[Sequence[Numbered]]:
-    """The parts of each line; those of a very long one by and by, the last of them again with the next."""
+    """Yield the parts of each line; those of a very long line in overlapping groups."""
     parts = list[Numbered]()
     for one in units:
         if parts and not isinstance(one[1], Continued):
@@ -360,25 +366,25 @@ def lines_of_parts(units: Iterable[Numbered]) -> Iterator[Sequence[Numbered]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What is being read, as far as the last line speaks of it."""
+    """Facts about the result being read, for the last line."""
 
     handle: str
     kind: Kind
     total: int | None = None
-    """Units in all; None where nobody has counted them."""
+    """Number of units in all; None if not counted."""
     named: Callable[[int], str] | None = None
-    """The path of a unit, where it has one."""
+    """Returns the path of a unit, if it has one."""
     has_paths: bool = True
-    """Whether it is JSON."""
+    """Whether JSON paths apply to it."""
     rest: int | None = None
-    """The unit to go on with behind these; None where there is none."""
+    """Number of the unit to continue with after these; None if there is none."""
     rows: int | None = None
-    """In all, where the units are whole rows of one of our tables."""
+    """Number of all rows, if the units are whole rows of a table written by Ullage."""
     footer: str = ""
-    """What that table says of itself, to stand above the last line."""
+    """That table's own last line, shown above the page's last line."""
 
     def first(self) -> Words:
-        """On the reply that was cut."""
+        """Return the wording for a reply that was shortened."""
 
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001 - one of three plain facts
             onward = self.rest if is_all else following
@@ -401,7 +407,7 @@ class Reading:
         return f"{self.footer}\n" if self.footer else ""
 
     def further(self, begun: int) -> Words:
-        """On a page that was asked for from a unit on."""
+        """Return the wording for a page that starts at a requested unit."""
 
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
             if is_all and self.rest is None and begun == 0 and rows > 0:
@@ -414,7 +420,7 @@ class Reading:
         return Words(shown=shown, cut=self._cut, shorter=_larger)
 
     def found(self, note: str = "") -> Words:
-        """On what was searched for."""
+        """Return the wording for the results of a search."""
 
         def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
             return f"[{rows} {_noun(self.kind, rows)} found{note}; {self._more(following, is_all)}]"
@@ -436,8 +442,14 @@ class Reading:
 
 
 def answered(begun: int, total: int, *, more: bool, beyond: str) -> Words:
-    """On an answer to SQL that has so many rows, shown from one on; `more` where there were further ones, `beyond`
-    where the table that was asked says that it does not hold all."""
+    """Return the wording for an answer to SQL.
+
+    Args:
+        begun: Number of the first row shown.
+        total: Number of rows in the answer.
+        more: Whether the query had further rows.
+        beyond: The table's own note that it is not complete, if any.
+    """
     known = f"; asked of {beyond.removeprefix('-- ')}" if beyond else ""
 
     def shown(rows: int, following: int, is_all: bool) -> str:  # noqa: FBT001
@@ -452,7 +464,7 @@ def answered(begun: int, total: int, *, more: bool, beyond: str) -> Words:
 
 
 def cut_short(handle: str) -> tuple[str, str]:
-    """That there is more, where there is no room to say how much."""
+    """Return lines that state that there is more, for a page without room to say how much."""
     return f'[cut: read_result(handle="{handle}")]', f"[cut: read_result {handle}]"
 
 
@@ -461,18 +473,18 @@ def _larger(number: int) -> tuple[str]:
 
 
 def named_by(path: Path, first: int) -> Callable[[int], str]:
-    """The path of a record, by its number, where the records stand at a path and the first has that number."""
+    """Return a function from a record's number to its path, for records at `path` whose first has number `first`."""
     return lambda number: write_path((*path, number - first))
 
 
 def block_shown(unit: int, total: int) -> str:
-    """Below a block that is shown as it is."""
+    """Return the line below a block that is shown unchanged."""
     onward = "no more" if unit + 1 >= total else f"offset={unit + 1} for more"
     return f"[block {unit} of {total}; {onward}]"
 
 
 def left_out(handle: str, what: str, tokens: int, unit: int) -> str:
-    """In place of a block that is too large."""
+    """Return the line that replaces a block that is too large."""
     return f'[{what} of {tokens} tokens: read_result(handle="{handle}", offset={unit}, max_tokens={tokens})]'
 
 
@@ -487,13 +499,15 @@ def _path(path: str) -> str:
 
 
 _FOOTER = re.compile(r"-- (\d{1,15})( of more)? rows(?=;|\Z)")
-"""Not of a single row that is all: that one is written as `column=value`."""
+"""Matches the last line of a table. A single complete row has none: it is written as `column=value`."""
 _SHEET_STRIDE = 500
-"""Lines read before others are let in."""
+"""Lines read in one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
+    """A table that Ullage wrote as text, found in a part."""
+
     heading: str
     columns: int
     rows: int
@@ -501,19 +515,19 @@ class Sheet:
 
 
 def footer_rows(line: str) -> int | None:
-    """How many rows such a last line counts; None where it is none."""
+    """Return the number of rows that a table's last line states; None for another line."""
     match = _FOOTER.match(line)
     return None if match is None else int(match[1])
 
 
 def has_more(footer: str) -> bool:
-    """Whether it says that the database had more rows."""
+    """Return whether the last line states that the database had more rows."""
     match = _FOOTER.match(footer)
     return match is not None and match[2] is not None
 
 
 def sheet_in(part: Part) -> Steps[Sheet | None]:
-    """None where it is not such a table, or one without rows."""
+    """Return the table in a part; None if there is none, or if it has no rows."""
     footer = part.text[part.text.rfind("\n") + 1 :]
     count = footer_rows(footer) if part.layout.kind == "lines" and not part.label else None
     lines = part.text.split("\n") if count else []
@@ -524,7 +538,7 @@ def sheet_in(part: Part) -> Steps[Sheet | None]:
 
 
 def _width(lines: Iterable[str]) -> Steps[int | None]:
-    """Of every line; None where they differ, or are no rows."""
+    """Return the number of cells of every line; None if they differ or are not rows."""
     widths = set[int]()
     for number, line in enumerate(lines):
         try:
@@ -537,5 +551,5 @@ def _width(lines: Iterable[str]) -> Steps[int | None]:
 
 
 def whole_rows(units: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Each row in one, under the number of its last unit; neither the heading nor the last line."""
+    """Yield each row joined, with the number of its last unit."""
     return (line for line, _ in islice(pairwise(rejoined(units)), 1, None))

@@ -1,8 +1,8 @@
-"""The tool `read_result`.
+"""The tool `read_result`: pages of a stored result, matches in it, values at a JSON path, or the answer to SQL if it is
+a table.
 
-The tool `read_result`: pages of a held result, of what matches in it, of what a JSON path picks, or of what SQL
-makes of it where it is a table. Each answer is held to the budget of the result itself, exactly, and ends with how
-to go on. Only the principal for whom a result was held can read it. SQL is run by whoever is given for that.
+Each answer fits the same budget as the result did, exactly, and ends with how to continue. Only the principal that a
+result was stored for can read it. SQL is run by the given `TableQuery`.
 """
 
 import json
@@ -43,11 +43,13 @@ _NUMBERS = ("offset", "limit", "max_tokens")
 _TEXTS = ("grep", "path", "sql")
 _NAMES = ("handle", *_TEXTS, *_NUMBERS)
 _LEAST = 50
-"""Tokens in which a line and the way to the next can be said."""
+"""Least tokens for a line and the note on how to continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
+    """The parsed arguments of `read_result`."""
+
     handle: str
     offset: int = 0
     limit: int | None = None
@@ -58,7 +60,11 @@ class Wanted:
 
 
 def read_arguments(arguments: JsonObject) -> Wanted:
-    """Raises `InvalidArguments` for what does not fit."""
+    """Parse the arguments.
+
+    Raises:
+        InvalidArguments: An argument does not fit.
+    """
     unknown = next((key for key in arguments if key not in _NAMES), None)
     if unknown is not None:
         raise _misfit(f"read_result has no argument `{unknown[:100]}`", "It takes `handle` and one of the others.")
@@ -105,30 +111,36 @@ def _misfit(message: str, suggestion: str) -> InvalidArguments:
 
 
 _NO_LIMIT = 10**7
-"""Tokens, where the user has set none."""
+"""Tokens where the user has set no budget."""
 _SECONDS = 10.0
-"""That SQL may take."""
+"""Most seconds that a statement may take."""
 _SCHEMA = "schema"
-"""In the place of SQL: asks for the columns."""
+"""Given instead of SQL: lists the columns."""
 _SCHEMA_COLUMNS = ("column", "type", "rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultReader:
-    """Offers `read_result`."""
+    """The source that offers `read_result`."""
 
     vault: Vault
     rules: Callable[[], ResultRules]
-    """Asked each time: the settings may change."""
+    """Called for each request, because the settings may change."""
     meter: Meter
     reference: Callable[[Caller], Reference]
     query: TableQuery | None = None
-    """None where nobody can run SQL."""
+    """None if SQL cannot be run."""
 
     async def tools(self) -> Listing:
         return Listing((READ,), revision="1")
 
     async def call(self, call: Call) -> Reply:
+        """Answer one call of `read_result`.
+
+        Raises:
+            InvalidArguments: The arguments do not fit, or the path, pattern or statement cannot be used.
+            UnknownHandle: The handle does not exist, expired, or belongs to another principal.
+        """
         if call.tool != READ.name:
             raise UnknownTool(f"no tool is called `{call.tool}`", options=(READ.name,))
         wanted = read_arguments(call.arguments)
@@ -170,7 +182,11 @@ class ResultReader:
         return await self.vault.aside(lambda: drain(_answer(reading, *answered, beyond)))
 
     async def _beside(self, principal: str, names: frozenset[str], sql: str) -> dict[str, Records | Lines]:
-        """The other held results that a statement names, as tables. Raises `UnknownHandle` for a foreign one, too."""
+        """Return the other stored results that a statement names, as tables.
+
+        Raises:
+            UnknownHandle: A handle does not exist or belongs to another principal.
+        """
 
         def read(handle: str, path: str | None) -> Records | Lines:
             opened = self.vault.open(handle, principal)
@@ -182,7 +198,7 @@ class ResultReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """One call."""
+    """The state of one call."""
 
     wanted: Wanted
     opened: OpenResult
@@ -233,7 +249,7 @@ def _reply(reading: _Reading, page: Page) -> Reply:
 
 
 def _block(reading: _Reading, document: Document) -> Steps[Reply]:
-    """One block as it was, where it fits."""
+    """Return one block unchanged, if it fits."""
     unit, text = next(document.units(max(reading.wanted.offset, document.first)))
     block = json.loads(text)
     line = block_shown(unit, document.total)
@@ -253,7 +269,7 @@ def _answer(
     more: bool,  # noqa: FBT001 - as it was answered
     beyond: str,
 ) -> Steps[Reply]:
-    """`beyond` is what the table that was asked says of rows that are not in it, if it does."""
+    """Format the answer to SQL. `beyond` is the table's own note about rows that it does not contain, if any."""
     wanted = reading.wanted
     manner = Manner(kind="lines", header=row_line(columns), limit=wanted.limit, whole_only=True)
     units = ((number, row_line(rows[number])) for number in range(wanted.offset, len(rows)))

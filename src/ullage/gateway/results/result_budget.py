@@ -1,11 +1,10 @@
-"""Holds the replies of tool calls to a token budget.
+"""Keeps the replies of tool calls within a token budget.
 
-`Budgeted` lets through what fits: a small reply as it is, JSON tables in their cheapest form, of a large one the
-most useful head with a last line that says what was left out and how to get it. The whole then lies in the vault
-before the reply goes out; where it cannot be kept, the reply is not cut. How a reply is cut, `cutting` knows, and
-what the user wants, `rules`.
+`Budgeted` passes on what fits: a small reply unchanged, JSON tables in their cheapest form, and of a large reply the
+most useful head with a last line that states what was left out and how to read it. The whole reply is stored before the
+shortened one is sent; if it cannot be stored, the reply is not shortened. `truncate_result` shortens replies.
 
-One definition, written to be short: every request carries it. What it does, `reader` knows.
+The definition of `read_result` is written to be short, because every request carries it.
 """
 
 import json
@@ -29,7 +28,8 @@ from .result_store import NotStored, Vault
 __all__ = ["BUDGET", "READ", "Budgeted", "Holdable"]
 
 _LOADED: dict[str, Json] = {"_meta": {"anthropic/alwaysLoad": True}}
-"""Has Claude Code show it at once, as the tools that find and call. No client shows this to its model."""
+"""Makes Claude Code load the tool at once instead of deferring it, like `find_tool` and `call_tool`. No client shows
+this to its model."""
 
 READ = Tool(
     name="read_result",
@@ -57,22 +57,22 @@ READ = Tool(
 _log = logging.getLogger(__name__)
 
 BUDGET = "dev.ullage/budget"
-"""In a call's `meta`: the tokens that its caller wants at most."""
+"""Key in a call's `meta`: the most tokens that its caller wants back."""
 _OWN_BUDGET = "max_tokens"
-"""The same among the arguments of our own tools."""
+"""Name of the argument for the budget in Ullage's own tools."""
 _LONG = 50_000
 """Bytes above which a reply is handled in a worker thread."""
 _LONGEST_COUNTED = 400_000
-"""Characters of a cut reply that are counted for the ledger."""
+"""Most characters of a shortened reply that are counted for the ledger; a longer one is estimated."""
 _VALUES = 2_000
-"""Of structured content that is handled at once."""
+"""Most values of structured content that are handled on the event loop."""
 _BAND = 16
 _ERROR = 8_000
-"""Bytes of an error of ours that is passed on whole, whatever the budget."""
+"""Most bytes of one of Ullage's own errors that is passed on whole, whatever the budget."""
 
 
 class Holdable(Protocol):
-    """What `Guarded` offers, as far as it matters here."""
+    """Interface of the part of `Guarded` that is used here."""
 
     async def tools(self) -> Listing: ...
 
@@ -87,38 +87,40 @@ class Holdable(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Budgeted(Passing[Holdable]):
-    """Sources whose every result is held to a budget."""
+    """Wraps merged sources; keeps every result within a budget."""
 
     inner: Holdable
     rules: Callable[[], ResultRules]
-    """Asked each time: the settings may change."""
+    """Called for each request, because the settings may change."""
     vault: Vault
     meter: Meter
     reference: Callable[[Caller], Reference]
     is_own: Callable[[str], bool] = lambda server: server == "ullage"
-    """Whether a server is a part of Ullage, whose tools may take a budget among their arguments."""
+    """Whether a server is part of Ullage; its tools may take a budget as an argument."""
     _seen: tuple[View, ResultRules, View] | None = field(default=None, repr=False)
-    """The last view, and what was made of it by which rules."""
+    """The last inner view, its rules, and the view derived from them."""
 
     async def tools(self) -> Listing:
         tools = (await self.view()).listing.tools
         return Listing(tools, revision_of(map(definition_hash, tools)))
 
     async def view(self, wait: float = 0.0) -> View:
-        """With an outputSchema only where a result is passed on as it is: a cut one would not keep what it says."""
+        """Return the view, with an `outputSchema` only for tools whose results are never shortened: a shortened
+        result would not satisfy it."""
         view, rules = await self.inner.view(wait), self.rules()
         if self._seen is None or self._seen[0] is not view or self._seen[1] is not rules:
             self._seen = view, rules, _promising(view, rules)
         return self._seen[2]
 
     async def call(self, call: Call) -> Reply:
+        """Run a call and shorten its result to the budget, storing the whole."""
         reply = await self.inner.call(call)
         origin = reply.origin or Origin("", call.tool)
         is_own = self.is_own(origin.server)
         if reply.needs is not None or (is_own and (origin.tool == READ.name or _is_short_error(reply))):
             return reply
         limit = character_limit(call.caller)
-        # The caller's own budget: beside the call, or among the arguments where the tool is ours.
+        # The caller's own budget: beside the call, or among the arguments of Ullage's own tools.
         said = [call.meta.get(BUDGET), *([call.arguments.get(_OWN_BUDGET)] if is_own else [])]
         asked = next((one for one in said if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
         handling = self.rules().handling(origin, asked).limited(limit)
@@ -146,7 +148,7 @@ class Budgeted(Passing[Holdable]):
         await self.inner.close()
 
     def _cut(self, reply: Reply, settled: Reply, held: "_Holding") -> Reply:
-        """In a thread: what fits of a reply that is kept whole from then on."""
+        """Store a reply and return what fits of it. Runs in a thread."""
         from .truncate_result import cut, cut_json
 
         found = drain(contents(reply))
@@ -167,7 +169,7 @@ class Budgeted(Passing[Holdable]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Holding:
-    """For whom, from where and how a reply is held."""
+    """The principal, origin and scale that a reply is stored with."""
 
     principal: str
     origin: Origin
@@ -176,13 +178,13 @@ class _Holding:
 
 
 def _accounted(reply: Reply, baseline: Count) -> Reply:
-    """The reply with what it weighed before, for the ledger."""
+    """Return the reply with its tokens before shortening, for the ledger."""
     account: dict[str, Json] = {"baseline": baseline.tokens, "method": baseline.method.value}
     return replace(reply, meta={**reply.meta, ACCOUNT: account})
 
 
 def _whole_weight(reply: Reply, texts: Sequence[str], meter: Meter, model: str) -> Count:
-    """What a reply weighs; of a very long one estimated from the head of its texts."""
+    """Count the tokens of a reply; those of a very long one are estimated from the head of its texts."""
     length = sum(map(len, texts))
     if length <= _LONGEST_COUNTED:
         return drain(weighed(reply, meter, model))
@@ -192,12 +194,13 @@ def _whole_weight(reply: Reply, texts: Sequence[str], meter: Meter, model: str) 
 
 
 def _is_short_error(reply: Reply) -> bool:
-    """Half of it would help nobody. A long one quotes what a database said, and is held as any other reply."""
+    """Return whether a reply is a short error, which is useless if cut. A long error quotes a database and is
+    treated as any other reply."""
     return reply.is_error and (_size(reply) or _ERROR) < _ERROR
 
 
 def _size(reply: Reply) -> int | None:
-    """Bytes of what is shown, at most; None where that is not plain to see."""
+    """Return an upper bound of the bytes shown; None if that is not easily known."""
     if reply.structured is not None and not is_small(reply.structured.value, values=_VALUES, letters=_LONG):
         return None
     size = 0
@@ -212,20 +215,22 @@ def _size(reply: Reply) -> int | None:
 
 
 def _bytes(text: str) -> int:
-    """At most."""
+    """Return an upper bound of the text's bytes."""
     return len(text) * (1 if text.isascii() else 4)
 
 
 def _is_small(reply: Reply, size: int, handling: Handling) -> bool:
-    """Whether it can neither be too much nor be said shorter. No text has more tokens than bytes; a band may reach
-    beyond that."""
+    """Return whether a reply certainly fits and cannot be shortened.
+
+    No text has more tokens than bytes, but the upper edge of an estimate may exceed that.
+    """
     if handling.budget is not None and 2 * size + _BAND > handling.budget:
         return False
     return not handling.encode or not is_recodable(reply)
 
 
 def _settled(reply: Reply, handling: Handling, scale: Scale) -> Steps[tuple[Reply, bool]]:
-    """The reply as it may be passed on whole, and whether it may."""
+    """Return the reply in the form in which it would be passed on whole, and whether it fits."""
     from .truncate_result import recoded
 
     changed = (yield from recoded(reply, scale)) if handling.encode else None

@@ -1,24 +1,21 @@
-r"""Queries on a held result: regular expressions, JSON paths and SQL.
+r"""Queries on a stored result: regular expressions, JSON paths and SQL.
 
-A `Document` is a row of units of one kind: a part of the result, several parts of lines that follow one another, or
-what a JSON path picks from it. Its units are read as far as they are wanted; everything here may block and is to be run
-in a thread. Which units are shown, and how, is the reader's affair.
+A `Document` is a sequence of units of one kind: a part of the result, several consecutive parts of lines, or the values
+at a JSON path. Units are read only as far as needed. Everything here may block, so run it in a thread. `read_result`
+decides which units are shown, and how.
 
-Each record is a row of table `result`, each key a column; what is nested stands there as JSON text. Lines that are a
-JSON object each are records too, and so are the lines of a table as we write it, under its heading. The table is read
-as it is needed, not loaded. Running the SQL, safely and within its time, is the affair of whoever is given as
-`TableQuery`.
+In SQL, each record is a row of table `result` and each key a column; nested values are JSON text. Lines that are one
+JSON object each are records too, and so are the lines of a table as Ullage writes it, below its heading. The table is
+read as needed, not loaded. The given `TableQuery` runs the SQL, safely and within its time limit.
 
-Patterns are regular expressions without look-around and back-references, matched in time that grows with the line and
-never explodes: by the engine beneath pydantic, because Python's own can take for ever and cannot be interrupted. What
-is no such expression is looked for as plain text.
+Patterns are regular expressions without look-around and back-references, matched in time linear in the line by
+pydantic's engine, because Python's own can take exponential time and cannot be interrupted. Text that is not such an
+expression is searched for literally. A line is matched whole, although it is stored in parts, and also with JSON
+escapes such as `\u00e9` decoded.
 
-A line is looked at whole, though it is kept in parts, and also with the characters that `\u00e9` and its like stand
-for.
-
-`$.items[3].name`, `items[*].id`, `..key`, `[-1]`, `[10:20]`, `['odd key']`: the part of JSONPath that picks by place.
-Filters are left to SQL. The `$` may be left out, and a key that is not a plain word may be a JSON string, as `table`
-writes it. Where the values come from is not known here.
+Paths are the part of JSONPath that selects by position: `$.items[3].name`, `items[*].id`, `..key`, `[-1]`,
+`[10:20]`, `['odd key']`. Filters are left to SQL. The `$` may be omitted, and a key that is not a plain word may be
+a JSON string, as tables write it.
 """
 
 import json
@@ -75,7 +72,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """All members of an object or array, or those elements within a slice."""
+    """A step to all members of an object or array, or to the elements in a slice."""
 
     start: int | None = None
     stop: int | None = None
@@ -88,11 +85,11 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """The value itself and all that is in it, at any depth."""
+    """A step to the value itself and everything in it, at any depth."""
 
 
 Step = str | int | Every | Below
-"""A key, a place in an array (from its end where negative), several, or all depths."""
+"""A key, an index in an array (negative from its end), several members, or all depths."""
 
 _DOTS = re.compile(r"\.\.?")
 _NAME = re.compile(r"[^.\[\]\"'*]+")
@@ -102,19 +99,19 @@ _KEY = re.compile(r"\[\s*(?='|\")")
 _END = re.compile(r"\s*\]")
 _APOSTROPHES = re.compile(r"'((?:[^'\\]|\\.)*)'")
 _MOST = 64
-"""Steps of one path."""
+"""Most steps of one path."""
 _MOST_BELOW = 2
-"""Of those that go to all depths: each more would multiply what is met again and again."""
+"""Most steps to all depths: each further one would multiply repeated visits."""
 _read_value = json.JSONDecoder().raw_decode
 
 
 def is_definite(steps: Sequence[Step]) -> bool:
-    """Whether at most one value is meant."""
+    """Return whether the path selects at most one value."""
     return all(isinstance(step, str | int) for step in steps)
 
 
 def select(value: Json, steps: Sequence[Step]) -> Iterator[Json]:
-    """Every value that is meant, in the order of the document."""
+    """Yield every selected value, in the order of the document."""
     if not steps:
         yield value
         return
@@ -148,7 +145,11 @@ def _all_in(value: Json) -> Iterator[Json]:
 
 
 def read_steps(path: str) -> tuple[Step, ...]:
-    """Raises `InvalidArguments` for what cannot be read."""
+    """Parse a path.
+
+    Raises:
+        InvalidArguments: The path cannot be parsed.
+    """
     text = path.strip().removeprefix("$")
     steps, at = list[Step](), 0
     while at < len(text) and len(steps) <= _MOST:
@@ -214,13 +215,13 @@ def _fail(path: str) -> NoReturn:
 
 Pattern = Callable[[str], bool]
 _LONGEST = 1_000
-"""Characters of a pattern."""
+"""Most characters of a pattern."""
 _MARKS = frozenset('":,')
 _ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\/)+")
 
 
 def matcher(pattern: str) -> tuple[Pattern, bool]:
-    """Says of a text whether it matches, and whether the pattern was read as an expression."""
+    """Return a function that tests a text, and whether the pattern was read as a regular expression."""
     if not pattern or len(pattern) > _LONGEST:
         raise InvalidArguments(
             f"`grep` must have 1 to {_LONGEST} characters, not {len(pattern)}", suggestion="Look for less."
@@ -230,7 +231,7 @@ def matcher(pattern: str) -> tuple[Pattern, bool]:
 
 
 def _expression(pattern: str) -> Pattern | None:
-    # Here, because most processes never search, and those that count must not load it.
+    # Imported here, because most processes never search, and those that only count must not load it.
     from pydantic import Field, TypeAdapter
 
     try:
@@ -241,7 +242,7 @@ def _expression(pattern: str) -> Pattern | None:
 
 
 def matching(units: Iterable[Numbered], matches: Pattern) -> Iterator[Numbered]:
-    """The units that match, of a line in parts those parts that do, or across which the match lies."""
+    """Yield the units that match; of a divided line, the parts that match or across which the match lies."""
     last = -1
     for parts in lines_of_parts(units):
         for number, unit in _matching_parts(parts, matches):
@@ -258,7 +259,7 @@ def _matching_parts(parts: Sequence[Numbered], matches: Pattern) -> Sequence[Num
 
 
 def _across(parts: Sequence[Numbered], matches: Pattern) -> Sequence[Numbered]:
-    """The fewest parts that match together, as far as what ends or begins further out still matches."""
+    """Return the fewest parts that match together, trimmed from both ends while the rest still matches."""
     low, high = 1, len(parts)
     while low < high:
         middle = (low + high) // 2
@@ -280,38 +281,42 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def as_shown(pattern: str, matches: Pattern) -> Pattern:
-    """Matches JSON that has space between its marks as if it had none, too: so it is shown. That is not worth the
-    trouble for a pattern without such marks, unless a record goes over several lines."""
+    """Return a matcher that also tests JSON without the white space between its tokens, as it is shown.
+
+    It is not used for a pattern without such tokens, unless a record spans several lines.
+    """
     is_marked = not _MARKS.isdisjoint(pattern)
     return lambda text: matches(text) or ((is_marked or "\n" in text) and matches(compact(text)))
 
 
 _DEEPEST = 500
 _PORTION = 1_000
-"""Values freed at once."""
+"""Values freed in one step."""
 _MOST_KEYS = 20
-"""Named to whoever asked for one that is not there."""
+"""Most keys listed in the error for a missing one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
+    """A sequence of units to page through, search or query."""
+
     kind: Kind
     total: int
-    """Units of it, or of the whole result where it is a part of that."""
+    """Number of its units, or of the whole result's if it is a part of that."""
     units: Callable[[int], Iterator[Numbered]]
-    """From one on, each with its number."""
+    """Yields the units from a number on, each with its number."""
     first: int = 0
-    """The number of its first unit."""
+    """Number of its first unit."""
     rest: int | None = None
-    """The unit to go on with behind the last; None where there is none."""
+    """Number of the unit to continue with after the last; None if there is none."""
     named: Callable[[int], str] | None = None
-    """The path of a record, by its number."""
+    """Returns the path of a record by its number."""
     header: Callable[[int, int], str] = lambda begun, budget: ""
-    """What stands above the units of a page that begins with one, within a budget."""
+    """Returns the text above a page that starts with a unit, within a budget."""
 
 
 def at_offset(opened: OpenResult, unit: int) -> Document:
-    """The part that holds the unit, with those behind it that are lines too if it is."""
+    """Return the part with this unit; if it has lines, together with the following parts of lines."""
     shapes = [shape for shape in opened.shapes if shape.end > unit]
     if not shapes:
         return Document(kind="lines", total=opened.units, units=lambda first: iter(()))
@@ -323,7 +328,7 @@ def at_offset(opened: OpenResult, unit: int) -> Document:
 
 
 def records_of(opened: OpenResult) -> Document:
-    """The first part that has records, else the first."""
+    """Return the first part with records, else the first part."""
     shapes = [*(shape for shape in opened.shapes if shape.kind == "records"), *opened.shapes]
     return _of_shapes(opened, shapes[:1]) if shapes else at_offset(opened, 0)
 
@@ -354,7 +359,8 @@ def _of_shapes(opened: OpenResult, shapes: Sequence[Shape]) -> Document:
 
 
 def _heading(opened: OpenResult, shape: Shape) -> str:
-    """Of one of our tables, whose last line counts its rows; not where some are so long as to be in parts."""
+    """Return the heading of a table written by Ullage, which ends in a count of its rows; "" for other text, and for
+    a table with a divided row."""
     if shape.kind != "lines" or shape.label:
         return ""
     last, first = (next(opened.read(shape, unit))[1] for unit in (shape.end - 1, shape.first))
@@ -362,12 +368,16 @@ def _heading(opened: OpenResult, shape: Shape) -> str:
 
 
 def _json_of(opened: OpenResult) -> Shape | None:
-    """The part that a path is about: the first that is JSON."""
+    """Return the part that paths apply to: the first that is JSON."""
     return next((shape for shape in opened.shapes if shape.is_json), None)
 
 
 def at_path(opened: OpenResult, path: str) -> Steps[Document]:
-    """What a path picks; raises `InvalidArguments` where that is nothing."""
+    """Return the values at a path.
+
+    Raises:
+        InvalidArguments: The path selects nothing.
+    """
     steps, shape = read_steps(path), _json_of(opened)
     if shape is None:
         raise InvalidArguments("this result is no JSON", suggestion="Use `offset` or `grep`.")
@@ -406,7 +416,7 @@ def _of_text(text: str, path: str | None) -> Steps[Document]:
 
 
 def _values(opened: OpenResult, shape: Shape, steps: tuple[Step, ...]) -> Steps[list[Json]]:
-    """What is picked: from the records that are meant where the path leads to them, else from the whole."""
+    """Return the selected values: from single records if the path leads to them, else from the whole document."""
     depth, found = len(shape.path), list[Json]()
     if shape.kind == "records" and not depth and steps[:1] == (Below(),) and isinstance(steps[1], str):
         # A list has no keys of its own, so that each record can be looked through and dropped.
@@ -435,7 +445,7 @@ def _values(opened: OpenResult, shape: Shape, steps: tuple[Step, ...]) -> Steps[
 
 
 def _release(values: list[Json]) -> None:
-    """Empties a long list a little at a time: freeing a million objects in one go holds up every other thread."""
+    """Empty a long list in steps: freeing a million objects at once blocks every other thread."""
     while values:
         del values[-_PORTION:]
 
@@ -463,7 +473,7 @@ def _single(step: Step, count: int) -> range:
 
 
 def _whole(opened: OpenResult, shape: Shape) -> Steps[Json]:
-    """The document; a long one record by record, so that nobody waits for the parser."""
+    """Parse the document; a long one record by record, so that the parser delays no other call."""
     if shape.kind != "records":
         return _read(opened.text(shape))
     records = list[Json]()
@@ -489,7 +499,7 @@ def _read(text: str) -> Json:
 
 
 def _missing(opened: OpenResult, shape: Shape, steps: tuple[Step, ...], path: str) -> Json:
-    """Says which keys there are, where the path may have gone wrong."""
+    """Raise the error for a path that selects nothing, with the keys of the first record or of the document."""
     keys, whose = tuple[str, ...](), "a record" if steps[:1] == shape.path[:1] or not shape.path else "the document"
     if shape.kind == "records":
         first = next((unit for _, unit in opened.read(shape, shape.first)), "null")
@@ -503,21 +513,21 @@ def _missing(opened: OpenResult, shape: Shape, steps: tuple[Step, ...], path: st
 
 
 _VALUE = "value"
-"""The one column of records that are no objects."""
+"""The only column of records that are not objects."""
 _MOST_COLUMNS = 1_000
 _LONGEST_CELL = 1_000_000
-"""Characters of a list or an object that is one cell of a table."""
+"""Most characters of a list or object in one cell of a table."""
 
 
 Table = tuple[Sequence[str], Iterable[Row]]
-"""Columns, and rows that have as many cells each."""
+"""Columns, and rows with one cell for each."""
 
 
 class TableQuery(Protocol):
-    """Runs one read-only statement on tables made for it: `result`, and others by their names."""
+    """Interface that runs one read-only statement on temporary tables: `result`, and others by name."""
 
     async def tables(self, sql: str) -> frozenset[str]:
-        """The names of the tables that a statement reads, in lower case. Raises `Refused`."""
+        """Return the names of the tables that a statement reads, in lower case. Raises `Refused`."""
         ...
 
     async def ask(
@@ -529,18 +539,27 @@ class TableQuery(Protocol):
         *,
         beside: Mapping[str, Table] | None = None,
     ) -> tuple[Sequence[str], Sequence[Row], bool]:
-        """Columns and rows of the answer, and whether there were more rows than came back. `rows` may be many and are
-        read from a disk: they are to be taken in a thread. Raises `Refused`, `QueryFailed` or `DeadlinePassed`."""
+        """Run the statement.
+
+        Returns:
+            Columns and rows of the answer, and whether there were more rows. `rows` of the tables may be many and are
+            read from disk, so they are to be read in a thread.
+
+        Raises:
+            Refused: The statement is not allowed.
+            QueryFailed: The database reported an error.
+            DeadlinePassed: It took too long.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The rows of a document; can be gone through again."""
+    """The records of a document as rows; can be iterated repeatedly."""
 
     document: Document
     keys: tuple[str, ...]
-    """Empty where the records are no objects."""
+    """Keys of the records; empty if they are not objects."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -553,12 +572,12 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The rows of a table as our own tools write it; can be gone through again."""
+    """The rows of a table as Ullage's tools write it; can be iterated repeatedly."""
 
     document: Document
     columns: tuple[str, ...]
     footer: str = ""
-    """The last line, where it is no row but says how many there are."""
+    """The last line, if it is a count of rows."""
 
     def __iter__(self) -> Iterator[Row]:
         units = self.document.units(self.document.first)
@@ -570,7 +589,11 @@ class Lines:
 
 
 def records_in(document: Document) -> Records | Lines:
-    """Raises `InvalidArguments` where it is no table. Goes through all of it for its keys."""
+    """Return the document as a table, after reading all of it to collect the keys.
+
+    Raises:
+        InvalidArguments: The document is not a table.
+    """
     try:
         keys, are_objects = dict[str, None](), True
         for record in _query_read(document):
@@ -587,7 +610,8 @@ def records_in(document: Document) -> Records | Lines:
 
 
 def _lines_in(document: Document) -> Lines | None:
-    """Where every line has as many cells as the heading, and more than one column or a count below to tell it by."""
+    """Return the lines as a table if each has as many cells as the heading, and there are several columns or a count
+    of rows."""
     # The last unit alone: a line that counts rows is too short to be in parts.
     end = document.total if document.rest is None else document.rest
     last = next((unit for _, unit in document.units(end - 1)), "")
@@ -605,14 +629,14 @@ def _lines_in(document: Document) -> Lines | None:
 
 
 def _read_row(line: str) -> Row:
-    """A row of a line; a cell of it is read in one call of the parser, so it must not be long."""
+    """Parse a line into a row. Each cell is parsed by one call, so it must not be long."""
     if len(line) > _LONGEST_CELL:
         raise LineTooLong
     return read_row(line)
 
 
 def _distinct(keys: Sequence[str]) -> tuple[str, ...]:
-    """As databases tell names apart: not by their case."""
+    """Make the names distinct regardless of case, as databases compare them."""
     names = dict[str, str]()
     for key in keys:
         name, number = key, 2
@@ -647,16 +671,16 @@ def _no_table() -> InvalidArguments:
 
 
 _TABLE_NAME = re.compile(r"(r[0-9]{4,40})((?:[.$\[].*)?)", re.DOTALL | re.IGNORECASE)
-"""A handle as a table's name, and behind it the path of a list in that result: `"r123.items"`."""
+"""Matches a handle as a table's name, followed by the path of a list in that result: `"r123.items"`."""
 _MOST_BESIDE = 8
 
 
 def tables_beside(names: Iterable[str], sql: str) -> dict[str, tuple[str, str | None]]:
-    """The tables of a statement that are other held results: handle and path by the table's name.
+    """Return the tables of a statement that are other stored results: handle and path by the table's name.
 
     Args:
-        names: Of all tables of the statement, in lower case.
-        sql: The statement, in which the paths have their letters' case.
+        names: Names of all tables of the statement, in lower case.
+        sql: The statement, in which the paths have their original case.
 
     Raises:
         InvalidArguments: There are more than eight.
@@ -677,7 +701,7 @@ def tables_beside(names: Iterable[str], sql: str) -> dict[str, tuple[str, str | 
 
 
 def schema_rows(table: Records | Lines) -> Iterator[Row]:
-    """Each column of a table with the types of its values and the number of rows."""
+    """Yield each column of a table with the types of its values and the number of rows."""
     kinds = [dict[str, None]() for _ in table.columns]
     rows = 0
     for row in table:

@@ -68,7 +68,7 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """A held result without its pieces."""
+    """A stored result without its pieces."""
 
     principal: str
     server: str
@@ -79,7 +79,7 @@ class Header:
 
 
 class ResultStore(Protocol):
-    """Holds results in packed pieces."""
+    """Interface of a store of results in compressed pieces."""
 
     def put(self, handle: str, header: Header, pieces: Sequence[Packed], *, oldest: float) -> None:
         """Store a result. Drops results made before `oldest`, and then the oldest ones until there is room.
@@ -94,7 +94,7 @@ class ResultStore(Protocol):
     def piece(self, handle: str, position: int) -> Packed | None: ...
 
     def position(self, handle: str, within: range, unit: int) -> int:
-        """The position, within a range of pieces, of the piece that holds a unit."""
+        """Return the position, within a range of pieces, of the piece that contains a unit."""
         ...
 
 
@@ -237,6 +237,7 @@ class OpenResult:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
+        """The descriptions of the result's parts."""
         return self.header.shapes
 
     @property
@@ -340,7 +341,7 @@ class Vault:
 
         Raises:
             UnknownHandle: No result of this principal has that handle: it never existed, has expired, or belongs to
-                somebody else.
+                another principal.
             StoreFailed: The database failed and the result is not in memory.
         """
         oldest, failure = seconds(self._now()) - self._age, None

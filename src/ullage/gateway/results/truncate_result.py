@@ -1,15 +1,12 @@
 """Truncates a reply to its budget.
 
-A reply is first written as cheaply as loses nothing (`recoded`); where that is still too much, blocks are let
-through in their order while there is room, the first text that does not fit is cut between its records or lines,
-and what is left out is named in the last line. An image or another block that is too large has a line in its place.
-Keeping what is left out is others' affair.
+A reply is first written in the cheapest lossless form (`recoded`). If that is still too long, blocks are kept in order
+while there is room, the first text that does not fit is cut between its records or lines, and the last line names what
+is left out. An image or another block that is too large is replaced by a line. Storing the rest is the caller's task.
 
-Shortening of a JSON reply so that it stays JSON of the same shape.
-
-Programs parse these replies, so none of them may end in a line of ours or in the middle of a value. What is too long is
-first written compactly, then loses elements from the end of its lists, and says `"truncated": true` as well as in the
-metadata. Long strings are shortened only where the text without any element is still too long.
+`cut_json` shortens a JSON reply so that it stays JSON of the same shape, because programs parse it. It is first
+written compactly, then loses elements from the end of its lists, and `"truncated": true` is set in it as well as in
+the metadata. Long strings are shortened only if the text is too long even without any elements.
 """
 
 import json
@@ -48,7 +45,7 @@ __all__ = ["cut", "cut_json", "recoded"]
 
 
 def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
-    """The reply with its JSON in the cheapest form; None where it has that already."""
+    """Return the reply with its JSON in the cheapest form; None if it already has that form."""
     if not reply.content:
         return (yield from _of_structured(reply, scale))
     together = joined(reply.content)
@@ -67,7 +64,7 @@ def recoded(reply: Reply, scale: Scale) -> Steps[Reply | None]:
 
 
 def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
-    """As text, which every client shows."""
+    """Return structured content rewritten as text, which every client shows."""
     if reply.structured is None or not is_small(reply.structured.value, values=20_000, letters=LONGEST):
         return None
     form = yield from recode_steps(reply.structured.value, scale.weigh)
@@ -77,7 +74,8 @@ def _of_structured(reply: Reply, scale: Scale) -> Steps[Reply | None]:
 
 
 def _rewritten(reply: Reply, blocks: Sequence[Block], found: Found | None) -> Reply:
-    """With other blocks, no structured content, and what the metadata says of the table that it was."""
+    """Return the reply with other blocks, without structured content, and with the metadata of the table it
+    contained."""
     inner = inner_meta(reply)
     changed = replace(reply, content=tuple(blocks), structured=None)
     if found is None or "data" in inner:
@@ -99,16 +97,16 @@ class _Cutting:
     scale: Scale
     encode: bool
     left: int
-    """Tokens."""
+    """Tokens left of the budget."""
     total: int
-    """Units of the whole reply."""
+    """Number of units in the whole reply."""
     blocks: list[Block] = field(default_factory=list[Block])
     unit: int = 0
-    """The first that is not let through."""
+    """The first unit that is left out."""
     page: Page | None = None
-    """The text that was cut; its last line names all that was left out."""
+    """The page of the text that was cut; its last line names everything left out."""
     table: tuple[int, int] | None = None
-    """Rows and columns that are shown of it, where it is a table."""
+    """Rows and columns shown, if the text is a table."""
 
     def run(self, contents: Sequence[Content], named: Content | None) -> Steps[None]:
         last = Reading(handle=self.handle, kind="records", total=self.total)
@@ -126,7 +124,7 @@ class _Cutting:
         return None
 
     def _whole(self, content: Content, room: int) -> Steps[bool]:
-        """Whether it was let through as it is."""
+        """Keep the content unchanged if it fits, and return whether it did."""
         weight = (yield from self.scale.within(content.blocks, room)) if content.blocks else None
         if weight is None:
             return False
@@ -134,7 +132,7 @@ class _Cutting:
         return True
 
     def _cut_sheet(self, content: Content, sheet: Sheet) -> Steps[None]:
-        """Between whole rows; where not even one fits, as any other lines."""
+        """Cut between whole rows; between lines if not even one row fits."""
         reading = Reading(
             handle=self.handle,
             kind="lines",
@@ -179,7 +177,7 @@ class _Cutting:
 
     def _in_its_place(self, content: Content, room: int) -> Steps[bool]:
         block = content.blocks[0]
-        # With the line that stands below it when it is read.
+        # Includes the line that is below it when it is read.
         whole = *content.blocks, text_block(block_shown(self.unit, self.total))
         weight = (yield from self.scale.within(whole, 10**9)) or 0
         what = block.get("mimeType") or block.get("type")
@@ -195,14 +193,14 @@ class _Cutting:
         self.unit += units
 
     def _finish(self) -> Steps[None]:
-        """The last line alone."""
+        """Add the last line alone."""
         line = Reading(handle=self.handle, kind="block", total=self.total).first().shown(0, self.unit, False)
         text = yield from longest_fitting((line, *cut_short(self.handle)), self.scale.weigh, self.left)
         self.blocks += [text_block(text)] if text else []
 
 
 def cut(reply: Reply, contents: Sequence[Content], handle: str, scale: Scale, handling: Handling) -> Steps[Reply]:
-    """What fits, of a reply whose contents are held under that handle."""
+    """Return what fits of a reply whose contents are stored under the handle."""
     total = sum(len(content.part.layout) for content in contents)
     work = _Cutting(handle=handle, scale=scale, encode=handling.encode, left=handling.budget or 0, total=total)
     named = next((content for content in contents if content.part.layout.is_json), None)
@@ -225,12 +223,12 @@ def _described(reply: Reply, handle: str, work: _Cutting, *, is_cut: bool) -> Re
 
 
 def _size_of_shown(part: Part, page: Page) -> tuple[int, int] | None:
-    """Rows and columns, whether they are records or lines under a heading."""
+    """Return rows and columns of a page, of records or of lines under a heading."""
     if page.columns is not None:
         return page.shown, page.columns
     if part.layout.kind != "lines" or page.shown == 0:
         return None
-    # A row of which only a part is shown is none yet.
+    # A row that is shown only in part is not counted.
     ends = part.layout.span(page.shown - 1)[1]
     whole = ends if part.text[ends : ends + 1] in ("", "\n") else part.text.rfind("\n", 0, ends)
     found = find_table_in(part.text[: max(0, whole)])
@@ -249,16 +247,22 @@ def _numbered(part: Part, first: int) -> Iterator[Numbered]:
 
 
 _COUNTS = {"data": "rowCount"}
-"""The member that counts the elements of a list."""
+"""For a list's key, the key of its element count."""
 _TRUNCATED = "truncated"
 _LEAST: Mapping[str, Json] = {_TRUNCATED: True}
 
 
 def cut_json(reply: Reply, handle: str, scale: Scale, budget: int) -> Steps[Reply]:
-    """The longest edition of a reply within the budget, in tokens; the whole is kept under the handle.
+    """Return the longest version of a JSON reply within the budget.
+
+    Args:
+        reply: Its text is a JSON object; `json_lists` names the lists to shorten.
+        handle: The handle that the whole reply is stored under.
+        scale: Counts tokens.
+        budget: In tokens.
 
     Raises:
-        ValueError: The reply's text is no JSON object, which its source promised.
+        ValueError: The reply's text is not a JSON object, although its source declared it.
     """
     value: dict[str, Json] = json.loads(str(reply.content[0]["text"]), parse_float=Decimal)
     whole = written(value)
@@ -282,7 +286,7 @@ def _json_cut_rewritten(reply: Reply, text: str) -> Reply:
 def _shortened(
     value: dict[str, Json], lists: tuple[str, ...], weigh: Callable[[str], int], budget: int
 ) -> tuple[Mapping[str, Json], int | None]:
-    """The value with as many elements as fit, and how many rows its `data` has then."""
+    """Return the value with as many elements as fit, and the number of rows then in `data`."""
     short: dict[str, Json] = {**value, _TRUNCATED: True}
     for key in lists:
         elements = short.get(key)

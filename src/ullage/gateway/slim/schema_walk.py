@@ -1,10 +1,10 @@
 """Walks the subschemas of a JSON schema, and shortens its texts.
 
-What draft-07 and 2020-12 read alike, and nothing else: a schema that uses more is not plain (`is_plain`), and is
-left in the shape it has.
+Only keywords that draft-07 and 2020-12 read alike are handled. A schema with others is not plain (`is_plain`) and keeps
+its structure.
 
-Texts only: white space that carries nothing, titles and descriptions that repeat what stands beside them, and the first
-sentence of a longer text. Nothing here looks at what a schema accepts.
+Of texts, these are removed: white space without meaning, titles and descriptions that repeat their surroundings, and
+of a longer text everything after the first sentence. The text functions do not depend on what a schema accepts.
 """
 
 import re
@@ -41,7 +41,7 @@ _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"}
 )
-"""Words that no validator asks about."""
+"""Keywords that validators ignore."""
 
 _UNEVEN = frozenset(
     {
@@ -50,14 +50,14 @@ _UNEVEN = frozenset(
         "maxContains", "unevaluatedItems", "unevaluatedProperties",
     }
 )  # fmt: skip
-"""Words that the two dialects read differently, or that give a schema an address besides its place."""
+"""Keywords that the two dialects read differently, or that give a schema an address besides its place."""
 _DIALECTS = frozenset(
     {None, "json-schema.org/draft-07/schema", "json-schema.org/draft/2020-12/schema"},
 )
 
 
 def children(schema: Schema) -> Iterator[tuple[Pointer, Json]]:
-    """Each direct subschema with its place."""
+    """Yield each direct subschema with its place."""
     for key, value in schema.items():
         if key in _ONE:
             yield (key,), value
@@ -68,7 +68,7 @@ def children(schema: Schema) -> Iterator[tuple[Pointer, Json]]:
 
 
 def map_children(schema: Schema, change: Callable[[Pointer, Json], Json]) -> Schema:
-    """The same schema with each direct subschema changed."""
+    """Return the schema with each direct subschema changed."""
     changed = dict(schema)
     for key, value in schema.items():
         if key in _ONE:
@@ -81,7 +81,8 @@ def map_children(schema: Schema, change: Callable[[Pointer, Json], Json]) -> Sch
 
 
 def is_plain(schema: Schema) -> bool:
-    """Whether its shape may be changed: a dialect we know, and only words that all its readers read alike."""
+    """Return whether the structure may be changed: the dialect is known, and all its keywords are read alike by
+    every dialect."""
     return _dialect(schema) in _DIALECTS and _is_even(schema)
 
 
@@ -99,7 +100,8 @@ def _is_even(schema: Json) -> bool:
 
 
 def depth_exceeds(value: Json, limit: int) -> bool:
-    """Whether a value is nested deeper than this; asked first, so that no walk runs out of stack."""
+    """Return whether a value is nested deeper than the limit; checked first, so that no recursion overflows the
+    stack."""
     level: list[Json] = [value]
     for _ in range(limit):
         level = [inner for outer in level for inner in _parts(outer)]
@@ -109,8 +111,10 @@ def depth_exceeds(value: Json, limit: int) -> bool:
 
 
 def is_small(value: Json, *, values: int, letters: int) -> bool:
-    """Whether no more values than these stand in it, and no more letters: each counts once for every level that it
-    stands under, as often as it is read where every part is written out."""
+    """Return whether a value has at most this many values and characters.
+
+    Each counts once for every level of nesting above it, which is how often it is read if every part is written out.
+    """
     todo: list[tuple[Json, int]] = [(value, 1)]
     values -= 1
     while todo and values >= 0 and letters >= 0:
@@ -118,7 +122,7 @@ def is_small(value: Json, *, values: int, letters: int) -> bool:
         if isinstance(outer, str):
             letters -= depth * len(outer)
         elif isinstance(outer, dict | list):
-            # Not looked into where their number alone decides it.
+            # Not examined if their number alone decides it.
             values -= len(outer)
             if values >= 0:
                 letters -= depth * sum(map(len, outer)) if isinstance(outer, dict) else 0
@@ -140,22 +144,22 @@ _BREAK = re.compile(r"\n\s*\n|\n\s*[-*#<•]|\n(?=[^\n]*:[ \t]*(?:\n|$))")
 _PLAIN = re.compile(r"[\w\s]+\.?")
 _ARTICLES = ("a", "an", "the")
 _WITH_ITS_NAME = re.compile(r"[`*\"')]{0,8}(?: ?\([^()]{0,80}\))?[`*]{0,8} ?[:=–—-]{1,8} ?")
-"""What stands between a parameter's name and what is said of it."""
+"""Matches the text between a parameter's name and its description."""
 _AT_MOST = 110
-"""Characters of that."""
+"""Most characters of that text."""
 _PLACES = 8
-"""In which a text is looked at for the name before it."""
+"""Most places of a text that are checked for the name before it."""
 _LONG_TITLE = 300
 _READ = 1_000
-"""Characters of a text that a title may repeat."""
+"""Characters of a text that are compared with a title."""
 _OPENING = 4_000
-"""Characters in which a first sentence is looked for."""
+"""Characters in which the end of the first sentence is searched."""
 
 
 def tidy(text: str) -> str:
-    """The text without indentation common to all lines, trailing or doubled spaces, and blank lines in a row.
+    """Remove indentation common to all lines, trailing or doubled spaces, and repeated blank lines.
 
-    Inside a fenced block, spaces within a line stay.
+    Spaces inside the lines of a fenced block are kept.
     """
     lines = text.strip().expandtabs(4).splitlines()
     margin = min((_indentation(line) for line in lines[1:] if line.strip()), default=0)
@@ -172,7 +176,7 @@ def _indentation(line: str) -> int:
 
 
 def repeats(text: str, *others: str) -> bool:
-    """Whether every word of a short text already stands in the others, near their beginnings."""
+    """Return whether every word of a short text occurs in the others, near their beginnings."""
     if len(text) > _LONG_TITLE:
         return False
     others = tuple(other[:_READ] for other in others)
@@ -181,7 +185,8 @@ def repeats(text: str, *others: str) -> bool:
 
 
 def is_name(text: str, name: str) -> bool:
-    """Whether a description is no more than the name: `The owner.` for `owner`, not `owner/repo` for `owner_repo`."""
+    """Return whether a description only repeats the name: `The owner.` for `owner`, not `owner/repo` for
+    `owner_repo`."""
     if len(text) > 4 * len(name) + _LONG_TITLE:
         return False
     words = _words(text)
@@ -190,13 +195,16 @@ def is_name(text: str, name: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """In lower case; names are split at case and underscores."""
+    """Return the words in lower case; names are split at case and underscores."""
     return [word.lower() for word in _WORD.findall(text)]
 
 
 def is_said_in(whole: str, name: str, text: str) -> bool:
-    """Whether a tool's description, single-spaced, already says this of a parameter: `name: text`, `name (type): text`,
-    `name - …`. A name without a letter is never looked for: it would be found in every rule and table."""
+    """Return whether a tool's description, single-spaced, already states this of a parameter: `name: text`, `name
+    (type): text`, `name - …`.
+
+    A name without a letter is never searched for: it would be found in every rule and table.
+    """
     body, at = spaced(text), 0
     if not body or not any(map(str.isalnum, name)):
         return False
@@ -212,7 +220,7 @@ def is_said_in(whole: str, name: str, text: str) -> bool:
 
 
 def _stands_before(whole: str, at: int, name: str) -> bool:
-    """Whether the name is what the text at this place is said of."""
+    """Return whether the text at this place describes the name before it."""
     start = max(0, at - _AT_MOST - len(name))
     while (start := whole.find(name, start, at)) >= 0:
         alone = start == 0 or not _is_of_a_word(whole[start - 1])
@@ -227,19 +235,19 @@ def _is_of_a_word(letter: str) -> bool:
 
 
 def spaced(text: str) -> str:
-    """The text in one line, with one space wherever there is any."""
+    """Return the text on one line, with single spaces."""
     return " ".join(text.split())
 
 
 def join_texts(first: str, second: str) -> str:
-    """Two descriptions of one thing as one; a text that the other holds is not repeated."""
+    """Join two descriptions of the same thing; a text that the other contains is not repeated."""
     if second in first:
         return first
     return second if first in second else f"{first}\n{second}"
 
 
 def first_sentence(text: str, limit: int) -> str:
-    """The first sentence, without markup before it or its full stop; cut at a word with `…` where it is too long."""
+    """Return the first sentence without leading markup and full stop; if too long, cut at a word with `…`."""
     paragraph = spaced(_BREAK.split(_MARKUP.sub("", text[:_OPENING]), 1)[0])
     end = _SENTENCE.search(paragraph)
     sentence = paragraph[: end.start()] if end else paragraph

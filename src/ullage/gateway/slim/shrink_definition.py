@@ -1,26 +1,26 @@
 """Slimming of tool definitions: fewer tokens, the same meaning.
 
-A slimmed schema accepts and refuses exactly the arguments the original does, read by the dialect it declares (2020-12
-where it declares none, as the protocol has it). What goes is what tells the model nothing: titles that repeat a name,
-assertions everything passes, references that are longer than what they refer to, and all that is meant for clients.
-Not decided here: whether a tool is shown at all, and how much of it (`signature`).
+A slimmed schema accepts and refuses exactly the same arguments as the original, read in the dialect it declares
+(2020-12 by default, as in the protocol). Removed is what carries no information for the model: titles that repeat a
+name, assertions that every value passes, references that are longer than their targets, and everything meant for
+clients. `find` decides whether and how fully a tool is shown.
 
-No definition takes long, whoever wrote it: a large schema keeps its shape and has only its words looked at, a very
-large one passes as it is, and so does a very long description.
+The time is bounded for any definition: a large schema keeps its structure and only its texts are shortened; a very
+large schema or a very long description is passed on unchanged.
 
-Each rule takes one schema and what is known of its place, and gives an equal one: it accepts and refuses the same.
-Rules that need the plain dialects (`subschemas.is_plain`) stand apart from those about words, which hold in any.
+Each rule takes one schema and what is known of its place, and returns an equivalent one. Rules that need a plain
+dialect (`schema_walk.is_plain`) are separate from those about texts, which hold in any dialect.
 
-A long part that recurs, whatever is noted beside it, becomes a definition that the others refer to: a date's pattern in
-each of twenty properties, say. Only annotations stand beside such a `$ref`, so that every dialect reads it alike. Parts
-are compared by numbers that equal ones share, and of a schema too large for all that recurs, only the most worthwhile
-is shared.
+`gather` turns every target of a `$ref` into a definition of its own, wherever it was; `inline` then puts back those
+that are shorter in place. Between the two, no `$ref` depends on the structure of the schema.
 
-Every part that a `$ref` points at becomes a definition of its own, wherever it stood (`gather`); then those that cost
-less in place than apart are put in place (`inline`). Between the two, no `$ref` depends on the shape of anything.
+`share` makes a long part that recurs (a date's pattern in each of twenty properties, say) a definition that its places
+refer to. Only annotations may stand beside such a `$ref`, so that every dialect reads it alike. Equal parts are
+recognised by a number they share; in a schema with too many recurring parts, only the most worthwhile are shared.
 
-`anyOf: [{type: string}, {type: null}]` is `type: [string, null]`. That holds where the choices differ in type and each
-says only what concerns its type, or where each is a list of values. Any other choice is left as it is.
+`said_as_one` writes `anyOf: [{type: string}, {type: null}]` as `type: [string, null]`. This is valid where the
+choices differ in type and each has only keywords that concern its type, or where each is a list of values. Any other
+choice is left unchanged.
 """
 
 import json
@@ -75,16 +75,17 @@ __all__ = [
 
 PREFIX = "#/$defs/"
 _MOST = 300
-"""Definitions beyond which a schema keeps its shape."""
+"""Number of definitions above which a schema keeps its structure."""
 _DEEPEST = 20
-"""Nesting beyond which a definition stays one, so that a chain of them does not become a shaft."""
+"""Nesting above which a definition is not put in place, so that a chain of them does not nest without limit."""
 _BESIDE = len('"":,')
 _AROUND = len('{"$ref":""}') + len(PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A schema taken apart: every `$ref` in it is `#`, or `#/$defs/` and the name of a definition."""
+    """A schema with its definitions separated: every `$ref` in it is `#`, or `#/$defs/` and the name of a
+    definition."""
 
     root: Schema
     definitions: Mapping[str, Json]
@@ -94,9 +95,10 @@ class Parts:
 
 
 def gather(schema: Schema, *, siblings_count: bool) -> Parts | None:
-    """The schema with every target of a `$ref` among its definitions, and no other definitions.
+    """Return the schema with the targets of every `$ref`, and nothing else, as its definitions.
 
-    None where a `$ref` leads elsewhere or nowhere. In draft-07 the assertions beside a `$ref` do not count: they go.
+    None if a `$ref` points elsewhere or nowhere. In draft-07 the assertions beside a `$ref` have no effect; they are
+    removed.
     """
     places = dict(_places((), schema))
     targets = {_pointer(reference) for reference in _references(places.values())}
@@ -153,7 +155,7 @@ def _pointer(reference: str) -> Pointer | None:
 
 
 def _names(targets: Iterable[Pointer]) -> dict[Pointer, str]:
-    """A short name for each target: the one it has, or that of the property nearest to it."""
+    """Return a short name for each target: its own, or that of the nearest property."""
     names, taken = dict[Pointer, str](), set[str]()
     for target in targets:
         spoken = [part for kind, part in pairwise(target) if kind in _NAMING]
@@ -168,7 +170,7 @@ _NAMING = frozenset({"$defs", "definitions", "properties"})
 
 
 def inline(parts: Parts) -> Parts:
-    """Puts each definition in place where that is shorter, innermost first; leaves out what nobody refers to."""
+    """Put each definition in place where that is shorter, innermost first, and remove unused ones."""
     named = {name: list(_named(body)) for name, body in parts.definitions.items()}
     order = _reachable(_named(parts.root), named)
     in_itself, sites = _in_themselves(named), _sites(parts)
@@ -185,7 +187,7 @@ def inline(parts: Parts) -> Parts:
 
 
 def _reachable(names: Iterable[str], named: Mapping[str, list[str]]) -> list[str]:
-    """The definitions of these names and all they refer to; those referred to by another come before it."""
+    """Return these definitions and all they refer to, dependencies first."""
     found, open_ = list[str](), set[str]()
 
     def visit(name: str) -> None:
@@ -201,7 +203,7 @@ def _reachable(names: Iterable[str], named: Mapping[str, list[str]]) -> list[str
 
 
 def _in_themselves(named: Mapping[str, list[str]]) -> set[str]:
-    """The definitions that refer to themselves, directly or not. They cannot be put in place."""
+    """Return the definitions that refer to themselves, directly or not. They cannot be put in place."""
     bits = {name: 1 << at for at, name in enumerate(named)}
     reached = {name: sum(bits[other] for other in {*others} & bits.keys()) for name, others in named.items()}
     for middle, bit in bits.items():
@@ -217,7 +219,7 @@ def _named(schema: Json) -> Iterator[str]:
 
 
 def _sites(parts: Parts) -> Mapping[str, list[Schema]]:
-    """Where each definition is referred to."""
+    """Return the places that refer to each definition."""
     found: dict[str, list[Schema]] = {name: [] for name in parts.definitions}
     for schema in (parts.root, *parts.definitions.values()):
         for _, part in _places((), schema):
@@ -240,12 +242,12 @@ def size_in_place(size: int, uses: int) -> int:
 
 
 def size_apart(size: int, name: str, uses: int) -> int:
-    """Characters of a definition and of the references to it."""
+    """Return the characters of a definition and of all references to it."""
     return size + len(name) + _BESIDE + uses * (len(name) + _AROUND)
 
 
 def _put_in_place(schema: Json, chosen: Mapping[str, Schema]) -> Json:
-    """The schema with these definitions in place of the references to them."""
+    """Return the schema with these definitions in place of the references to them."""
     if not isinstance(schema, dict):
         return schema
     reference = schema.get("$ref")
@@ -256,7 +258,8 @@ def _put_in_place(schema: Json, chosen: Mapping[str, Schema]) -> Json:
 
 
 def combine(outer: Schema, inner: Schema) -> Schema:
-    """One schema of an inner one and the annotations around it; both descriptions are kept, of the rest the outer's."""
+    """Combine a schema with the annotations around it. Both descriptions are kept; otherwise the outer annotation
+    wins."""
     first, second = outer.get("description"), inner.get("description")
     both = {**inner, **outer}
     if isinstance(first, str) and isinstance(second, str):
@@ -265,13 +268,13 @@ def combine(outer: Schema, inner: Schema) -> Schema:
 
 
 _WORTH = 200
-"""Characters that must be saved; a reference is also something the model has to follow."""
+"""Least number of characters to save, since the model has to follow the reference."""
 _STEPS = 8_000
-"""Parts looked at in all: each definition that is made takes a look at every part."""
+"""Most parts examined in all; each new definition examines every part once."""
 
 
 def share(parts: Parts, steps: int = _STEPS) -> Parts:
-    """Makes definitions of what recurs, the most worthwhile first, until none is worth it or the steps are spent."""
+    """Make recurring parts definitions, the most worthwhile first, until none is worth it or the steps are spent."""
     written = _Written()
     while steps > 0:
         named = list(_named_parts(parts))
@@ -284,20 +287,20 @@ def share(parts: Parts, steps: int = _STEPS) -> Parts:
 
 
 class _Written:
-    """How long parts are as JSON, and which are the same: those that have one number."""
+    """The lengths of parts as JSON, and a number that equal parts share."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._lengths: list[int] = []
         self._known: dict[int, tuple[Json, int]] = {}
-        """By the object's identity, which holds as long as the object is held here."""
+        """By object identity. The object is kept in the value so that its id stays valid."""
         self._asserted: dict[int, tuple[Schema, int]] = {}
 
     def length(self, number: int) -> int:
         return self._lengths[number]
 
     def asserted(self, schema: Schema) -> int:
-        """Of the schema without its own annotations."""
+        """Return the length of the schema without its own annotations."""
         known = self._asserted.get(id(schema))
         if known is None:
             known = self._asserted[id(schema)] = schema, self._object(_asserted(schema))
@@ -330,17 +333,17 @@ class _Written:
 
 
 def _around(members: list[tuple[str, int]] | list[int]) -> int:
-    """Brackets and commas."""
+    """Return the characters of brackets and commas."""
     return 2 + max(0, len(members) - 1)
 
 
 def _asserted(schema: Schema) -> Schema:
-    """The schema without its own annotations."""
+    """Return the schema without its own annotations."""
     return {key: value for key, value in schema.items() if key not in ANNOTATIONS}
 
 
 def _most_worth(named: list[tuple[str, Schema]], written: _Written) -> tuple[str, Schema] | None:
-    """What to share, and under which name. What already refers to a definition is not worth it."""
+    """Return the part most worth sharing, and its name. A part that already refers to a definition is not shared."""
     counted, first = Counter[int](), dict[int, tuple[str, Schema]]()
     for name, schema in named:
         if "$ref" not in schema:
@@ -357,7 +360,7 @@ def _saved(size: int, name: str, uses: int) -> int:
 
 
 def _named_parts(parts: Parts) -> Iterator[tuple[str, Schema]]:
-    """Every subschema with the name of the property nearest to it; the root and the definitions themselves aside."""
+    """Yield every subschema with the name of the nearest property, except the root and the definitions themselves."""
     for name, schema in (("part", parts.root), *parts.definitions.items()):
         yield from _named_below(name, schema)
 
@@ -390,7 +393,8 @@ def _shared(parts: Parts, stem: str, shared: Schema, written: _Written) -> Parts
 
 
 def _below(schema: Json, put: Callable[[Json], Json]) -> Json:
-    """The schema with its parts changed; itself where none was, so that what is known of it holds on."""
+    """Return the schema with its parts changed; the same object if none was, so that cached facts about it stay
+    valid."""
     if not isinstance(schema, dict):
         return schema
     changed = map_children(schema, lambda _, child: put(child))
@@ -418,11 +422,11 @@ FAMILIES: dict[str, frozenset[str]] = {
     "boolean": frozenset(),
     "null": frozenset(),
 }
-"""The assertions that concern one type and let every other pass."""
+"""The assertions that concern one type and that values of any other type pass."""
 
 
 def said_as_one(schema: Schema) -> Schema:
-    """The same schema with its choice said shorter, where it has one and nothing but annotations beside it."""
+    """Write a choice shorter, if the schema has one with nothing but annotations beside it."""
     for key in ("anyOf", "oneOf", "allOf"):
         choices = schema.get(key)
         outer = {other: value for other, value in schema.items() if other != key}
@@ -446,7 +450,7 @@ def _one(key: str, outer: Schema, choices: list[Json]) -> Schema | None:
 
 
 def _possible(choices: list[Json]) -> list[Json]:
-    """The choices without doubles and without those that nothing fits; a choice of choices counts as its choices."""
+    """Return the choices without duplicates and without those that no value fits; nested choices are flattened."""
     found = dict[str, Json]()
     for choice in choices:
         inner = choice.get("anyOf") if isinstance(choice, dict) and choice.keys() == {"anyOf"} else None
@@ -459,7 +463,7 @@ def _possible(choices: list[Json]) -> list[Json]:
 
 
 def _values(branches: Sequence[Schema]) -> Schema | None:
-    """Choices that are all lists of values, as one list. Null may be among them as a type."""
+    """Merge choices that are all lists of values into one list. Null may be among them as a type."""
     lists = [values_of(branch) for branch in branches]
     if all(branch == {"type": "null"} for branch in branches):
         return None
@@ -470,13 +474,14 @@ def _values(branches: Sequence[Schema]) -> Schema | None:
 
 
 def _all_differ(values: Sequence[Json]) -> bool:
-    """Only for values whose equality is that of their text: 1 and 1.0 are equal, and objects have no order."""
+    """Return whether all values differ, for values that are equal only if their texts are: 1 and 1.0 are equal, and
+    objects have no order."""
     simple = all(value is None or isinstance(value, str | int) for value in values)
     return simple and len({json.dumps(value) for value in values}) == len(values)
 
 
 def values_of(schema: Schema) -> list[Json] | None:
-    """All values that a schema accepts, where it does nothing but list them."""
+    """Return the values that a schema accepts, if it does nothing but list them."""
     said = schema.keys() - ANNOTATIONS
     enum = schema.get("enum")
     if said == {"const"}:
@@ -487,7 +492,7 @@ def values_of(schema: Schema) -> list[Json] | None:
 
 
 def _types(branches: Sequence[Schema]) -> Schema | None:
-    """Choices that differ in type, as one list of types with what each says of its own."""
+    """Merge choices that differ in type into one list of types with each type's assertions."""
     types, merged = list[str](), Schema()
     for branch in branches:
         own = types_of(branch)
@@ -501,7 +506,7 @@ def _types(branches: Sequence[Schema]) -> Schema | None:
 
 
 def types_of(schema: Schema) -> list[str]:
-    """The types a schema names; none where it names none, or one that does not exist."""
+    """Return the types that a schema names; empty if it names none, or an unknown one."""
     declared = schema.get("type")
     names = declared if isinstance(declared, list) else [declared]
     known = [name for name in names if isinstance(name, str) and name in FAMILIES]
@@ -509,7 +514,7 @@ def types_of(schema: Schema) -> list[str]:
 
 
 def _overlap(types: Sequence[str], others: Sequence[str]) -> bool:
-    """Every integer is a number."""
+    """Return whether the types overlap; every integer is a number."""
 
     def classes(names: Sequence[str]) -> set[str]:
         return {"number" if name == "integer" else name for name in names}
@@ -518,7 +523,8 @@ def _overlap(types: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _with_annotations(merged: Schema, branches: Sequence[Schema]) -> Schema | None:
-    """Takes over what is said of the one choice beside null; of one of several, it would be said of all."""
+    """Add the annotations of the only choice beside null; None if one of several has any, since they would apply to
+    all."""
     noted = [branch for branch in branches if branch.keys() & ANNOTATIONS]
     others = [branch for branch in branches if branch not in noted]
     if not noted:
@@ -530,24 +536,24 @@ def _with_annotations(merged: Schema, branches: Sequence[Schema]) -> Schema | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a schema stands."""
+    """The place of a schema in its definition."""
 
     name: str
-    """Of the property, definition or tool it describes."""
+    """Name of the property, definition or tool that it describes."""
     said: str = ""
-    """The description just above that is about the same thing."""
+    """The description directly above that is about the same thing."""
     whole: str = ""
     """The tool's description, single-spaced, for its parameters only."""
     is_root: bool = False
     optional: bool = False
-    """A property that may be left out."""
+    """Whether it is a property that may be omitted."""
 
 
 Rule = Callable[[Schema, Place], Schema]
 
 
 def simplify(schema: Json, place: Place, rules: tuple[Rule, ...], budget: StepBudget) -> Json:
-    """Applies the rules to a schema after its parts; each schema is a step."""
+    """Apply the rules to a schema, innermost parts first; each schema costs one step."""
     if not isinstance(schema, dict):
         return schema
     budget.spend()
@@ -612,7 +618,7 @@ def _drop_title(schema: Schema, place: Place) -> Schema:
 
 
 def _drop_null_default(schema: Schema, place: Place) -> Schema:
-    """Leaving a parameter out and leaving it null by default are one thing to the caller."""
+    """Remove a default of null: to the caller it is the same as omitting the parameter."""
     return _without(schema, "default") if place.optional and schema.get("default", 0) is None else schema
 
 
@@ -629,22 +635,22 @@ _NOTHING_SAID: dict[str, tuple[Json, ...]] = {
     "minProperties": (0,),
     "uniqueItems": (False,),
 }
-"""Assertions that everything passes."""
+"""Assertions that every value passes."""
 
 
 def _drop_assertions_of_nothing(schema: Schema, place: Place) -> Schema:
-    """The properties of the root stay even when there are none: providers ask for them."""
+    """Remove assertions that every value passes, except empty properties of the root, which providers require."""
     empty = [key for key, values in _NOTHING_SAID.items() if key in schema and _is_one_of(schema[key], values)]
     return _without(schema, *(key for key in empty if not (place.is_root and key == "properties")))
 
 
 def _is_one_of(value: Json, values: tuple[Json, ...]) -> bool:
-    """Equality as JSON has it: True is not 1."""
+    """Return whether the value is among the others by JSON equality: true is not 1."""
     return any(value == other and type(value) is type(other) for other in values)
 
 
 def _drop_type_of_values(schema: Schema, place: Place) -> Schema:
-    """A list of values needs no type where they all have it; at the root the protocol demands one."""
+    """Remove the type beside a list of values that all have it, except at the root, where the protocol requires one."""
     enum = [schema["const"]] if "const" in schema else schema.get("enum")
     types = types_of(schema)
     if place.is_root or not types or not isinstance(enum, list) or not enum:
@@ -653,7 +659,7 @@ def _drop_type_of_values(schema: Schema, place: Place) -> Schema:
 
 
 def _has_type(value: Json, types: list[str]) -> bool:
-    """Only for types that every validator tells apart alike."""
+    """Return whether the value has one of the types, for types that all validators distinguish alike."""
     if isinstance(value, bool) or value is None:
         return ("null" if value is None else "boolean") in types
     if isinstance(value, int):
@@ -685,25 +691,27 @@ SHAPE: tuple[Rule, ...] = (
 )
 
 STEPS = 60_000
-"""Schemas looked at within one definition, parts of parts included, before slimming is given up."""
+"""Most schemas examined in one definition, including nested ones, before slimming is given up."""
 
 _SHRINK_DEEPEST = 150
-"""Nesting beyond which a schema is passed on as it is."""
+"""Nesting above which a schema is passed on unchanged."""
 _ROUNDS = 4
-"""A part put in place may let its surroundings be said shorter, and again."""
+"""Most rounds of rules, because putting a part in place may allow its surroundings to be shortened further."""
 _LONG = 200_000
-"""Characters beyond which a description is passed on as it is."""
+"""Characters above which a description is passed on unchanged."""
 _READ = 50_000
-"""Characters of a description in which parameters are looked for."""
+"""Characters of a description that are searched for parameters."""
 _LOOKED_THROUGH = 5_000_000
-"""Characters read in all for that; where there are too many parameters, none is looked for."""
+"""Most characters read in all for that; with too many parameters, none is searched for."""
 
 
 def slim(tool: Tool, budget: StepBudget | None = None) -> Tool:
-    """The tool as the model needs it. Hints, output schema and metadata are for clients: ask the original for them.
+    """Return the tool without anything the model does not need.
+
+    Hints, output schema and metadata are for clients and are only in the original.
 
     Raises:
-        OutOfSteps: The definition takes more steps than the budget has, or than `STEPS` where none is given.
+        OutOfSteps: The definition takes more steps than the budget has (`STEPS` by default).
     """
     budget = StepBudget(STEPS) if budget is None else budget
     description = _tidied(tool.description) if tool.description else None
@@ -725,7 +733,7 @@ def _tidied(description: str) -> str:
 
 
 def _looked_through(description: str, schema: Schema) -> str:
-    """The description as parameters are looked for in it."""
+    """Return the description in the form in which parameters are searched for."""
     properties = schema.get("properties")
     number = len(properties) if isinstance(properties, dict) else 0
     whole = spaced(description[:_READ])

@@ -1,9 +1,8 @@
-"""Renders a tool as a signature of one line.
+"""Renders a tool as a signature on one line.
 
-A tool in one line.
-
-`github__create_issue(owner: string, title: string, labels?: string[]) — Create a new issue`: enough to choose a tool,
-and mostly enough to call it. Whatever is left out is marked by `…`, so that the model knows there is more to ask for.
+`github__create_issue(owner: string, title: string, labels?: string[]) — Create a new issue`: enough to choose a
+tool, and mostly enough to call it. Everything omitted is marked by `…`, so that the model knows that the full
+definition has more.
 """
 
 import json
@@ -17,29 +16,29 @@ from .schema_walk import Schema, first_sentence, is_small
 __all__ = ["one_line", "signature"]
 
 _SENTENCE = 120
-"""Characters of the description."""
+"""Most characters of the description."""
 _VALUES = 6
-"""Of an enumeration, shown before `…`."""
+"""Most values of an enumeration before `…`."""
 _VALUE = 30
-"""Characters of one value."""
+"""Most characters of one value."""
 _OPTIONAL = 15
-"""Optional parameters shown before `…`; required ones are all shown."""
+"""Most optional parameters before `…`; required ones are all shown."""
 _CHOICES = 4
 _LEVELS = 2
-"""Objects within objects that are opened."""
+"""Most levels of nested objects that are expanded."""
 _FOLLOWED = 20
-"""References followed from one to the next before `…`."""
+"""Most references followed in a chain before `…`."""
 _TYPES = 2_000
-"""Types written in all, before `…`: definitions that refer to each other can unfold without end."""
+"""Most types written in all before `…`, since definitions that refer to each other can expand without end."""
 
 
 def one_line(tool: Tool) -> str:
-    """Name and first sentence."""
+    """Return a tool's name and the first sentence of its description."""
     return tool.name + _sentence(tool)
 
 
 def signature(tool: Tool) -> str:
-    """Name, parameters with their types, required ones first, and first sentence."""
+    """Return a tool's name, its parameters with their types, required ones first, and the first sentence."""
     schema = dict(tool.input_schema)
     writer = _Writer(root=schema, levels=_LEVELS)
     return f"{tool.name}({writer.members(writer.resolve(schema))}){_sentence(tool)}"
@@ -52,7 +51,7 @@ def _sentence(tool: Tool) -> str:
 
 @dataclass(slots=True)
 class _Left:
-    """How many types may still be written."""
+    """The number of types that may still be written."""
 
     types: int = _TYPES
 
@@ -63,7 +62,7 @@ class _Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    """Writes types; `levels` says how many objects may still be opened."""
+    """Writes types; `levels` is how many more levels of objects may be expanded."""
 
     root: Schema
     levels: int
@@ -83,7 +82,7 @@ class _Writer:
         return ", ".join(shown + ([f"…{rest} more"] if rest > 0 else []))
 
     def _given(self, schema: Json) -> str:
-        """The type of what may be left out; that it may also be null is no news."""
+        """Return the type of an optional parameter without `null`, which adds nothing there."""
         choices = self.choices(schema)
         return "|".join([choice for choice in choices if choice != "null"] or choices)
 
@@ -107,7 +106,7 @@ class _Writer:
         return self._branches(schema) or self._types(schema)
 
     def resolve(self, schema: Schema) -> Schema:
-        """The object that the root refers to, where it only refers."""
+        """Return the object that the root refers to, if it is only a reference."""
         reference = schema.get("$ref")
         target = _find(self.root, reference) if isinstance(reference, str) else None
         return schema if target is None or "properties" in schema else target
@@ -145,7 +144,7 @@ def _guessed(schema: Schema) -> str:
 
 
 def _shortened(texts: list[str], most: int) -> list[str]:
-    """The first few and `…`; a last one is not cut off for the sake of one mark."""
+    """Return the first few and `…`, unless only one would be omitted."""
     return texts if len(texts) <= most + 1 else [*texts[:most], "…"]
 
 
